@@ -1,0 +1,167 @@
+"""The hooks: one function per event, from the client's JSON to its answer.
+
+Belongs here: which event does what, and the shapes of the answers (Claude Code hooks reference; observed with
+2.1.329). A hook never breaks a session: what goes wrong becomes a short ``systemMessage`` for the person, and mail
+that could not be shown stays unread. Shown means written and flushed; only then is it recorded.
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.address import check_id
+from ..core.records import BadLine, Record
+from ..core.text import ascii_json, neutral
+from ..errors import BadData, Busy, MailboxError
+from . import budget, session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ..core.inbox import Item
+    from ..mailbox import Mailbox
+
+ROLE_WAIT = 0.25
+"""Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
+LOCK_WAIT = 1.0
+"""Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+
+
+class Call(Record):
+    """What the client hands a hook, as far as we use it."""
+
+    event: str
+    session_id: str
+    cwd: str
+    source: str = ""
+    reason: str = ""
+    agent_id: str | None = None
+    stop_hook_active: bool = False
+
+
+def canonical(event: str) -> str | None:
+    """The client's spelling of an event we answer, from either spelling; None for others."""
+    wanted = event.replace("-", "").replace("_", "").lower()
+    return next((name for name in HANDLERS if name.lower() == wanted), None)
+
+
+def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
+    """The client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
+    obj = codec.parse(data)
+    if isinstance(obj, BadLine):
+        raise BadData(f"hook input: {obj.reason if data.strip() else 'empty'}", "a hook is called by the client")
+
+    def text(key: str, default: str | None = "") -> Any:
+        value = obj.get(key)
+        return value if isinstance(value, str) and value else default
+
+    session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
+    if not session_id:
+        raise BadData("hook input: no session_id", "a hook is called by the client")
+    return Call(
+        event=event,
+        session_id=session_id,
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
+        source=text("source"),
+        reason=text("reason"),
+        agent_id=text("agent_id", None),
+        stop_hook_active=obj.get("stop_hook_active") is True,
+    )
+
+
+class Hook(Record):
+    """A call in its surroundings. Everything the client is to see goes through ``write``, which flushes; ``program``
+    is how an agent starts ours."""
+
+    call: Call
+    mailbox: Mailbox
+    environ: Mapping[str, str]
+    program: str
+    write: Callable[[str], None]
+
+    def state(self) -> str | None:
+        """The session's state in the roster."""
+        return self.mailbox.logs.read_roster().state(self.call.session_id)
+
+    def enter(self, source: str) -> list[str]:
+        """See ``session.enter``."""
+        return session.enter(self.mailbox, self.call.session_id, source, self.call.cwd, self.environ)
+
+    def deliver(self, answer: Callable[[str], str], told: Sequence[str] = ()) -> None:
+        """Show unread mail, and what the session has to be told, as ``answer`` makes the client's JSON of it."""
+
+        def show(items: list[Item]) -> Sequence[Item]:
+            text, shown = self._text(items, [f"agent-mailbox: {neutral(line)}" for line in told])
+            if text:
+                self.write(answer(text))
+            return shown
+
+        try:
+            self.mailbox.deliver(self.call.session_id, show, role_wait=ROLE_WAIT)
+        except Busy as error:
+            if error.code != "busy":
+                raise
+            # Another process is showing this session its mail at this moment; ours has nothing to add.
+
+    def _text(self, items: list[Item], parts: list[str]) -> tuple[str, list[Item]]:
+        shown: list[Item] = []
+        if items:
+            roster = self.mailbox.logs.read_roster()
+            agent = roster.get(self.call.session_id)
+            who = (agent.name if agent else None) or "this session"
+            room = self.mailbox.config.hook_characters - sum(map(budget.units, parts))
+            text, shown = budget.mail(items, roster, who, self.program, room)
+            parts = [*parts, text]
+        return "\n".join(parts), shown
+
+
+def answer(hook: Hook) -> None:
+    """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
+    if hook.call.agent_id is None:
+        check_id(hook.call.session_id)
+        HANDLERS[hook.call.event](hook)
+
+
+def trouble(error: MailboxError) -> str:
+    """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
+    return _json({"systemMessage": f"agent-mailbox: {neutral(error.what)}"})
+
+
+def _json(value: dict[str, Any]) -> str:
+    return ascii_json(codec.dumps(value)) + "\n"
+
+
+def _context(event: str) -> Callable[[str], str]:
+    return lambda text: _json({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
+def _session_start(hook: Hook) -> None:
+    told = hook.enter(hook.call.source)
+    session.tell_commands(hook.call.session_id, hook.environ)
+    hook.deliver(_context(hook.call.event), told)
+
+
+def _prompt(hook: Hook) -> None:
+    state = hook.state()
+    if state != "dead":
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else ())
+
+
+def _stop(hook: Hook) -> None:
+    if hook.state() == "alive" and not hook.call.stop_hook_active:
+        hook.deliver(lambda text: _json({"decision": "block", "reason": text}))
+
+
+def _session_end(hook: Hook) -> None:
+    if hook.state() == "alive":
+        me = hook.call.session_id
+        hook.mailbox.end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
+
+
+HANDLERS: dict[str, Callable[[Hook], None]] = {
+    "SessionStart": _session_start,
+    "UserPromptSubmit": _prompt,
+    "Stop": _stop,
+    "SessionEnd": _session_end,
+}

@@ -1,0 +1,119 @@
+"""A client's session as an agent: who it is, what it registers with, how its later commands know it.
+
+Belongs here: the environment variables, the client's environment file. The rules of the roster are ``core.enrol``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..core.address import check_id, check_role, check_tag
+from ..core.enrol import Request
+from ..core.roster import FROZEN, Agent, Roster
+from ..errors import MailboxError, Refused
+from ..store import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..mailbox import Mailbox
+
+CLEARED = "clear"
+"""The client's word for a session that goes on under a new id with an empty context."""
+
+
+def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
+    """Register the session (or take note that it is back); returns what it has to be told.
+
+    A new session gets role, name and tags from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS`` and the configuration, and
+    ``project:`` by itself; after a ``clear`` it continues the one that went. What cannot be had (a name that is taken,
+    a malformed tag) is left out and told; the session registers all the same.
+    """
+    roster = mailbox.logs.read_roster()
+    told: list[str] = []
+    roles, tags = _wishes(mailbox, environ, told)
+    known = roster.get(session_id)
+    request = Request(
+        session_id=session_id,
+        name=environ.get("AGENT_MAILBOX_NAME") or None,
+        roles=roles or None,
+        add_tags=tags if known else (*tags, *_project(directory)),
+        client=environ.get("CLAUDE_PID") or None,
+    )
+    if known is not None and known.name is not None:
+        request = request.replace(name=None)
+    old = _cleared(roster, request.client) if source == CLEARED and known is None else None
+    if old is not None:
+        request = request.replace(name=old.name, roles=None, tags=old.tags, lead=old.lead, continues=old.session_id)
+    _register(mailbox, request, told)
+    return told
+
+
+def _register(mailbox: Mailbox, request: Request, told: list[str]) -> None:
+    """Register with what can be had: all of it, else without the name, else without roles and tags."""
+    bare = Request(session_id=request.session_id, client=request.client)
+    last = None
+    for attempt in (request, request.replace(name=None), bare):
+        try:
+            _, decision = mailbox.register(attempt, request.session_id)
+            told += decision.warnings
+            return
+        except Refused as error:
+            if attempt is bare:
+                raise
+            if error.what != last:
+                told.append(f"{error.what}; registered without it")
+            last = error.what
+
+
+def _wishes(mailbox: Mailbox, environ: Mapping[str, str], told: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The roles and tags that environment and configuration ask for, as far as they are well formed."""
+    config = mailbox.config
+
+    def good(words: list[str], check: Callable[[str], str]) -> tuple[str, ...]:
+        found = []
+        for word in words:
+            try:
+                found.append(check(word))
+            except MailboxError as error:
+                told.append(f"{error.what}; left out")
+        return tuple(found)
+
+    roles = _listed(environ.get("AGENT_MAILBOX_ROLE") or config.session_role)
+    tags = [*_listed(environ.get("AGENT_MAILBOX_TAGS")), *config.session_tags]
+    return good(roles, check_role), good(tags, lambda tag: check_tag(tag, config.namespaces))
+
+
+def _listed(words: str | None) -> list[str]:
+    return [word.strip() for word in (words or "").split(",") if word.strip()]
+
+
+def _project(directory: str) -> tuple[str, ...]:
+    """``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
+    name = paths.repository(directory) or os.path.basename(os.path.realpath(directory))
+    name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
+    return (f"project:{name}",) if name else ()
+
+
+def _cleared(roster: Roster, client: str | None) -> Agent | None:
+    """The session that this client process just cleared."""
+    gone = [a for a in roster.agents.values() if a.state == FROZEN and a.reason == CLEARED and a.client == client]
+    return max(gone, key=lambda a: a.changed) if gone and client else None
+
+
+def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
+    """Make sure the session's later commands know who they are: by the client's own variable where it sets that,
+    else by an export in ``CLAUDE_ENV_FILE``, which the client's shell reads. Nothing unvalidated goes in there."""
+    path = environ.get("CLAUDE_ENV_FILE")
+    if not path or environ.get("CLAUDE_CODE_SESSION_ID") == session_id:
+        return
+    line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
+    try:
+        with open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            present = file.read()
+            if line not in present:
+                file.write(line if not present or present.endswith("\n") else "\n" + line)
+    except OSError as error:
+        raise paths.storage_failed("write", path, error) from None

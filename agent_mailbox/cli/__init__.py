@@ -1,0 +1,1 @@
+"""The command line: parse, one call on the mailbox, render. Text and JSON are two renderers."""

@@ -1,0 +1,196 @@
+"""What every command shares: where the mailbox is, who asks, how to answer.
+
+Belongs here: the environment, read once; finding the mailbox; the options that all commands take; writing text or
+JSON. Must not know what any command does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ..core import frame
+from ..core.address import check_id
+from ..core.records import USER
+from ..core.text import neutral
+from ..errors import Malformed, NoMailbox, Refused
+from ..library import Library
+from ..mailbox import Mailbox
+from ..store import paths
+from . import render
+from .output import write_out
+
+
+class Place:
+    """How a mailbox was found: its directory, and whether somebody named it (``--dir``, ``AGENT_MAILBOX_DIR``)."""
+
+    def __init__(self, directory: str, named: bool) -> None:
+        self.directory = directory
+        self.named = named
+
+
+def locate(given: str | None, environ: Mapping[str, str], start: str) -> Place:
+    """The mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` upwards.
+
+    Raises ``NoMailbox``.
+    """
+    named = given or environ.get("AGENT_MAILBOX_DIR")
+    if named:
+        return Place(named, True)
+    found = paths.find(start)
+    if found is None:
+        raise NoMailbox(
+            "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
+        )
+    return Place(found, False)
+
+
+def whoami(given: str | None, environ: Mapping[str, str]) -> str:
+    """Who asks: the option, else the client's session, else ``AGENT_MAILBOX_SESSION``; raises ``Malformed``.
+
+    The client's own variable comes before ours: a client started by another client's agent inherits the latter, and
+    must not consume its parent's mail.
+    """
+    who = given or environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
+    if not who:
+        raise Malformed(
+            "who are you? no --session, and neither CLAUDE_CODE_SESSION_ID nor AGENT_MAILBOX_SESSION is set",
+            "`agent-mailbox roster register --session-id ID` registers one; then pass --session ID",
+            code="no_session",
+        )
+    check_id(who)
+    if who == USER:
+        refuse_agent_as_user(environ)
+    return who
+
+
+def actor(environ: Mapping[str, str]) -> str:
+    """Whose hand is on the keyboard: the agent whose terminal this is, else the person."""
+    return environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION") or USER
+
+
+def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
+    """Only the person speaks as ``user``; a terminal that belongs to an agent says so in its environment."""
+    if actor(environ) != USER or environ.get("CLAUDECODE"):
+        raise Refused("this terminal belongs to an agent; only the person is 'user'", "use your own session id")
+
+
+class Context:
+    """One invocation: options, environment, mailbox, and the way out."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.environ: Mapping[str, str] = os.environ
+        self.directory = directory
+        self.json = False
+        self._mailbox: Mailbox | None = None
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The mailbox, opened once."""
+        if self._mailbox is None:
+            place = locate(self.directory, self.environ, os.getcwd())
+            self._mailbox = Mailbox(place.directory)
+            if not place.named and not paths.recorded(self._mailbox.directory, self.environ):
+                self.warn(
+                    f"{self._mailbox.directory} was not made by your `agent-mailbox init`;"
+                    " if it came with a clone, its mail is a stranger's"
+                )
+        return self._mailbox
+
+    @property
+    def library(self) -> Library:
+        """The reading room of the mailbox."""
+        return Library(self.mailbox)
+
+    def me(self, given: str | None) -> str:
+        """See ``whoami``; a name or unique prefix of a known agent is taken too."""
+        who = whoami(given, self.environ)
+        if given is None or who == USER:
+            return who
+        roster = self.mailbox.logs.read_roster()
+        if roster.get(who) is None and (bearer := roster.bearer(who)) is not None:
+            return bearer.session_id
+        return who
+
+    @property
+    def actor(self) -> str:
+        """See ``actor``."""
+        return actor(self.environ)
+
+    def style(self, text: str, style: str) -> str:
+        """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
+        if sys.stdout.isatty() and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb":
+            return render.coloured(text, style)
+        return frame.plain(text, style)
+
+    def out(self, text: str, value: Any) -> None:
+        """Answer: the JSON document under ``--json``, else the text."""
+        write_out(render.json(value) if self.json else text)
+
+    def warn(self, text: str) -> None:
+        """One line on standard error."""
+        click.echo(f"warning: {neutral(text)}", err=True)
+
+
+class Verb(click.Command):
+    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data."""
+
+    def __init__(self, *args: Any, prints_json: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if prints_json:
+            self.params.append(
+                click.Option(
+                    ["--json", "as_json"],
+                    is_flag=True,
+                    expose_value=False,
+                    callback=_set_json,
+                    help="Answer with one JSON document.",
+                )
+            )
+        self.params.append(
+            click.Option(
+                ["--dir", "directory"],
+                metavar="DIR",
+                expose_value=False,
+                callback=_set_dir,
+                help="The mailbox directory.",
+            )
+        )
+
+
+def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.ensure_object(Context).json = True
+
+
+def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        ctx.ensure_object(Context).directory = value
+
+
+def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of agents, roles, tags and ``all``; silent where there is no mailbox."""
+    return [word for word in _words(ctx, agents_only=False) if word.startswith(incomplete)]
+
+
+def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of session ids."""
+    return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
+
+
+def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
+    try:
+        given = next((c.params.get("directory") for c in (ctx, ctx.parent) if c and c.params.get("directory")), None)
+        roster = Mailbox(locate(given, os.environ, os.getcwd()).directory).logs.read_roster()
+    except Exception:  # completion must never print a traceback into a half-typed line
+        return []
+    living = [a for a in roster.agents.values() if a.state != "dead"]
+    ids = [a.session_id for a in living]
+    if agents_only:
+        return ids
+    tags = {tag for a in living for tag in a.tags}
+    return [*(a.name for a in living if a.name), *ids, *sorted(tags | roster.roles_ever), "all", USER]

@@ -1,0 +1,415 @@
+"""Commands about mail: send, reply, check, and looking things up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import orjson
+
+from ..core import codec, compose, instant
+from ..core.compose import Draft
+from ..core.inbox import Item
+from ..core.records import PRIORITIES, TYPES
+from ..errors import BadData, MailboxError, Malformed
+from ..mailbox import Sent
+from . import render
+from .context import Context, Verb, complete_address, complete_session
+from .main import cli
+
+pass_context = click.make_pass_decorator(Context)
+_session = click.option(
+    "--session", metavar="ID", help="Who asks (else the client's session).", shell_complete=complete_session
+)
+_from = click.option(
+    "--from", "sender", metavar="ID", help="Who sends (else the client's session).", shell_complete=complete_session
+)
+_to = click.option(
+    "--to",
+    "to",
+    multiple=True,
+    metavar="ADDR",
+    help="Agent, role, namespace:value or all; repeat or separate by commas.",
+    shell_complete=complete_address,
+)
+
+
+def _writing(command: Any) -> Any:
+    """The options ``send`` and ``reply`` share."""
+    for option in reversed(
+        [
+            click.option("--subject", metavar="S", help="One line that says what it is about."),
+            click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file."),
+            click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by mode)."),
+            click.option("--ack", is_flag=True, help="Ask for an acknowledgement."),
+            click.option("--priority", metavar="P", default="normal", help=f"{', '.join(PRIORITIES)}."),
+            click.option("--type", "kind", metavar="T", default="message", help=f"{', '.join(TYPES)}."),
+            click.option("--id", "retry_id", metavar="UUID", help="To retry a failed send without doubling it."),
+            click.option("--strict", is_flag=True, help="Refuse a recipient nobody knows."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@cli.command(cls=Verb)
+@_from
+@_to
+@_writing
+@click.option("--thread", metavar="ID", help="The message this belongs under.")
+@click.option("--jsonl", metavar="FILE", help="Send many: one JSON message a line; - reads standard input.")
+@pass_context
+def send(app: Context, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
+    """Send a message; done means it is on the disk."""
+    if jsonl is not None:
+        _send_batch(app, sender, jsonl, strict)
+        return
+    draft = _draft(app.me(sender), to, given)
+    _answer_sent(app, _retryable(app, draft, strict))
+
+
+def _retryable(app: Context, /, draft: Draft, strict: bool) -> Sent:
+    """Send under an id of our own, so that a failure can name the id to retry with."""
+    mailbox = app.mailbox
+    warnings: tuple[str, ...] = ()
+    if draft.thread is not None:
+        try:
+            draft = draft.replace(thread=mailbox.find(draft.thread).message.id)
+        except MailboxError as error:
+            if error.code == "ambiguous":
+                raise
+            warnings = (f"thread: {error.what}; sent all the same",)
+    sent = mailbox.send(draft, strict=strict)
+    return sent.replace(warnings=(*sent.warnings, *warnings))
+
+
+def _draft(sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
+    return Draft(
+        sender=sender,
+        to=tuple(word.strip() for part in to for word in part.split(",") if word.strip()),
+        content=_body(given["body"]),
+        subject=given["subject"],
+        thread=given.get("thread"),
+        ttl_hours=_hours(given["ttl_hours"]),
+        ack=given["ack"],
+        priority=given["priority"],
+        type=given["kind"],
+        id=given["retry_id"],
+    )
+
+
+def _body(given: str | None) -> str:
+    """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
+    if given is None:
+        raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
+    if given != "-" and not given.startswith("@"):
+        return given
+    data = _bytes(given.removeprefix("@") if given != "-" else "-")
+    try:
+        return data.decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise BadData(f"the body is not UTF-8 (byte {error.start})", "convert it, or send the file's path") from None
+
+
+def _bytes(source: str) -> bytes:
+    """Standard input for ``-``, else the file; at most what a batch could sensibly be."""
+    if source == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(source, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Malformed(f"cannot read {source}: {reason}", "a text that begins with @ goes through --body -") from None
+
+
+def _hours(given: str | None) -> int | None:
+    if given is None:
+        return None
+    try:
+        hours = int(given)
+    except ValueError:
+        raise Malformed(
+            f"a time to live of {given!r} hours", "a whole number, 1 or more; leave it out for the default"
+        ) from None
+    compose.check_ttl(hours)
+    return hours
+
+
+def _answer_sent(app: Context, /, sent: Sent) -> None:
+    roster = app.mailbox.logs.read_roster()
+    for warning in sent.warnings:
+        app.warn(warning)
+    value = {
+        "message": render.message_json(sent.message),
+        "delivery": render.delivery_json(sent.delivery, sent.warnings),
+    }
+    app.out(render.sent_text(sent.message, sent.delivery, roster, app.style), value)
+
+
+def _send_batch(app: Context, /, sender: str | None, source: str, strict: bool) -> None:
+    """``send --jsonl``: every line is checked before any is written."""
+    numbers, drafts = [], []
+    for number, line in enumerate(_bytes(source).split(b"\n"), 1):
+        if line.strip():
+            numbers.append(number)
+            try:
+                drafts.append(_batch_draft(line, lambda: app.me(sender)))
+            except MailboxError as error:
+                raise _about_line(error, number) from None
+    if not drafts:
+        raise Malformed("the batch is empty", "one JSON message a line")
+    try:
+        sent = app.mailbox.send_all(drafts, strict=strict)
+    except MailboxError as error:
+        raise error if error.at is None else _about_line(error, numbers[error.at]) from None
+    for one, number in zip(sent, numbers, strict=True):
+        for warning in one.warnings:
+            app.warn(f"line {number}: {warning}")
+    ids = [one.message.id for one in sent]
+    app.out(f"sent {render.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
+
+
+def _about_line(error: MailboxError, number: int) -> MailboxError:
+    kind = BadData if isinstance(error, Malformed) else type(error)
+    return kind(f"line {number}: {error.what}; nothing was sent", error.hint, code=error.code)
+
+
+def _batch_draft(line: bytes, default_sender: Any) -> Draft:
+    try:
+        obj = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"not JSON: {error}", "one message a line, in the keys of `show --json`") from None
+    if not isinstance(obj, dict):
+        raise BadData("not a JSON object", "one message a line, in the keys of `show --json`")
+    now = {"timestamp": "1970-01-01T00:00:00Z", "id": "-", "sender": "-"}
+    try:
+        message = codec.message_from({**now, **{k: v for k, v in obj.items() if k != "timestamp"}})
+    except ValueError as error:
+        raise BadData(str(error), "needed: recipient and content") from None
+    for key, known in (
+        ("ttl_hours", (int,)),
+        ("subject", (str,)),
+        ("thread", (str,)),
+        ("ack", (bool,)),
+        ("type", (str,)),
+        ("priority", (str,)),
+    ):
+        if obj.get(key) is not None and type(obj[key]) not in known:
+            raise BadData(f"{key} is of the wrong type", "the README lists the keys")
+    compose.check_ttl(obj.get("ttl_hours"))
+    return Draft(
+        sender=message.sender if message.sender != "-" else default_sender(),
+        to=message.recipients,
+        content=message.content,
+        subject=message.subject,
+        thread=message.thread,
+        ttl_hours=message.ttl_hours,
+        ack=message.ack,
+        priority=obj.get("priority") or "normal",
+        type=obj.get("type") or "message",
+        id=obj.get("id"),
+        references=message.references,
+        attachments=message.attachments,
+        metadata=message.metadata,
+        extra=message.extra,
+    )
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_from
+@_to
+@_writing
+@pass_context
+def reply(app: Context, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
+    """Answer message ID: to its sender, in its thread; counts as the ack it asked for."""
+    _answer_sent(app, app.mailbox.reply(message_id, _draft(app.me(sender), to, given), strict=strict))
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option("--peek", is_flag=True, help="Look only: nothing is written, nothing marked as read.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Most messages to show; 0 for all."
+)
+@pass_context
+def check(app: Context, /, session: str | None, peek: bool, limit: int) -> None:
+    """Show unread mail, then record it as read."""
+    me = app.me(session)
+    mailbox = app.mailbox
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        shown = items[: limit or None]
+        if app.json or shown:
+            roster = mailbox.logs.read_roster()
+            more = len(items) - len(shown)
+            app.out(render.check_text(me, shown, more, roster, app.style), render.check_json(me, shown, more))
+        elif sys.stdout.isatty():
+            click.echo("no new mail")
+        return shown
+
+    if peek:
+        show(mailbox.peek(me))
+    else:
+        mailbox.deliver(me, show)
+
+
+@cli.command(cls=Verb)
+@_session
+@pass_context
+def status(app: Context, /, session: str | None) -> None:
+    """Where you stand: unread mail, what you owe, dead letters, your line in the roster."""
+    me = app.me(session)
+    found = app.library.status(me)
+    agent = found.agent
+    roster = app.mailbox.logs.read_roster()
+    lines = [
+        f"{me}: {agent.state if agent else 'not registered'}"
+        + (f", {' '.join(agent.tags)}" if agent and agent.tags else ""),
+        f"{render.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
+    ]
+    if found.obligations:
+        lines.append(f"{render.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
+        listing = render.messages_text(found.obligations, app.library.everything().reads, roster, app.style)
+        lines += ["  " + line for line in listing.splitlines()]
+    if found.dead_letters:
+        lines.append(f"{render.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
+    app.out(
+        "\n".join(lines) + "\n",
+        {
+            "session": me,
+            "unread": found.unread,
+            "obligations": [render.message_json(m) for m in found.obligations],
+            "dead_letters": found.dead_letters,
+            "state": agent.state if agent else None,
+            "tags": list(agent.tags) if agent else [],
+        },
+    )
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@pass_context
+def show(app: Context, /, message_id: str) -> None:
+    """One message with its receipts; ID may be a unique prefix."""
+    found = app.mailbox.find(message_id)
+    receipts = app.library.receipts(found)
+    roster = app.mailbox.logs.read_roster()
+    lines = render.message_text(found.message, roster, app.style)
+    lines += ["", *render.receipts_text(receipts, roster)] if receipts else ["", "nobody has read it"]
+    value = {
+        "message": render.message_json(found.message, found.reads),
+        "receipts": [render.receipt_json(r) for r in receipts],
+    }
+    app.out("\n".join(lines) + "\n", value)
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@pass_context
+def thread(app: Context, /, message_id: str) -> None:
+    """The whole chain message ID stands in, archives included."""
+    messages, reads = app.library.thread(message_id)
+    roster = app.mailbox.logs.read_roster()
+    blocks = ["\n".join(render.message_text(m, roster, app.style)) for m in messages]
+    app.out("\n\n".join(blocks) + "\n", {"messages": [render.message_json(m, reads) for m in messages]})
+
+
+def _listing(app: Context, /, messages: Sequence[Any], reads: Any) -> None:
+    roster = app.mailbox.logs.read_roster()
+    app.out(
+        render.messages_text(messages, reads, roster, app.style),
+        {"messages": [render.message_json(m, reads) for m in messages]},
+    )
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option(
+    "--with",
+    "with_address",
+    metavar="ADDR",
+    help="Only mail from or to this agent, role, tag or all.",
+    shell_complete=complete_address,
+)
+@click.option(
+    "--since", metavar="T", help="Only mail from then on: an instant (2026-03-16T14:30Z), or 90m, 24h, 7d ago."
+)
+@click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="The newest N; 0 for all.")
+@click.option("--all", "everyones", is_flag=True, help="Everyone's mail, not only yours.")
+@pass_context
+def history(
+    app: Context, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
+) -> None:
+    """Your mail, sent and received, archives included, newest last."""
+    me = None if everyones else app.me(session)
+    start = parse_since(since, app.mailbox.now())
+    _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
+
+
+def parse_since(given: str | None, now: int) -> int | None:
+    """The ms that ``--since`` means: an RFC 3339 instant, or a number of m, h or d ago; raises ``Malformed``."""
+    if given is None:
+        return None
+    units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
+    if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in units:
+        return now - int(given[:-1]) * units[given[-1]]
+    try:
+        return instant.parse(given)
+    except ValueError:
+        raise Malformed(f"{given!r} is no instant", "write 2026-03-16T14:30:00Z, 2026-03-16, or 90m, 24h, 7d") from None
+
+
+@cli.command(cls=Verb)
+@click.argument("query", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="The newest N; 0 for all.")
+@pass_context
+def search(app: Context, /, query: Sequence[str], limit: int) -> None:
+    """Messages in which every word of QUERY occurs, live and archived, newest last."""
+    _listing(app, *app.library.search(" ".join(query), limit))
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_session
+@pass_context
+def ack(app: Context, /, message_id: str, session: str | None) -> None:
+    """Say that you have dealt with message ID."""
+    message = app.mailbox.ack(message_id, app.me(session))
+    app.out(f"acknowledged {message.id}\n", {"message_id": message.id, "event": "ack"})
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_session
+@pass_context
+def release(app: Context, /, message_id: str, session: str | None) -> None:
+    """Give message ID back: it is unread again, and role mail free for another holder."""
+    message = app.mailbox.release(message_id, app.me(session))
+    app.out(f"released {message.id}\n", {"message_id": message.id, "event": "release"})
+
+
+@cli.command("dead-letters", cls=Verb)
+@_session
+@click.option("--all", "everyones", is_flag=True, help="Everyone's, not only yours.")
+@pass_context
+def dead_letters(app: Context, /, session: str | None, everyones: bool) -> None:
+    """Mail that expired, or whose recipient died, before anyone read it."""
+    found = app.library.dead_letters(None if everyones else app.me(session))
+    roster = app.mailbox.logs.read_roster()
+    value = {"messages": [{**render.message_json(m), "reason": reason} for m, reason in found]}
+    app.out(render.dead_letters_text(found, roster, app.style), value)
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: never).")
+@pass_context
+def wait(app: Context, /, session: str | None, timeout: float | None) -> int:
+    """Block until there is unread mail (exit 0), or not in time (exit 1)."""
+    unread = app.library.wait(app.me(session), timeout)
+    app.out(f"{render.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
+    return 0 if unread else 1

@@ -1,0 +1,157 @@
+"""``roster``: who is there, and what each says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..core.enrol import Request
+from ..core.roster import STATES, Agent
+from ..errors import Malformed
+from . import render
+from .context import Context, Verb, complete_address, complete_session
+from .main import Commands, cli
+
+pass_context = click.make_pass_decorator(Context)
+
+
+@cli.group(cls=Commands)
+def roster() -> None:
+    """Who is there: register, update, freeze, retire, list."""
+
+
+def _said(command: Any) -> Any:
+    """The options ``register`` and ``update`` share."""
+    for option in reversed(
+        [
+            click.option(
+                "--session-id",
+                "--session",
+                "session_id",
+                metavar="ID",
+                help="The session (else the client's).",
+                shell_complete=complete_session,
+            ),
+            click.option("--name", metavar="N", help="A unique name, free again once its bearer is gone."),
+            click.option("--role", "roles", multiple=True, metavar="R", help="A role it holds; repeat for several."),
+            click.option("--tags", metavar="T,…", help="Replaces all tags but roles."),
+            click.option("--add-tags", metavar="T,…", help="Adds to the tags."),
+            click.option("--remove-tags", metavar="T,…", help="Removes from the tags."),
+            click.option("--lead", metavar="ID", help="The agent (or user) it obeys.", shell_complete=complete_address),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _listed(given: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (given or "").split(",") if word.strip())
+
+
+def _enrol(app: Context, /, event: str, given: dict[str, Any]) -> None:
+    me = given["session_id"] or app.me(None)
+    roles = tuple(word for role in given["roles"] for word in _listed(role))
+    request = Request(
+        session_id=me,
+        event=event,
+        name=given["name"],
+        roles=roles or None,
+        tags=None if given["tags"] is None else _listed(given["tags"]),
+        add_tags=_listed(given["add_tags"]),
+        remove_tags=_listed(given["remove_tags"]),
+        lead=given["lead"],
+    )
+    agent, decision = app.mailbox.register(request, app.actor)
+    for warning in decision.warnings:
+        app.warn(warning)
+    _answer(app, agent, decision.warnings)
+
+
+def _answer(app: Context, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
+    agent, seen = app.library.agent(agent.session_id)
+    value = {"agent": render.agent_json(agent, seen), "warnings": list(warnings)}
+    app.out(render.agent_text(agent, seen, app.style), value)
+
+
+@roster.command(cls=Verb)
+@_said
+@pass_context
+def register(app: Context, /, **given: Any) -> None:
+    """Register a session; one that is dead lives again. Taking the name of one that is gone continues it."""
+    _enrol(app, "register", given)
+
+
+@roster.command(cls=Verb)
+@_said
+@pass_context
+def update(app: Context, /, **given: Any) -> None:
+    """Change what the roster says of a session; an unknown one is registered."""
+    _enrol(app, "update", given)
+
+
+def _which(app: Context, /, session_id: str | None, word: str | None) -> str:
+    if session_id and word:
+        raise Malformed("the session is named twice", "give the id once")
+    return session_id or word or app.me(None)
+
+
+_one = click.option(
+    "--session-id",
+    "--session",
+    "session_id",
+    metavar="ID",
+    help="The session (else the client's).",
+    shell_complete=complete_session,
+)
+_word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_context
+def heartbeat(app: Context, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session lives; thaws a frozen one."""
+    agent, _ = app.library.agent(_which(app, session_id, word))
+    app.mailbox.check_in(agent.session_id)
+    _answer(app, agent)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_context
+def freeze(app: Context, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session is away: its direct mail waits and does not expire."""
+    _answer(app, app.mailbox.end(_which(app, session_id, word), "freeze", app.actor))
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_context
+def retire(app: Context, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
+    _answer(app, app.mailbox.end(_which(app, session_id, word), "retire", app.actor))
+
+
+@roster.command("list", cls=Verb)
+@click.option("--state", type=click.Choice(STATES), help="Only agents in this state.")
+@pass_context
+def list_agents(app: Context, /, state: str | None) -> None:
+    """All agents."""
+    agents = app.library.agents(state)
+    value = {"agents": [render.agent_json(agent, seen) for agent, seen in agents]}
+    app.out(render.agents_text(agents, app.style), value)
+
+
+@roster.command("show", cls=Verb)
+@_word
+@_one
+@pass_context
+def show_agent(app: Context, /, word: str | None, session_id: str | None) -> None:
+    """One agent, by id, name or id prefix."""
+    agent, seen = app.library.agent(_which(app, session_id, word))
+    app.out(render.agent_text(agent, seen, app.style), {"agent": render.agent_json(agent, seen)})

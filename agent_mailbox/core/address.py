@@ -1,0 +1,139 @@
+"""Addresses: their grammar, their modes, and which of them brings a message to a reader.
+
+Belongs here: the form of ids, names, roles and tags, and the matching rule. Must not know how the roster is kept
+(``roster``) or who has read what (``claims``).
+
+Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A bare word that
+a foreign writer stored may also be an agent's name, or a role without its prefix as the seed writes it.
+"""
+
+from __future__ import annotations
+
+from ..errors import Malformed
+from .records import USER, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ALL = "all"
+DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
+MODES = (DIRECT, ROLE, TAG, BROADCAST)
+"""From the most specific to the least; the one reported when several addresses bring a message."""
+NAMESPACES = ("role", "project", "concern", "domain")
+RESERVED = (ALL, USER)
+MAX_ID = 128
+"""Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
+
+
+class Reader(Record):
+    """Who asks: its session, the sessions it continues (itself first), its name and its tags."""
+
+    session_id: str
+    lineage: tuple[str, ...]
+    name: str | None = None
+    tags: frozenset[str] = frozenset()
+
+
+class Route(Record):
+    """How a message reached a reader: the mode to report, the address it was read through, and if that is a claim."""
+
+    mode: str
+    via: str
+    claims: bool
+
+
+def check_id(text: str, what: str = "session id") -> str:
+    """``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else ``Malformed``."""
+    good = text.isascii() and text[:1].isalnum() and all(c.isalnum() or c in "._@+-" for c in text)
+    if not good or len(text) > MAX_ID:
+        raise Malformed(
+            f"{text!r} is no {what}" if len(text) <= MAX_ID else f"a {what} of {len(text)} characters",
+            f"a {what} is 1 to {MAX_ID} ASCII letters, digits or . _ @ + -, beginning with a letter or digit",
+        )
+    if text == ALL:
+        raise Malformed(f"{text!r} is reserved and cannot be a {what}", "choose another")
+    return text
+
+
+def _is_value(text: str) -> bool:
+    return 0 < len(text) <= MAX_ID and text[0].isalnum() and all(c.isalnum() or c in "._@+-/#" for c in text)
+
+
+def check_role(text: str) -> str:
+    """The tag ``role:x`` for a role given with or without its prefix; else ``Malformed``."""
+    value = text.removeprefix("role:")
+    if not _is_value(value):
+        raise Malformed(f"{text!r} is no role", "a role is a word such as architect: letters, digits or . _ @ + - / #")
+    if value in RESERVED:
+        raise Malformed(f"{value!r} is reserved and cannot be a role", "choose another")
+    return f"role:{value}"
+
+
+def check_tag(text: str, namespaces: Iterable[str]) -> str:
+    """``text`` if it is a ``namespace:value`` of a known namespace; else ``Malformed`` naming the known ones."""
+    namespace, colon, value = text.partition(":")
+    known = ", ".join(f"{name}:" for name in namespaces)
+    if not colon:
+        raise Malformed(f"{text!r} is no tag: it has no namespace", f"write namespace:value with one of {known}")
+    if namespace not in namespaces:
+        raise Malformed(f"unknown namespace {namespace!r} in {text!r}", f"known namespaces: {known}")
+    if namespace == "role":
+        return check_role(text)
+    if not _is_value(value):
+        raise Malformed(f"{text!r} is no tag", "its value is letters, digits or . _ @ + - / #, no spaces")
+    return text
+
+
+def mode(address: str, is_agent: Callable[[str], bool]) -> str:
+    """The mode of a stored address. ``is_agent`` tells whether a bare word is an agent's id or name."""
+    if address == ALL:
+        return BROADCAST
+    if address.startswith("role:"):
+        return ROLE
+    if ":" in address:
+        return TAG
+    return DIRECT if is_agent(address) else ROLE
+
+
+def role_of(address: str) -> str:
+    """The role tag a role address stands for: ``role:x`` for ``role:x`` and for a bare ``x``."""
+    return address if address.startswith("role:") else f"role:{address}"
+
+
+def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | None:
+    """The most specific (mode, address) by which a message is the reader's own, not its role's; None if none."""
+    tag = None
+    for address in recipients:
+        if address in reader.lineage or address == reader.name:
+            return DIRECT, address
+        if tag is None and address in reader.tags and not address.startswith("role:"):
+            tag = address
+    if tag is not None:
+        return TAG, tag
+    return (BROADCAST, ALL) if ALL in recipients else None
+
+
+def role_route(recipients: tuple[str, ...], reader: Reader) -> str | None:
+    """The role of the reader that a message is for, as its tag; None if none."""
+    for address in recipients:
+        if (address.startswith("role:") and address in reader.tags) or (
+            ":" not in address and address != ALL and f"role:{address}" in reader.tags
+        ):
+            return role_of(address)
+    return None
+
+
+def route(recipients: tuple[str, ...], reader: Reader) -> Route | None:
+    """How a message to ``recipients`` reaches the reader, or None.
+
+    A role is more specific than a tag, so it is the mode reported; but a reader that its session, a tag or ``all``
+    also matches reads for itself and claims nothing (semantics, "Unread").
+    """
+    own = own_route(recipients, reader)
+    role = role_route(recipients, reader)
+    if own is None:
+        return None if role is None else Route(mode=ROLE, via=role, claims=True)
+    if role is not None and own[0] != DIRECT:
+        return Route(mode=ROLE, via=own[1], claims=False)
+    return Route(mode=own[0], via=own[1], claims=False)

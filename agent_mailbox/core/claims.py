@@ -1,0 +1,97 @@
+"""Who has read what, and who holds a role message: the fold of the reads log.
+
+Belongs here: claim, ack, release, re-offer. Ownership follows from the reads log alone; the roster only decides
+about a line without ``as``, which an older writer left.
+"""
+
+from __future__ import annotations
+
+from .address import ALL, own_route
+from .records import Message, Read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .roster import Roster
+
+
+class Reads:
+    """The standing reads of every message: a release takes the reader's read back, a later read sets it anew."""
+
+    def __init__(self, records: Iterable[Read] = ()) -> None:
+        self._standing: dict[str, dict[str, Read]] = {}
+        self._acked: set[tuple[str, str]] = set()
+        self._released: set[tuple[str, str]] = set()
+        for record in records:
+            self.apply(record)
+
+    def apply(self, record: Read) -> None:
+        """Fold one more record in. An ack implies the read; ``seen`` is a receipt and changes nothing here."""
+        key = (record.message_id, record.session_id)
+        if record.event == "release":
+            self._standing.get(record.message_id, {}).pop(record.session_id, None)
+            self._acked.discard(key)
+            self._released.add(key)
+        elif record.event != "seen":
+            self._standing.setdefault(record.message_id, {}).setdefault(record.session_id, record)
+            if record.event == "ack":
+                self._acked.add(key)
+
+    def of(self, message_id: str) -> list[Read]:
+        """The standing reads of a message, first reader first."""
+        return list(self._standing.get(message_id, {}).values())
+
+    def by(self, message_id: str, lineage: Sequence[str]) -> list[str]:
+        """Which of these sessions have a standing read of the message."""
+        standing = self._standing.get(message_id)
+        return [session for session in lineage if session in standing] if standing else []
+
+    def acked(self, message_id: str, lineage: Sequence[str]) -> bool:
+        """Has one of these sessions acknowledged the message?"""
+        return any((message_id, session) in self._acked for session in lineage)
+
+    def released(self, message_id: str, lineage: Sequence[str]) -> bool:
+        """Has one of these sessions ever given the message back?"""
+        return any((message_id, session) in self._released for session in lineage)
+
+
+def readers(message: Message, reads: Reads) -> list[str]:
+    """Everyone who has read the message, first reader first; a foreign line may name some itself."""
+    return list(dict.fromkeys([*(read.session_id for read in reads.of(message.id)), *message.read_by]))
+
+
+def read_by(message: Message, reads: Reads, lineage: Sequence[str]) -> bool:
+    """Has one of these sessions read the message?"""
+    if message.read_by and any(session in message.read_by for session in lineage):
+        return True
+    return bool(reads.by(message.id, lineage))
+
+
+def is_claim(read: Read, message: Message, roster: Roster) -> bool:
+    """Did this read claim the message for its reader? Without ``as``: if only a role brought it there."""
+    if read.via is not None:
+        return read.via.startswith("role:")
+    if ALL in message.recipients or own_route(message.recipients, roster.reader(read.session_id)):
+        return False
+    return any(roster.mode(address) == "role" for address in message.recipients)
+
+
+def holder(message: Message, reads: Reads, roster: Roster) -> str | None:
+    """The session that holds a role message: the first standing claim; None if it is free."""
+    for read in reads.of(message.id):
+        if is_claim(read, message, roster):
+            return read.session_id
+    return None
+
+
+def owed_on_death(session_id: str, messages: Iterable[Message], reads: Reads, roster: Roster) -> list[str]:
+    """Ids of the dead agent's claims that asked for an ack and got none: they go back to the role."""
+    return [
+        m.id
+        for m in messages
+        if m.ack
+        and session_id in reads.by(m.id, (session_id,))
+        and holder(m, reads, roster) == session_id
+        and not reads.acked(m.id, (session_id,))
+    ]

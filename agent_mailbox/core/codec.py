@@ -1,0 +1,326 @@
+"""Records to JSON lines and back: the only place that knows how a line is spelt.
+
+Belongs here: strict JSON in (RFC 8259: no NaN, no lone surrogates, bounded nesting), canonical JSON out, and the
+older spellings readers take (the seed's ``from``/``to``/``body``, a roster line without ``event``). A line that is
+no record comes back as a ``BadLine``; nothing else ever comes out.
+
+The scanner is the C one inside the standard ``json`` package, taken directly: ``json`` itself imports ``re``, which
+would cost a hook as much as the interpreter's start.
+"""
+
+from __future__ import annotations
+
+from . import instant
+from .records import PRIORITIES, READ_EVENTS, ROSTER_EVENTS, TYPES, BadLine, Message, Read, RosterEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    R = TypeVar("R", Message, Read, RosterEvent)
+
+    def _quoted(text: str) -> str: ...
+    def _make_scanner(rules: type) -> Callable[[str, int], tuple[Any, int]]: ...
+
+else:
+    try:
+        from _json import encode_basestring as _quoted
+        from _json import make_scanner as _make_scanner
+    except ImportError:  # an interpreter without the accelerator
+        from json.encoder import encode_basestring as _quoted
+        from json.scanner import py_make_scanner as _make_scanner
+
+MAX_LINE = 1 << 20
+"""Bytes in one line. The largest record we write (64 KiB of content, every byte escaped) is well under half of it."""
+MAX_DEPTH = 32
+"""Levels of nesting in ``metadata`` and unknown keys: far more than a record needs, far less than any stack."""
+
+
+class _Bad(ValueError):
+    """Why a line is no record; becomes a ``BadLine`` before it leaves this module."""
+
+
+def _integer(text: str) -> float:
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 64 else float(value)
+
+
+def _decimal(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise _Bad(f"a number out of range: {text[:20]}")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise _Bad(f"{text} is not JSON")
+
+
+class _Rules:
+    """What ``json.JSONDecoder`` would hand the scanner."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = staticmethod(_decimal)
+    parse_int = staticmethod(_integer)
+    parse_constant = staticmethod(_constant)
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
+
+
+_scan = _make_scanner(_Rules)
+
+
+def parse(line: bytes) -> dict[str, Any] | BadLine:
+    """The JSON object on one line."""
+    if len(line) > MAX_LINE:
+        return BadLine(f"{len(line)} bytes in one line")
+    try:
+        text = line.decode("utf-8").strip(" \t\r\n")
+        value, end = _scan(text, 0)
+        if end != len(text):
+            return BadLine("something follows the JSON value")
+        if type(value) is not dict:
+            return BadLine("not a JSON object")
+        if b"\\u" in line:
+            dumps(value).encode("utf-8")
+        elif line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+            dumps(value)
+    except _Bad as error:
+        return BadLine(str(error))
+    except UnicodeDecodeError:
+        return BadLine("not UTF-8")
+    except UnicodeEncodeError:
+        return BadLine("half of a surrogate pair")
+    except RecursionError:
+        return BadLine("nested too deeply")
+    except (ValueError, StopIteration, OverflowError):
+        return BadLine("not JSON")
+    return value
+
+
+def dumps(value: Any, depth: int = 0) -> str:
+    """Compact JSON of plain values; raises ``ValueError`` for what JSON cannot hold or nests beyond ``MAX_DEPTH``."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int or kind is float:
+        if value - value != 0:
+            raise _Bad("a number out of range")
+        return repr(value)
+    if depth >= MAX_DEPTH:
+        raise _Bad("nested too deeply")
+    if kind is dict:
+        return "{" + ",".join([f"{_quoted(k)}:{dumps(v, depth + 1)}" for k, v in value.items()]) + "}"
+    if kind is list or kind is tuple:
+        return "[" + ",".join([dumps(v, depth + 1) for v in value]) + "]"
+    raise _Bad(f"{kind.__name__} is not JSON")
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+_MESSAGE_KEYS = {
+    *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
+    *("type", "ack", "priority", "references", "attachments", "metadata"),
+}
+_OLDER = {"sender": "from", "recipient": "to", "content": "body"}
+
+
+def _text(obj: dict[str, Any], key: str) -> str:
+    value = obj.get(key)
+    if value is None and key in _OLDER:
+        value = obj.get(_OLDER[key])
+    if type(value) is not str or not value:
+        raise _Bad(f"no {key}" if value in (None, "") else f"{key} is not text")
+    return value
+
+
+def _maybe_text(obj: dict[str, Any], key: str) -> str | None:
+    value = obj.get(key)
+    return value if type(value) is str and value else None
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if type(value) is str:
+        value = [value]
+    if type(value) is not list:
+        return ()
+    return tuple(dict.fromkeys([item for item in value if type(item) is str and item]))
+
+
+def _when(obj: dict[str, Any]) -> int:
+    return instant.parse(_text(obj, "timestamp"))
+
+
+def _hours(value: Any) -> float | None:
+    return value if type(value) in (int, float) and value > 0 else None
+
+
+def _one_of(known: tuple[str, ...], value: Any, otherwise: str) -> str:
+    return value if type(value) is str and value in known else otherwise
+
+
+def _as_record(line: bytes, build: Callable[[dict[str, Any]], R]) -> R | BadLine:
+    obj = parse(line)
+    if isinstance(obj, BadLine):
+        return obj
+    try:
+        return build(obj)
+    except ValueError as error:
+        return BadLine(str(error))
+
+
+def message_from(obj: dict[str, Any]) -> Message:
+    """A message from its JSON object, canonical or older; raises ``ValueError`` naming the key that is wrong.
+
+    Only what makes it a message is required (id, sender, recipient, timestamp, content); an optional key of the wrong
+    shape counts as absent, so that a careless writer's mail is still mail.
+    """
+    recipients = _strings(obj.get("recipient") or obj.get("to"))
+    if not recipients:
+        raise _Bad("no recipient")
+    older = {_OLDER[key] for key in _OLDER if key not in obj}
+    extra = {key: value for key, value in obj.items() if key not in _MESSAGE_KEYS and key not in older}
+    return Message(
+        id=_text(obj, "id"),
+        sender=_text(obj, "sender"),
+        recipients=recipients,
+        timestamp=_when(obj),
+        content=_text(obj, "content"),
+        subject=_maybe_text(obj, "subject"),
+        thread=_maybe_text(obj, "thread"),
+        ttl_hours=_hours(obj.get("ttl_hours")),
+        type=_one_of(TYPES, obj.get("type"), "message"),
+        ack=obj.get("ack") is True,
+        priority=_one_of(PRIORITIES, obj.get("priority"), "normal"),
+        references=obj.get("references"),
+        attachments=obj.get("attachments"),
+        metadata=obj.get("metadata"),
+        read_by=_strings(obj.get("read_by")),
+        extra=extra or None,
+    )
+
+
+def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bool = False) -> dict[str, Any]:
+    """The canonical JSON object of a message, keys in their order.
+
+    On disk optional keys stand only where they say something; ``whole`` spells out the defaults, for programs.
+    """
+    m = message
+    obj: dict[str, Any] = {
+        "id": m.id,
+        "sender": m.sender,
+        "recipient": m.recipients[0] if len(m.recipients) == 1 else list(m.recipients),
+        "timestamp": instant.text(m.timestamp),
+    }
+    if whole or m.subject is not None:
+        obj["subject"] = m.subject
+    obj.update(content=m.content, thread=m.thread, ttl_hours=m.ttl_hours, read_by=list(read_by))
+    if whole or m.type != "message":
+        obj["type"] = m.type
+    if whole or m.ack:
+        obj["ack"] = m.ack
+    if whole or m.priority != "normal":
+        obj["priority"] = m.priority
+    for key in ("references", "attachments", "metadata"):
+        if getattr(m, key) is not None:
+            obj[key] = getattr(m, key)
+    obj.update(m.extra or {})
+    return obj
+
+
+def message_line(message: Message) -> bytes:
+    """The line of a message, with its newline; raises ``ValueError`` for what JSON or UTF-8 cannot hold."""
+    return _line(message_object(message))
+
+
+def message(line: bytes) -> Message | BadLine:
+    """The message on a line."""
+    return _as_record(line, message_from)
+
+
+# -- reads and roster events ------------------------------------------------------------------------------------------
+
+
+def _read_from(obj: dict[str, Any]) -> Read:
+    # The seed's page prints the keys without their underscores; both are taken.
+    reader = obj.get("reader_session_id", obj.get("readersession_id"))
+    return Read(
+        message_id=_text({"message_id": obj.get("message_id", obj.get("messageid"))}, "message_id"),
+        session_id=_text({"reader_session_id": reader}, "reader_session_id"),
+        timestamp=_when(obj),
+        event=_known_event(obj, READ_EVENTS, "read"),
+        via=_maybe_text(obj, "as"),
+    )
+
+
+def _known_event(obj: dict[str, Any], known: tuple[str, ...], default: str) -> str:
+    event = obj.get("event", default)
+    if event not in known:
+        raise _Bad(f"unknown event {event!r}")
+    return str(event)
+
+
+def read(line: bytes) -> Read | BadLine:
+    """The read record on a line."""
+    return _as_record(line, _read_from)
+
+
+def read_line(record: Read) -> bytes:
+    """The line of a read record."""
+    obj = {
+        "message_id": record.message_id,
+        "reader_session_id": record.session_id,
+        "timestamp": instant.text(record.timestamp),
+        "event": record.event,
+    }
+    if record.via is not None:
+        obj["as"] = record.via
+    return _line(obj)
+
+
+def _roster_from(obj: dict[str, Any]) -> RosterEvent:
+    tags = obj.get("tags")
+    role = _maybe_text(obj, "role")
+    if role is not None:  # the seed's roster entries carry the role beside the tags
+        tags = [*_strings(tags), role if role.startswith("role:") else f"role:{role}"]
+    return RosterEvent(
+        event=_known_event(obj, ROSTER_EVENTS, "register"),
+        session_id=_text(obj, "session_id"),
+        timestamp=_when(obj) if obj.get("timestamp") is not None else 0,
+        name=_maybe_text(obj, "name"),
+        tags=None if tags is None else _strings(tags),
+        lead=_maybe_text(obj, "lead"),
+        continues=_maybe_text(obj, "continues"),
+        by=_maybe_text(obj, "by"),
+        reason=_maybe_text(obj, "reason"),
+        client=_maybe_text(obj, "client"),
+    )
+
+
+def roster_event(line: bytes) -> RosterEvent | BadLine:
+    """The roster event on a line; one without ``event`` registers, as a hand-written entry means to."""
+    return _as_record(line, _roster_from)
+
+
+def roster_line(record: RosterEvent) -> bytes:
+    """The line of a roster event; what it does not say is left out."""
+    obj: dict[str, Any] = {
+        "event": record.event,
+        "session_id": record.session_id,
+        "timestamp": instant.text(record.timestamp),
+    }
+    for key in ("name", "tags", "lead", "continues", "by", "reason", "client"):
+        value = getattr(record, key)
+        if value is not None:
+            obj[key] = value
+    return _line(obj)
+
+
+def _line(obj: dict[str, Any]) -> bytes:
+    return dumps(obj).encode("utf-8") + b"\n"

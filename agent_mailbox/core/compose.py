@@ -1,0 +1,235 @@
+"""From what someone wants to send to the record that is stored, or the reason why not.
+
+Belongs here: resolving written addresses, the checks on every field, the warnings a sender gets.
+"""
+
+from __future__ import annotations
+
+from ..errors import BadData, Malformed, NotFound, Refused
+from . import text
+from .address import ALL, check_id, check_role, check_tag
+from .records import PRIORITIES, TYPES, Message, Record
+from .roster import DEAD, Agent, Roster
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_SUBJECT = 1000
+"""Characters in a subject: RFC 5322 ends a line at 998."""
+MAX_TTL_HOURS = 24 * 366 * 100
+"""A century: more is a slip of the finger, and "no expiry" has a spelling of its own."""
+MAX_RECORD = 512 * 1024
+"""Bytes of one stored line: half of what a reader takes."""
+
+
+class Draft(Record):
+    """What a sender hands in. ``to`` as written (names and prefixes allowed); ``id`` only for a retry."""
+
+    sender: str
+    to: tuple[str, ...]
+    content: str
+    subject: str | None = None
+    thread: str | None = None
+    ttl_hours: float | None = None
+    ack: bool = False
+    priority: str = "normal"
+    type: str = "message"
+    id: str | None = None
+    references: Any = None
+    attachments: Any = None
+    metadata: Any = None
+    extra: Any = None
+
+
+def check_id_form(message_id: str) -> str:
+    """A UUID in its usual form, lower case; else ``Malformed``."""
+    wanted = message_id.strip().lower()
+    groups = wanted.split("-")
+    if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
+        raise Malformed(f"{message_id!r} is no message id", "an id is a UUID; leave --id out and one is made")
+    return wanted
+
+
+def checked(draft: Draft, max_content: int) -> None:
+    """Raise ``Malformed`` or ``BadData`` for a field that cannot be sent whoever it is for."""
+    check_id(draft.sender)
+    if not any(draft.to):
+        raise Malformed("no recipient", "give --to an agent, a role, namespace:value or all")
+    if not draft.content.strip():
+        raise Malformed("the body is empty", "give --body TEXT, - for standard input, or @FILE")
+    for field, value in (("body", draft.content), ("subject", draft.subject or ""), ("thread", draft.thread or "")):
+        if "\0" in value:
+            raise BadData(f"the {field} holds a NUL character", "mail is text; attach a file's path instead")
+        try:
+            size = len(value.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise BadData(f"the {field} is not UTF-8", "mail is text in UTF-8; attach a file's path instead") from None
+        if field == "body" and size > max_content:
+            raise BadData(
+                f"the body has {size} bytes, {max_content} are the limit",
+                "write it to a file and send its path",
+                code="too_large",
+            )
+    if draft.subject is not None and len(draft.subject) > MAX_SUBJECT:
+        raise BadData(f"the subject has {len(draft.subject)} characters, {MAX_SUBJECT} are the limit", code="too_large")
+    check_ttl(draft.ttl_hours)
+    if draft.priority not in PRIORITIES:
+        raise Malformed(f"no priority {draft.priority!r}", f"one of {', '.join(PRIORITIES)}")
+    if draft.type not in TYPES:
+        raise Malformed(f"no type {draft.type!r}", f"one of {', '.join(TYPES)}")
+
+
+def check_ttl(hours: object) -> None:
+    """Raise ``Malformed`` unless ``hours`` is None or a whole number from 1 to a century."""
+    if hours is None:
+        return
+    if type(hours) is not int or not 0 < hours <= MAX_TTL_HOURS:
+        raise Malformed(
+            f"a time to live of {hours!r} hours",
+            f"a whole number from 1 to {MAX_TTL_HOURS}; leave it out for the default",
+        )
+
+
+def check_record(size: int) -> None:
+    """Raise ``BadData`` if the stored line (bytes) is one that readers would have to skip."""
+    if size > MAX_RECORD:
+        raise BadData(
+            f"the record has {size} bytes, {MAX_RECORD} are the limit",
+            "metadata and references are for pointers; write the rest to a file",
+            code="too_large",
+        )
+
+
+class Resolved(Record):
+    """Stored addresses, what to warn of, and the dead among the recipients (who make a *new* message refused)."""
+
+    recipients: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    dead: tuple[Agent, ...] = ()
+
+
+def resolve(
+    written: tuple[str, ...],
+    roster: Roster,
+    namespaces: tuple[str, ...],
+    *,
+    strict: bool = False,
+    answering: str | None = None,
+) -> Resolved:
+    """The stored addresses that written ones mean (semantics, "Addressing"). ``answering`` is the sender a reply goes
+    to: a session id even where the roster never heard of it; the mail waits until that session checks in.
+
+    A bare word is an agent's id or name, then a role somebody ever held, then a unique id prefix: a word that *is* a
+    role goes to the role even where it also begins some id, because roles outlive instances.
+    """
+    stored: dict[str, None] = {}
+    warnings: list[str] = []
+    dead: dict[str, Agent] = {}
+    for word in written:
+        if word == ALL:
+            stored[ALL] = None
+        elif ":" in word:
+            stored[check_tag(word, namespaces)] = None
+            if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
+                warnings.append(f"nobody ever held {word}; {_meant(roster.near(word[5:]))}")
+        elif word:
+            agent = _agent(word, roster)
+            if agent is None and word == answering:
+                stored[word] = None
+                continue
+            if agent is None:
+                if f"role:{word}" not in roster.roles_ever:
+                    warnings.append(_unknown(word, roster, strict))
+                stored[check_role(word)] = None
+                continue
+            heir = _heir(agent, roster)
+            if heir is None:
+                dead[agent.session_id] = agent
+            stored[heir or agent.session_id] = None
+    return Resolved(recipients=tuple(stored), warnings=tuple(warnings), dead=tuple(dead.values()))
+
+
+def _agent(word: str, roster: Roster) -> Agent | None:
+    exact = roster.get(word) or roster.bearer(word)
+    if exact is not None and (exact.state != DEAD or not roster.role_in_use(word)):
+        return exact
+    if f"role:{word}" in roster.roles_ever:
+        return None
+    try:
+        return roster.find(word)
+    except NotFound:
+        return None
+
+
+def _heir(agent: Agent, roster: Roster) -> str | None:
+    """The agent itself, or the living one that continues it."""
+    heirs = roster.heirs(agent.session_id)
+    if not heirs or agent.session_id in heirs:
+        return agent.session_id if heirs else None
+    return heirs[-1]
+
+
+def _unknown(word: str, roster: Roster, strict: bool) -> str:
+    near = roster.near(word)
+    if strict:
+        raise NotFound(
+            f"no agent {word!r}, and no role anyone ever held",
+            _meant(near) if near else "without --strict it would wait for a role of that name",
+            code="unknown_recipient",
+        )
+    waits = f"{word!r} is no agent and no role anyone ever held; sent to role:{word}, where it waits"
+    return f"{waits}. {_meant(near)}" if near else waits
+
+
+def _meant(near: list[str]) -> str:
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def refuse_dead(resolved: Resolved) -> None:
+    """Raise ``Refused`` if a directly addressed agent is dead, naming the roles it held."""
+    for agent in resolved.dead:
+        roles = ", ".join(agent.roles)
+        raise Refused(
+            f"{agent.name or agent.session_id} is dead; mail to it would never be read",
+            f"it held {roles}: write there"
+            if roles
+            else "it held no role; `agent-mailbox roster list` shows who lives",
+            code="dead_recipient",
+        )
+
+
+def warnings_for(content: str, long_words: int) -> list[str]:
+    """What is worth telling the sender about the text itself."""
+    count = text.words(content)
+    if count > long_words:
+        return [
+            f"{count} words: mail is read in a context window; put more than {long_words} in a file and send its path"
+        ]
+    return []
+
+
+def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int) -> Message:
+    """The record of a checked draft."""
+    return Message(
+        id=message_id,
+        sender=draft.sender,
+        recipients=recipients,
+        timestamp=now,
+        content=draft.content,
+        subject=draft.subject or None,
+        thread=draft.thread,
+        ttl_hours=draft.ttl_hours,
+        type=draft.type,
+        ack=draft.ack,
+        priority=draft.priority,
+        references=draft.references,
+        attachments=draft.attachments,
+        metadata=draft.metadata,
+        extra=draft.extra,
+    )
+
+
+def same_mail(one: Message, other: Message) -> bool:
+    """Are two records the same message, their times of writing aside?"""
+    return one.replace(timestamp=0, read_by=()) == other.replace(timestamp=0, read_by=())

@@ -1,0 +1,222 @@
+"""Decisions about the roster: what a request to register, update, freeze or retire leads to.
+
+Belongs here: who may take which id, name, role and lead, succession, the sweep. A decision is a value (events to
+append, warnings to show) or an error; it is carried out by the facade under the roster's lock.
+"""
+
+from __future__ import annotations
+
+from ..errors import Malformed, Refused
+from .address import check_id, check_role, check_tag
+from .instant import DAY, HOUR
+from .records import USER, Record, RosterEvent
+from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Request(Record):
+    """What someone wants the roster to say of a session. None leaves a thing as it is."""
+
+    session_id: str
+    event: str = "register"
+    name: str | None = None
+    roles: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    lead: str | None = None
+    continues: str | None = None
+    client: str | None = None
+
+
+class Decision(Record):
+    """Events to append in this order (none: nothing changes), and what to tell whoever asked."""
+
+    events: tuple[RosterEvent, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces: Iterable[str]) -> Decision:
+    """Register or update a session; ``actor`` is who asks (a session id or ``user``).
+
+    Raises ``Malformed`` for ids, names and tags that can never be, ``Refused`` for those that cannot be now.
+    """
+    me = check_id(request.session_id)
+    if me == USER:
+        raise Malformed("'user' is the person, not a session", "register a session under its own id")
+    present = roster.get(me)
+    if present is None:
+        _refuse_role_word(me, "session id", roster)
+        _refuse_taken(me, me, "session id", roster)
+    elif present.state == DEAD and request.event == "update":
+        raise Refused(f"{me} is dead", f"`agent-mailbox roster register --session-id {me}` brings it back")
+    old, took = _succession(request, roster, now)
+    tags = _tags(request, present, tuple(namespaces))
+    for tag in tags:
+        _refuse_agent_word(tag, me, roster)
+    lead = _lead(request, present, roster, actor)
+    event = RosterEvent(
+        event=request.event,
+        session_id=me,
+        timestamp=now,
+        name=request.name if present is None or request.name != present.name else None,
+        tags=tags if present is None or tags != present.tags else None,
+        lead=lead,
+        continues=old,
+        by=actor if actor != me else None,
+        client=request.client if present is None or request.client != present.client else None,
+    )
+    says = (event.name, event.tags, event.lead, event.continues, event.client)
+    revives = request.event == "register" and (present is None or present.state != ALIVE)
+    if present is not None and not revives and all(said is None for said in says):
+        return Decision(warnings=_shared_roles(tags, me, roster))
+    return Decision(events=(*took, event), warnings=_shared_roles(tags, me, roster))
+
+
+def _refuse_role_word(word: str, what: str, roster: Roster) -> None:
+    if roster.role_in_use(word):
+        raise Refused(f"{word!r} is a role in use and cannot be a {what}", "choose another", code="name_taken")
+
+
+def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
+    agent = roster.agents.get(word) or roster.bearer(word)
+    if agent is not None and agent.session_id != me and agent.state != DEAD:
+        raise Refused(
+            f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
+            f"choose another, or `agent-mailbox roster retire {agent.session_id}` if it is gone",
+            code="name_taken",
+        )
+
+
+def _refuse_agent_word(tag: str, me: str, roster: Roster) -> None:
+    word = tag.removeprefix("role:")
+    if word == tag:
+        return
+    agent = roster.agents.get(word) or roster.bearer(word)
+    if word == me or (agent is not None and agent.state != DEAD):
+        raise Refused(f"{word!r} is an agent's id or name and cannot be a role", "choose another", code="name_taken")
+
+
+def _succession(request: Request, roster: Roster, now: int) -> tuple[str | None, tuple[RosterEvent, ...]]:
+    """Whom the session continues, and the end of that one if it was only frozen."""
+    me, name, old = request.session_id, request.name, request.continues
+    if name is not None:
+        if check_id(name, "name") == USER:
+            raise Malformed("'user' is reserved and cannot be a name", "choose another")
+        _refuse_role_word(name, "name", roster)
+        bearer = roster.bearer(name)
+        if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id != old):
+            _refuse_taken(name, me, "name", roster)
+        else:
+            old = bearer.session_id
+    if old is None or old in roster.lineage(me):
+        return None, ()
+    agent = roster.get(old)
+    if agent is None or agent.state == DEAD:
+        return old, ()
+    end = RosterEvent(event="retire", session_id=old, timestamp=now, by=me, reason=f"continued by {me}")
+    return old, (end,)
+
+
+def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+    """``--tags`` replaces all but role tags; roles change by ``--role`` and by ``role:`` tags."""
+    before = present.tags if present else ()
+    roles = [tag for tag in before if tag.startswith("role:")]
+    others = [tag for tag in before if not tag.startswith("role:")]
+    given = [check_tag(tag, namespaces) for tag in request.tags or ()]
+    if request.tags is not None:
+        others = [tag for tag in given if not tag.startswith("role:")]
+    given_roles = [tag for tag in given if tag.startswith("role:")]
+    if request.roles is not None:
+        given_roles = [*map(check_role, request.roles), *given_roles]
+    if given_roles:
+        roles = given_roles
+    added = [check_tag(tag, namespaces) for tag in request.add_tags]
+    removed = {check_tag(tag, namespaces) for tag in request.remove_tags}
+    return tuple(tag for tag in dict.fromkeys([*roles, *others, *added]) if tag not in removed)
+
+
+def _lead(request: Request, present: Agent | None, roster: Roster, actor: str) -> str | None:
+    """The lead to write down, None for no change. Set at registration; then only the person or the lead may."""
+    if request.lead is None:
+        return None
+    lead = request.lead
+    known = roster.get(lead) or roster.bearer(lead)
+    lead = known.session_id if known else check_id(lead, "lead")
+    if lead == request.session_id:
+        raise Refused("an agent cannot be its own lead", "name another agent, or user")
+    if present is None:
+        return lead
+    if lead == present.lead:
+        return None
+    if actor not in (USER, present.lead):
+        raise Refused(
+            f"the lead of {request.session_id} is {present.lead or 'not set'}; {actor} may not change it",
+            "only the person or the present lead can",
+        )
+    return lead
+
+
+def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ...]:
+    warnings = []
+    for tag in tags:
+        others = [a.name or a.session_id for a in roster.carrying(tag) if a.session_id != me]
+        if tag.startswith("role:") and others:
+            warnings.append(f"{tag} is also held by {', '.join(others)}; each message goes to one of you")
+    return tuple(warnings)
+
+
+def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:
+    """Freeze, thaw or retire a known agent; to be so already is no error.
+
+    Raises ``NotFound`` for a stranger, ``Refused`` where the table has no such transition.
+    """
+    agent = roster.find(session_id)
+    if agent.session_id == USER:
+        raise Refused("the person is always there", "freeze and retire are for agents")
+    target = TRANSITIONS.get((agent.state, event))
+    if target is None:
+        if agent.state == {"freeze": FROZEN, "thaw": ALIVE, "retire": DEAD}[event]:
+            return Decision()
+        raise Refused(
+            f"{agent.session_id} is {agent.state}: cannot {event} it",
+            f"`agent-mailbox roster register --session-id {agent.session_id}` brings it back",
+        )
+    by = actor if actor != agent.session_id else None
+    return Decision(
+        events=(RosterEvent(event=event, session_id=agent.session_id, timestamp=now, by=by, reason=reason),)
+    )
+
+
+def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
+    """A check is a heartbeat: it registers the unknown, thaws the frozen, and is refused to the dead."""
+    agent = roster.get(session_id)
+    if agent is None:
+        return enrolled(Request(session_id=session_id), roster, session_id, now, ())
+    if agent.state == DEAD:
+        raise Refused(
+            f"{session_id} is dead ({agent.reason or 'retired'})",
+            f"`agent-mailbox roster register --session-id {session_id}` brings it back",
+            code="dead",
+        )
+    return ended(session_id, "thaw", roster, session_id, now) if agent.state == FROZEN else Decision()
+
+
+def swept(
+    roster: Roster, last_seen: Mapping[str, int], now: int, freeze_hours: float, retire_days: float
+) -> tuple[RosterEvent, ...]:
+    """The steward's sweep: freeze the silent, retire the long frozen. ``last_seen`` in ms."""
+    events = []
+    for agent in roster.agents.values():
+        silent = now - max(last_seen.get(agent.session_id, 0), agent.registered)
+        if agent.state == ALIVE and silent >= freeze_hours * HOUR:
+            events.append(("freeze", agent, f"silent for {silent // HOUR} h"))
+        elif agent.state == FROZEN and now - agent.frozen[-1][0] >= retire_days * DAY:
+            events.append(("retire", agent, f"frozen for {(now - agent.frozen[-1][0]) // DAY} days"))
+    return tuple(
+        RosterEvent(event=event, session_id=agent.session_id, timestamp=now, by="steward", reason=reason)
+        for event, agent, reason in events
+    )

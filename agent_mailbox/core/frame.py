@@ -1,0 +1,84 @@
+"""The frame around mail: how a message is shown in text, whoever shows it.
+
+Belongs here: what stands around other people's words, for the command line and the hooks alike. Every field goes
+through ``text``; lines of a body stand behind a bar, so that nothing in it can pass for the frame (Promise 4).
+"""
+
+from __future__ import annotations
+
+from . import instant
+from .records import USER
+from .text import neutral, neutral_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .inbox import Item
+    from .records import Message
+    from .roster import Roster
+
+BAR = "| "
+
+
+def plain(text: str, _style: str) -> str:
+    """The style of no style: what goes to a file, a pipe or an agent."""
+    return text
+
+
+def short(message_id: str) -> str:
+    """The part of an id that is shown: enough to name a message by, and cheap to read."""
+    return neutral(message_id)[:8] if len(message_id) == 36 else neutral(message_id)
+
+
+def when(millis: int) -> str:
+    """An instant to the minute: ``2026-03-16 14:30Z``."""
+    return instant.text(millis)[:16].replace("T", " ") + "Z"
+
+
+def name_of(session_id: str, roster: Roster) -> str:
+    """How an agent is called: its name, else its id, shortened if it is a UUID; the person is ``user``."""
+    agent = roster.get(session_id)
+    return agent.name if agent and agent.name else short(session_id)
+
+
+def sender_of(message: Message, roster: Roster) -> str:
+    """Who says it sent the message: name, and the roles it holds."""
+    agent = roster.get(message.sender)
+    shown = neutral(name_of(message.sender, roster))
+    if message.sender == USER:
+        return f"{USER} (the person)"
+    return f"{shown} ({', '.join(map(neutral, agent.roles))})" if agent and agent.roles else shown
+
+
+def target_of(message: Message, roster: Roster) -> str:
+    """Whom it was addressed to, as people write addresses."""
+    return ", ".join(neutral(a if ":" in a else name_of(a, roster)) for a in message.recipients)
+
+
+def notes(message: Message) -> list[str]:
+    """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
+    said = [message.type] if message.type != "message" else []
+    said += [f"{message.priority} priority"] if message.priority != "normal" else []
+    said += ["asks for an ack"] if message.ack else []
+    said += [f"in reply to {short(message.thread)}"] if message.thread else []
+    return said
+
+
+def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain) -> list[str]:
+    """An unread message as lines: the head, the subject, the body behind its bar."""
+    m = shown.message
+    through = "you" if shown.mode == "direct" else neutral(shown.via if shown.mode != "role" else _role(shown))
+    head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}, {when(m.timestamp)}"
+    return [", ".join([head, *notes(m)]), *body(m, style)]
+
+
+def _role(shown: Item) -> str:
+    roles = [a for a in shown.message.recipients if a.startswith("role:")]
+    return shown.via if shown.via.startswith("role:") or not roles else roles[0]
+
+
+def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
+    """Subject and text of a message as lines."""
+    lines = [f"Subject: {style(neutral(message.subject), 'subject')}"] if message.subject else []
+    return [*lines, *(BAR + line for line in neutral_lines(message.content))]

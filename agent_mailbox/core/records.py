@@ -1,0 +1,129 @@
+"""What the logs hold, as frozen values: ``Message``, ``Read``, ``RosterEvent``.
+
+Belongs here: the shapes, and nothing that reads or writes them (``codec`` does that).
+``Record`` stands in for ``dataclasses``, whose import alone costs twice a bare interpreter start on the path every
+hook takes; to a type checker it *is* a frozen dataclass (PEP 681).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object):
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """A frozen value whose fields are its annotations, in order, with class attributes as defaults."""
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(name for name in cls.__annotations__ if not name.startswith("_"))
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        mine = self.__dict__
+        if args:
+            mine.update(zip(self._fields, args, strict=False))
+        mine.update(values)
+        if len(mine) != len(self._fields):
+            self._complete(len(args) + len(values))
+
+    def _complete(self, given: int) -> None:
+        cls, mine = type(self), self.__dict__
+        unknown = mine.keys() - set(self._fields)
+        if unknown or given != len(mine):
+            raise TypeError(f"{cls.__name__} has no such fields: {sorted(unknown) or 'one given twice'}")
+        for name in self._fields:
+            if name not in mine:
+                if not hasattr(cls, name):
+                    raise TypeError(f"{cls.__name__} needs the field {name!r}")
+                mine[name] = getattr(cls, name)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same value with some fields changed."""
+        return type(self)(**{**self.__dict__, **changes})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__[name] for name in self._fields))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._fields)
+        return f"{type(self).__name__}({inside})"
+
+
+USER = "user"
+"""The person: a reserved agent that always lives."""
+
+TYPES = ("message", "control", "notification", "system")
+PRIORITIES = ("low", "normal", "high")
+READ_EVENTS = ("read", "ack", "release", "seen")
+ROSTER_EVENTS = ("register", "update", "freeze", "thaw", "retire")
+
+
+class Message(Record):
+    """One line of the messages log.
+
+    ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` is in milliseconds since
+    1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does); ``extra``
+    keeps every key we do not know, so that it survives a round trip.
+    """
+
+    id: str
+    sender: str
+    recipients: tuple[str, ...]
+    timestamp: int
+    content: str
+    subject: str | None = None
+    thread: str | None = None
+    ttl_hours: float | None = None
+    type: str = "message"
+    ack: bool = False
+    priority: str = "normal"
+    references: Any = None
+    attachments: Any = None
+    metadata: Any = None
+    read_by: tuple[str, ...] = ()
+    extra: Mapping[str, Any] | None = None
+
+
+class Read(Record):
+    """One line of the reads log: ``session_id`` did ``event`` to a message; ``via`` is the address it came through."""
+
+    message_id: str
+    session_id: str
+    timestamp: int
+    event: str = "read"
+    via: str | None = None
+
+
+class RosterEvent(Record):
+    """One line of the roster log. A field that is None says nothing about the agent (tags: ``()`` says "none")."""
+
+    event: str
+    session_id: str
+    timestamp: int
+    name: str | None = None
+    tags: tuple[str, ...] | None = None
+    lead: str | None = None
+    continues: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    client: str | None = None
+
+
+class BadLine(Record):
+    """A line that is no record, as a value: it is skipped and counted, it hides nothing (Promise 2)."""
+
+    reason: str

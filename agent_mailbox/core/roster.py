@@ -1,0 +1,221 @@
+"""The roster: the fold of its events into agents, and the questions asked of it.
+
+Belongs here: who lives, who holds a role, whom a name means, who continues whom. The states and how one becomes
+another are the table below; a pair that is not in it changes nothing.
+"""
+
+from __future__ import annotations
+
+from ..errors import Ambiguous, NotFound
+from . import address
+from .address import Reader
+from .records import USER, Record, RosterEvent
+from .text import near
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
+STATES = (ALIVE, FROZEN, DEAD)
+
+TRANSITIONS = {
+    (None, "register"): ALIVE,
+    (None, "update"): ALIVE,
+    (ALIVE, "register"): ALIVE,
+    (FROZEN, "register"): ALIVE,
+    (DEAD, "register"): ALIVE,
+    (ALIVE, "update"): ALIVE,
+    (FROZEN, "update"): FROZEN,
+    (ALIVE, "freeze"): FROZEN,
+    (FROZEN, "thaw"): ALIVE,
+    (ALIVE, "retire"): DEAD,
+    (FROZEN, "retire"): DEAD,
+}
+
+MIN_PREFIX = 6
+"""Characters of an id that may stand for it: fewer would hit by accident."""
+
+
+class Agent(Record):
+    """One session as the roster knows it.
+
+    Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans.
+    """
+
+    session_id: str
+    state: str = ALIVE
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    lead: str | None = None
+    continues: tuple[str, ...] = ()
+    registered: int = 0
+    changed: int = 0
+    frozen: tuple[tuple[int, int | None], ...] = ()
+    reason: str | None = None
+    client: str | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The role tags it carries."""
+        return tuple(tag for tag in self.tags if tag.startswith("role:"))
+
+
+def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
+    """The agent after the event; the same object (or None) where the table has no such transition."""
+    state = TRANSITIONS.get((agent.state if agent else None, event.event))
+    if state is None:
+        return agent
+    before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
+    continues = before.continues
+    if event.continues is not None and event.continues not in (*continues, event.session_id):
+        continues = (event.continues, *continues)
+    return Agent(
+        session_id=event.session_id,
+        state=state,
+        name=event.name if event.name is not None else before.name,
+        tags=event.tags if event.tags is not None else before.tags,
+        lead=event.lead if event.lead is not None else before.lead,
+        continues=continues,
+        registered=before.registered,
+        changed=event.timestamp,
+        frozen=_spans(before, state, event.timestamp),
+        reason=event.reason if state != before.state or event.reason else before.reason,
+        client=event.client if event.client is not None else before.client,
+    )
+
+
+def _spans(before: Agent, state: str, at: int) -> tuple[tuple[int, int | None], ...]:
+    if before.state != FROZEN and state == FROZEN:
+        return (*before.frozen, (at, None))
+    if before.state == FROZEN and state != FROZEN:
+        since = before.frozen[-1][0]
+        return (*before.frozen[:-1], (since, max(since, at)))
+    return before.frozen
+
+
+class Roster:
+    """The agents, by session id, in the order they registered. ``user`` is always there and always lives."""
+
+    def __init__(self, events: Iterable[RosterEvent] = ()) -> None:
+        self.agents: dict[str, Agent] = {}
+        self.roles_ever: set[str] = set()
+        self._bearers: dict[str, list[str]] = {}
+        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._heirs: dict[str, list[str]] | None = None
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: RosterEvent) -> None:
+        """Fold one more event in."""
+        if event.session_id == USER:
+            return
+        agent = changed(self.agents.get(event.session_id), event)
+        if agent is None:
+            return
+        self.agents[event.session_id] = agent
+        if agent.name is not None and event.session_id not in self._bearers.setdefault(agent.name, []):
+            self._bearers[agent.name].append(event.session_id)
+        self._lineages.clear()
+        self._heirs = None
+        self.roles_ever.update(agent.roles)
+
+    def get(self, session_id: str) -> Agent | None:
+        """The agent of that session id, ``user`` included; None for a stranger."""
+        return Agent(session_id=USER) if session_id == USER else self.agents.get(session_id)
+
+    def state(self, session_id: str) -> str | None:
+        """Its state, or None for a stranger."""
+        agent = self.get(session_id)
+        return agent.state if agent else None
+
+    def reader(self, session_id: str) -> Reader:
+        """The agent as one that reads; a stranger reads as an agent without name or tags."""
+        agent = self.get(session_id) or Agent(session_id=session_id)
+        return Reader(
+            session_id=session_id, lineage=self.lineage(session_id), name=agent.name, tags=frozenset(agent.tags)
+        )
+
+    def lineage(self, session_id: str) -> tuple[str, ...]:
+        """The session and all those it continues, itself first."""
+        known = self._lineages.get(session_id)
+        if known is None:
+            found = dict.fromkeys([session_id])
+            queue = [session_id]
+            while queue:
+                agent = self.agents.get(queue.pop(0))
+                fresh = [old for old in (agent.continues if agent else ()) if old not in found]
+                found.update(dict.fromkeys(fresh))
+                queue += fresh
+            known = self._lineages[session_id] = tuple(found)
+        return known
+
+    def heirs(self, session_id: str) -> list[str]:
+        """The agents not dead in whose lineage the session is (itself, if not dead)."""
+        if self._heirs is None:
+            self._heirs = {USER: [USER]}
+            for agent in self.agents.values():
+                if agent.state != DEAD:
+                    for old in self.lineage(agent.session_id):
+                        self._heirs.setdefault(old, []).append(agent.session_id)
+        return self._heirs.get(session_id, [])
+
+    def holders(self, role: str, state: str = ALIVE) -> list[Agent]:
+        """The agents in ``state`` that carry the role tag."""
+        return self.carrying(role, state)
+
+    def carrying(self, tag: str, state: str = ALIVE) -> list[Agent]:
+        """The agents in ``state`` that carry the tag."""
+        return [a for a in self.agents.values() if a.state == state and tag in a.tags]
+
+    def bearer(self, name: str) -> Agent | None:
+        """Whom a name means: its bearer that is not dead, else the one that bore it last."""
+        known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
+        bearers = [agent for agent in known if agent.name == name]
+        return next((a for a in bearers if a.state != DEAD), max(bearers, key=lambda a: a.changed, default=None))
+
+    def is_agent(self, word: str) -> bool:
+        """Is the bare word an agent's id or name, not a role's?"""
+        return word == USER or word in self.agents or self.bearer(word) is not None
+
+    def mode(self, stored: str) -> str:
+        """The mode of a stored address (see ``address.mode``)."""
+        return address.mode(stored, self.is_agent)
+
+    def role_in_use(self, word: str) -> bool:
+        """Is the word a role that an agent not dead holds?"""
+        return any(f"role:{word}" in a.tags and a.state != DEAD for a in self.agents.values())
+
+    def find(self, word: str, *, prefixes: bool = True) -> Agent:
+        """The agent a bare word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more.
+
+        Raises ``NotFound``, or ``Ambiguous`` with the candidates.
+        """
+        agent = self.get(word) or self.bearer(word)
+        if agent is not None:
+            return agent
+        if prefixes and len(word) >= MIN_PREFIX:
+            matches = [a for a in self.agents.values() if a.session_id.startswith(word)]
+            matches = [a for a in matches if a.state != DEAD] or matches
+            if len(matches) > 1:
+                shown = ", ".join(a.session_id for a in matches[:5]) + (", …" if len(matches) > 5 else "")
+                raise Ambiguous(f"{word!r} could be {len(matches)} agents", f"write more of the id: {shown}")
+            if matches:
+                return matches[0]
+        raise NotFound(f"no agent {word!r}", _did_you_mean(self.near(word)))
+
+    def near(self, word: str) -> list[str]:
+        """Known agents and roles that look like a misspelt word, likeliest first."""
+        return near(word, self._words())
+
+    def _words(self) -> list[str]:
+        living = [a for a in self.agents.values() if a.state != DEAD]
+        names = [a.name for a in living if a.name]
+        roles = [role.removeprefix("role:") for role in sorted(self.roles_ever)]
+        return [*names, *roles, *(a.session_id for a in living)]
+
+
+def _did_you_mean(words: list[str]) -> str:
+    if words:
+        return f"did you mean {' or '.join(words)}?"
+    return "`agent-mailbox roster list` shows who there is"

@@ -1,0 +1,1 @@
+"""The one floor that touches mailbox files and locks."""

@@ -1,0 +1,81 @@
+"""The archive: what the steward moved, by month of the message. Read here, written by ``rotation``.
+
+Searched by ``thread``, ``search``, ``show`` and ``history``; never by polling.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..core import codec, instant
+from ..core.records import BadLine, Message, Read
+from .log import Log
+from .logs import parse_messages, parse_reads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK = ".lock"
+"""Taken by whoever rewrites the archive; portalocker's."""
+
+
+class Archive:
+    """The months of an archive directory, which need not exist."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def months(self) -> list[str]:
+        """The months there are, oldest first: ``2026-03``."""
+        try:
+            names = os.listdir(self.directory)
+        except OSError:
+            return []
+        return sorted(n[:7] for n in names if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-")
+
+    def log(self, month: str) -> Log:
+        """The messages of a month."""
+        return Log(os.path.join(self.directory, f"{month}.jsonl"))
+
+    def reads_log(self, month: str) -> Log:
+        """The reads of a month's messages."""
+        return Log(os.path.join(self.directory, f"{month}-reads.jsonl"))
+
+    def roster_log(self) -> Log:
+        """Roster events that compaction replaced."""
+        return Log(os.path.join(self.directory, "roster.jsonl"))
+
+    def lines(self) -> Iterator[bytes]:
+        """Every archived message line, oldest month first."""
+        for month in self.months():
+            for _, line in self.log(month).lines():
+                yield line
+
+    def messages(self) -> dict[str, Message]:
+        """Every archived message by id."""
+        return parse_messages(self.lines())
+
+    def reads(self) -> Iterator[Read]:
+        """Every archived read record."""
+        for month in self.months():
+            yield from parse_reads(line for _, line in self.reads_log(month).lines())
+
+    def reads_of(self, message: Message) -> Iterator[Read]:
+        """The archived read records of the message's month."""
+        return parse_reads(line for _, line in self.reads_log(instant.month(message.timestamp)).lines())
+
+    def mentioning(self, ids: set[str]) -> Iterator[bytes]:
+        """The archived message lines in which one of the ids occurs."""
+        wanted = [i.encode() for i in ids]
+        return (line for line in self.lines() if any(i in line for i in wanted))
+
+    def month_of(self, ids: set[str]) -> dict[str, str]:
+        """The month each of the ids is archived under, for those that are."""
+        found: dict[str, str] = {}
+        for month in self.months() if ids else ():
+            for _, line in self.log(month).lines():
+                message = codec.message(line)
+                if not isinstance(message, BadLine) and message.id in ids:
+                    found.setdefault(message.id, month)
+        return found

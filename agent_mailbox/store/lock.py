@@ -1,0 +1,104 @@
+"""The one lock discipline: ``flock`` on the file that is at the path, with a bounded wait that names the holder.
+
+The kernel frees a lock when its holder dies, so none can wedge; a holder that was stopped makes others ``Busy``.
+portalocker takes the same lock (``flock``) and serves where its import, eight interpreter starts, does not matter;
+a test holds that the two exclude each other.
+
+Order, to be taken only from left to right: session delivery, role delivery, messages, reads, roster.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+
+from ..errors import Busy, StorageFailed
+from .paths import open_file, storage_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+WAIT = 10.0
+"""Seconds a command waits for a lock: longer than any append, and than the 2 s a blocked reader of ours may take."""
+
+
+class FileLock:
+    """An exclusive lock on a file (made if missing) or an existing directory, for a ``with`` block."""
+
+    def __init__(self, path: str, wait: float = WAIT) -> None:
+        self.path = path
+        self.fd = -1
+        self._wait = wait
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + self._wait
+        while True:
+            self.fd = self._open()
+            try:
+                acquire(self.fd, self.path, deadline)
+                if self._is_at_path():
+                    return self
+            except BaseException:
+                os.close(self.fd)
+                raise
+            os.close(self.fd)  # replaced while we waited: the lock that counts is on the new file
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def _open(self) -> int:
+        if os.path.isdir(self.path):
+            try:
+                return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                raise storage_failed("open", self.path, error) from None
+        try:
+            return open_file(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        except FileNotFoundError as error:
+            raise storage_failed("make", self.path, error) from None
+
+    def _is_at_path(self) -> bool:
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        here = os.fstat(self.fd)
+        return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+
+
+def acquire(fd: int, path: str, deadline: float) -> None:
+    """Lock the open file, or raise ``Busy`` at ``deadline`` (monotonic seconds) naming who holds it."""
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EINTR):
+                raise StorageFailed(
+                    f"cannot lock {path}: {error.strerror}",
+                    "this file system has no working locks; nothing is written without one: move the mailbox",
+                ) from None
+        if time.monotonic() >= deadline:
+            raise Busy(f"{path} is locked{_holder(fd)}", "try again; nothing was changed")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.02)
+
+
+def _holder(fd: int) -> str:
+    """`` by pid N (command)`` where the system tells (Linux: proc(5), /proc/locks), else nothing."""
+    try:
+        inode = f":{os.fstat(fd).st_ino} "
+        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+            pid = next(line.split()[4] for line in locks if inode in line and " FLOCK " in line and "->" not in line)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except (OSError, StopIteration, IndexError):
+        return ""
+    return f" by pid {pid} ({command or 'ended'})"

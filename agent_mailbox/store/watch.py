@@ -1,0 +1,70 @@
+"""Waiting for a directory to change: inotify where the system has it, else four looks a second.
+
+Belongs here: blocking, and nothing about mail. inotify(7) comes through ``ctypes``: the standard library has no
+binding, and a dependency for three calls would be the heavier choice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+_MASK = 0x2 | 0x40 | 0x80 | 0x100 | 0x200  # IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE
+_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+LOOKS = 0.25
+"""Seconds between two looks where nothing wakes us."""
+
+
+def deadline(timeout: float | None) -> float | None:
+    """The monotonic instant ``timeout`` seconds from now."""
+    return None if timeout is None else time.monotonic() + timeout
+
+
+class Watch:
+    """Changes in some directories, for a ``with`` block. What happened before ``wait`` counts."""
+
+    def __init__(self, directories: Sequence[str]) -> None:
+        self._fd = _inotify(directories)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def wait(self, until: float | None) -> bool:
+        """Block until something may have changed; False if ``until`` came first."""
+        left = None if until is None else until - time.monotonic()
+        if left is not None and left <= 0:
+            return False
+        if self._fd < 0:
+            time.sleep(LOOKS if left is None else min(LOOKS, left))
+            return True
+        ready, _, _ = select.select([self._fd], [], [], left)
+        if ready:
+            os.read(self._fd, 1 << 16)
+        return bool(ready)
+
+
+def _inotify(directories: Sequence[str]) -> int:
+    """A descriptor that becomes readable on a change, or -1 where the system gives none."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd: int = libc.inotify_init1(_NONBLOCK_CLOEXEC)
+        if fd >= 0 and any(libc.inotify_add_watch(fd, os.fsencode(d), _MASK) < 0 for d in directories):
+            os.close(fd)
+            return -1
+        return fd
+    except (OSError, AttributeError):
+        return -1

@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""The mail commands from a plain checkout: ``python3 scripts/agent_mailbox.py send --from ID --to ADDR …``."""
+
+import os
+import sys
+
+# This file bears the package's name: its own directory must not come first on the path.
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+from agent_mailbox.__main__ import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+"""The roster commands from a plain checkout: ``python3 scripts/agent_roster.py update --session-id ID --tags …``."""
+
+import os
+import sys
+
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+from agent_mailbox.__main__ import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main(["roster", *sys.argv[1:]]))

@@ -1,0 +1,27 @@
+# Makes .venv in the checkout with the package and the extras named in $1 installed; sourced by demo and test.
+# Leaves $python, the environment's interpreter. Nothing is installed again while pyproject.toml is unchanged.
+root=$(cd "$(dirname "$0")/.." && pwd)
+host=
+for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        host=$candidate
+        break
+    fi
+done
+if [ -z "$host" ]; then
+    echo "Python 3.11 or newer is needed (set PYTHON to one)" >&2
+    exit 1
+fi
+venv=${AGENT_MAILBOX_VENV:-$root/.venv}
+python=$venv/bin/python
+stamp=$venv/.installed$1
+if [ ! -x "$python" ]; then
+    "$host" -m venv "$venv" || {
+        echo "could not make a virtual environment (on Debian: apt-get install python3-venv)" >&2
+        exit 1
+    }
+fi
+if ! cmp -s "$root/pyproject.toml" "$stamp"; then
+    "$python" -m pip install --quiet --disable-pip-version-check --editable "$root$1"
+    cp "$root/pyproject.toml" "$stamp"
+fi
