@@ -57,15 +57,16 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _modes(mailbox: Mailbox) -> Iterator[Problem]:
+    """Files and directories that others may reach; the mailbox directory itself may be one that was there before."""
     for directory, _, files in os.walk(mailbox.directory):
-        for path, good in [(directory, 0o700), *((os.path.join(directory, name), 0o600) for name in files)]:
-            if os.path.basename(path) in (".gitkeep", ".gitignore"):
-                continue
+        closed = 0o022 if directory == mailbox.directory else 0o077
+        names = (os.path.join(directory, name) for name in files if not name.startswith(".git"))
+        for path, forbidden in [(directory, closed), *((name, 0o077) for name in names)]:
             try:
                 mode = stat.S_IMODE(os.lstat(path).st_mode)
             except OSError:
                 continue
-            if mode & 0o077 & ~good:
+            if mode & forbidden and not os.path.islink(path):
                 yield Problem(file=path, line=None, what=f"others may reach it (mode {mode:04o})", repair="chmod")
 
 

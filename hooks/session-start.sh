@@ -1,3 +1,3 @@
 #!/bin/sh
-# Claude Code's SessionStart hook: registers the session and shows it its mail.
-exec "$(dirname "$0")/agent-mailbox-hook" session-start
+# Claude Code's SessionStart hook: registers the session and shows it its unread mail.
+exec "${0%/*}/agent-mailbox-hook" SessionStart

@@ -1,4 +1,4 @@
-# Makes .venv in the checkout with the package and the extras named in $1 installed; sourced by demo and test.
+# Makes .venv in the checkout with the package and the extras named in $extras installed; sourced by demo and test.
 # Leaves $python, the environment's interpreter. Nothing is installed again while pyproject.toml is unchanged.
 root=$(cd "$(dirname "$0")/.." && pwd)
 host=
@@ -14,7 +14,7 @@ if [ -z "$host" ]; then
 fi
 venv=${AGENT_MAILBOX_VENV:-$root/.venv}
 python=$venv/bin/python
-stamp=$venv/.installed$1
+stamp=$venv/.installed$extras
 if [ ! -x "$python" ]; then
     "$host" -m venv "$venv" || {
         echo "could not make a virtual environment (on Debian: apt-get install python3-venv)" >&2
@@ -22,6 +22,6 @@ if [ ! -x "$python" ]; then
     }
 fi
 if ! cmp -s "$root/pyproject.toml" "$stamp"; then
-    "$python" -m pip install --quiet --disable-pip-version-check --editable "$root$1"
+    "$python" -m pip install --quiet --disable-pip-version-check --editable "$root$extras"
     cp "$root/pyproject.toml" "$stamp"
 fi

@@ -44,8 +44,12 @@ class Rotated(Record):
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
     """The lock of whoever maintains the mailbox, for a ``with`` block; see ``busy`` for its error."""
-    os.makedirs(archive.directory, mode=0o700, exist_ok=True)
     path = os.path.join(archive.directory, LOCK)
+    try:
+        os.makedirs(archive.directory, mode=0o700, exist_ok=True)
+        os.close(paths.open_file(path, os.O_WRONLY | os.O_CREAT))
+    except OSError as error:
+        raise paths.storage_failed("make", path, error) from None
     return portalocker.Lock(path, mode="a", timeout=wait, flags=portalocker.LOCK_EX | portalocker.LOCK_NB)
 
 
