@@ -9,10 +9,10 @@ import os
 
 from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
-from .core.records import Record
+from .core.records import MAX_TTL_HOURS, Record
 from .core.retention import MAX_LIVE
 from .errors import BadData
-from .store.paths import CONFIG, storage_failed
+from .store.paths import CONFIG, open_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in characters."""
+    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in characters.
+
+    ``stamp`` identifies the file this was read from, for whoever derives something from it.
+    """
 
     ttls: Mapping[str, float | None] = DEFAULT_TTL
     namespaces: tuple[str, ...] = NAMESPACES
@@ -33,6 +36,7 @@ class Config(Record):
     session_role: str | None = None
     session_tags: tuple[str, ...] = ()
     hook_characters: int = 8000
+    stamp: tuple[int, ...] = ()
 
 
 _INTEGERS = {
@@ -53,10 +57,12 @@ def load(directory: str) -> Config:
     """The mailbox's configuration; raises ``BadData`` naming the file and key that is wrong."""
     path = os.path.join(directory, CONFIG)
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
             import tomllib  # 17 ms, paid only by a mailbox that has the file
 
-            return _config(tomllib.load(file), path)
+            there = os.fstat(file.fileno())
+            stamp = (there.st_ino, there.st_size, there.st_mtime_ns)
+            return _config(tomllib.load(file), path).replace(stamp=stamp)
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -109,4 +115,4 @@ def _config(table: Mapping[str, Any], path: str) -> Config:
 
 
 def _positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_TTL_HOURS

@@ -6,15 +6,17 @@ the original is moved aside first.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
 from . import config
 from .core import codec, instant
+from .core.codec import MAX_LINE
 from .core.records import BadLine, Record
 from .errors import MailboxError
 from .store import paths
-from .store.log import Log, sync_directory
+from .store.log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
     from .core.records import Message
     from .mailbox import Mailbox
-
-TORN = "torn"
 
 
 class Problem(Record):
@@ -103,8 +103,22 @@ def _bad(path: str, number: int, line: bytes, bad: BadLine) -> Problem:
 
 
 def is_torn(line: bytes) -> bool:
-    """Is the line provably the remains of one of our own writes: a record cut short, or a hole of zeros?"""
-    return not line.strip(b"\0") or (line.startswith(b'{"') and not line.rstrip(b"\0 \r").endswith(b"}"))
+    """Is the line provably the remains of one of our own writes: a record cut short, or a hole of zeros?
+
+    Cut short means that JSON was still expected where the line ends. A whole line that is no record is somebody's.
+    """
+    whole = line.rstrip(b"\0")
+    if not whole:
+        return True
+    if len(line) > MAX_LINE or not whole.startswith(b'{"'):
+        return False
+    try:
+        json.loads(whole.decode("utf-8", "replace"))
+    except json.JSONDecodeError as error:
+        return error.pos >= len(error.doc) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        return False
+    return len(whole) < len(line)
 
 
 def _messages(
@@ -152,18 +166,6 @@ def _without_torn_lines(path: str, when: str) -> None:
     """Replace the log by one without its torn lines, under its lock; the original is kept as ``.damaged-…``."""
     with Log(path).held() as log:
         size = os.fstat(log.fd).st_size
-        data = os.pread(log.fd, size, 0)
-        lines = [
-            line
-            for line in data.split(b"\n")
-            if line and not (isinstance(codec.parse(line), BadLine) and is_torn(line))
-        ]
-        aside = path + ".new"
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.writelines(line + b"\n" for line in lines)
-            file.flush()
-            os.fsync(fd)
-        os.link(path, f"{path}.damaged-{when.replace(':', '')}")
-        os.rename(aside, path)
-        sync_directory(os.path.dirname(path))
+        lines = os.pread(log.fd, size, 0).split(b"\n")
+        kept = [line for line in lines if line and not (isinstance(codec.parse(line), BadLine) and is_torn(line))]
+        log.replace(kept, size, keep_as=f"{path}.damaged-{when.replace(':', '')}")

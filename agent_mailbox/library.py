@@ -5,15 +5,15 @@ Belongs here: questions that may read the archive and never write. Polling asks 
 
 from __future__ import annotations
 
-from .core import address, claims, inbox
-from .core.records import Message, Read, Record
+from .core import claims, inbox
+from .core.records import Message, Record
 from .store import watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.inbox import State
     from .core.roster import Agent
-    from .mailbox import Found, Mailbox
+    from .mailbox import Mailbox
 
 
 class Status(Record):
@@ -22,6 +22,7 @@ class Status(Record):
     session_id: str
     unread: int
     obligations: tuple[Message, ...]
+    reads: claims.Reads
     dead_letters: int
     agent: Agent | None
     last_seen: int | None
@@ -35,12 +36,13 @@ class Library:
 
     def everything(self) -> State:
         """Live and archived mail with its reads, oldest first; of twins the live one counts."""
+        # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
         live = self._mailbox.state()
+        live_reads = list(self._mailbox.logs.read_records())
         archive = self._mailbox.archive
         messages = {**archive.messages(), **live.messages}
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
-        reads = claims.Reads([*archive.reads(), *self._mailbox.logs.read_records()])
-        return live.replace(messages={m.id: m for m in ordered}, reads=reads)
+        return live.replace(messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(), *live_reads]))
 
     def status(self, session_id: str) -> Status:
         """Unread count, obligations, dead letters, roster line."""
@@ -49,6 +51,7 @@ class Library:
             session_id=session_id,
             unread=len(inbox.unread(session_id, state, now)),
             obligations=tuple(inbox.obligations(session_id, state)),
+            reads=state.reads,
             dead_letters=len(inbox.dead_letters(state, now, session_id)),
             agent=state.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen().get(session_id),
@@ -75,11 +78,6 @@ class Library:
         everything = self.everything()
         return inbox.thread_of(found.message.id, everything.messages), everything.reads
 
-    def receipts(self, found: Found) -> list[Read]:
-        """Everything recorded about a message, oldest first."""
-        records = [*self._mailbox.archive.reads_of(found.message), *self._mailbox.logs.read_records()]
-        return list(dict.fromkeys(r for r in records if r.message_id == found.message.id))
-
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
     ) -> tuple[list[Message], claims.Reads]:
@@ -93,19 +91,10 @@ class Library:
             reader = state.roster.reader(session_id)
             found = [m for m in found if inbox.visible(m, reader)]
         if with_address is not None:
-            found = [m for m in found if self._concerns(m, with_address, state)]
+            found = inbox.exchanged(found, with_address, state.roster)
         if since is not None:
             found = [m for m in found if m.timestamp >= since]
         return found[-limit:] if limit else found, state.reads
-
-    def _concerns(self, message: Message, word: str, state: State) -> bool:
-        if word == address.ALL or ":" in word:
-            return any(a == word or address.role_of(a) == word for a in message.recipients)
-        roster = state.roster
-        if f"role:{word}" in roster.roles_ever and roster.get(word) is None and roster.bearer(word) is None:
-            return any(address.role_of(a) == f"role:{word}" for a in message.recipients)
-        lineage = roster.lineage(roster.find(word).session_id)
-        return message.sender in lineage or any(a in lineage for a in message.recipients)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
         """The newest ``limit`` messages in which every word of the query occurs, newest last; case does not count."""
@@ -131,8 +120,3 @@ class Library:
 def last_seen(agent: Agent, seen: dict[str, int]) -> int:
     """The ms an agent was last seen: its heartbeat, else its registration."""
     return max(seen.get(agent.session_id, 0), agent.registered)
-
-
-def short(message_id: str) -> str:
-    """The part of an id that people and agents are shown; enough to name it by."""
-    return message_id[:8]

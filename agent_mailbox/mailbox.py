@@ -11,12 +11,14 @@ import time
 
 from . import config as configuration
 from .core import claims, codec, compose, enrol, inbox
+from .core.address import check_id
 from .core.enrol import Decision
 from .core.records import USER, Message, Read, Record
 from .errors import Ambiguous, Busy, MailboxError, NotFound, Refused, StorageFailed
 from .store import paths
 from .store.archive import Archive
 from .store.logs import Logs
+from .store.poll import Poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Mailbox:
     """A mailbox directory, opened.
 
     ``clock`` gives ms since 1970, ``new_id`` message ids, ``wait`` the seconds to wait for a lock. Raises ``NoMailbox``
-    where there is none, ``Refused`` if it is another user's, ``BadData`` if its configuration is wrong.
+    where there is none, ``Refused`` if it is another user's.
     """
 
     def __init__(
@@ -82,11 +84,18 @@ class Mailbox:
         wait: float | None = None,
     ) -> None:
         self.directory = paths.check(directory)
-        self.config: Config = configuration.load(self.directory)
+        self._config: Config | None = None
         self.logs = Logs(self.directory) if wait is None else Logs(self.directory, wait)
         self.archive = Archive(self.logs.path(paths.ARCHIVE))
         self.now = clock
         self._new_id = new_id
+
+    @property
+    def config(self) -> Config:
+        """The mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
+        if self._config is None:
+            self._config = configuration.load(self.directory)
+        return self._config
 
     def state(self) -> State:
         """The live logs, folded."""
@@ -125,10 +134,22 @@ class Mailbox:
         with self.logs.messages.held() as log:
             known = self._known(given, log) if given else {}
             _each(prepared, lambda made: _refuse_conflict(made[0], made[1], known.get(made[0].id)))
-            log.append([codec.message_line(message) for message, _, _ in prepared if message.id not in known])
+            new = [message for message, _, _ in prepared if message.id not in known]
+            log.append([codec.message_line(message) for message in new], self._concerned(new))
             if known:
                 log.sync()
         return known
+
+    def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
+        """Whose quiet stamps the messages end; asked under the messages' lock, so that no stamp is newer than this."""
+        roster = self.logs.read_roster()
+        found: set[str] = set()
+        for message in messages:
+            concerned = inbox.concerned(message, roster)
+            if concerned is None:
+                return None
+            found |= concerned
+        return found
 
     def _prepare(
         self, draft: Draft, roster: Roster, strict: bool, answering: str | None
@@ -137,7 +158,7 @@ class Mailbox:
         message_id = self._new_id() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())
-        compose.check_record(len(codec.message_line(message)))
+        compose.check_record(message)
         warnings = (*resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return message, resolved, warnings
 
@@ -156,6 +177,7 @@ class Mailbox:
         """Answer a message: to its sender unless ``draft.to`` says otherwise, in its thread; an ack where one was
         asked of the replier. Raises as ``find`` and ``send`` do."""
         parent = self.find(message_id).message
+        check_id(parent.sender, "sender")  # a foreign writer may have put an address there
         draft = draft.replace(thread=parent.id, to=draft.to or (parent.sender,))
         sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
         if parent.ack:
@@ -169,10 +191,10 @@ class Mailbox:
 
     def peek(self, session_id: str) -> list[Item]:
         """The session's unread mail; writes nothing at all. ``Refused`` to the dead."""
-        state = self.state()
-        if state.roster.state(session_id) == "dead":
-            enrol.checked_in(session_id, state.roster, self.now())
-        return inbox.unread(session_id, state, self.now())
+        roster = self.logs.read_roster()
+        if roster.state(session_id) == "dead":
+            enrol.checked_in(session_id, roster, self.now())
+        return self._unread(session_id, save=False)
 
     def deliver(
         self, session_id: str, show: Callable[[list[Item]], Sequence[Item]], *, role_wait: float | None = None
@@ -197,12 +219,20 @@ class Mailbox:
                     items = [item for item in items if not item.claims]
             return self._show(session_id, items, show)
 
-    def _unread(self, session_id: str) -> list[Item]:
-        return inbox.unread(session_id, self.state(), self.now())
+    def _unread(self, session_id: str, *, save: bool = True, adopt: bool = True) -> list[Item]:
+        poll = Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
+        return poll.unread(self.now(), save=save, adopt=adopt)
+
+    def _settle(self, session_id: str) -> None:
+        """Leave a quiet stamp for the session if nothing is left to read (see ``store.trail`` why that is sound)."""
+        logs = self.logs
+        with logs.messages.held(), logs.reads.held(), logs.roster.held():
+            if not self._unread(session_id, adopt=False):
+                logs.trail.stamp(session_id)
 
     def _show(self, session_id: str, items: list[Item], show: Callable[[list[Item]], Sequence[Item]]) -> int:
         if items:
-            # What cannot be recorded must not be shown: a full or read-only disk is found out first.
+            # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
             with self.logs.reads.held():
                 pass
         shown = show(items)
@@ -213,6 +243,8 @@ class Mailbox:
                 for item in shown
             ]
         )
+        if len(shown) == len(items) and not self.logs.trail.is_quiet(session_id):
+            self._settle(session_id)
         return len(shown)
 
     def check_in(self, session_id: str) -> None:
@@ -247,40 +279,40 @@ class Mailbox:
 
     def _record_event(self, message: Message, session_id: str, event: str) -> None:
         record = Read(message_id=message.id, session_id=session_id, timestamp=self.now(), event=event)
-        self.logs.reads.append([codec.read_line(record)])
+        self.logs.reads.append([codec.read_line(record)], None if event == "release" else ())
 
     def find(self, message_id: str) -> Found:
         """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
         matches: dict[str, tuple[Message, bool]] = {}
         for message, archived in self._matching(message_id):
             matches.setdefault(message.id, (message, archived))
-        if message_id in matches:
-            matches = {message_id: matches[message_id]}
+        exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
+        matches = exact or matches
         if not matches:
             raise NotFound(f"no message {message_id!r}", "`agent-mailbox history` shows ids")
         if len(matches) > 1:
             shown = ", ".join(list(matches)[:5]) + (", …" if len(matches) > 5 else "")
             raise Ambiguous(f"{message_id!r} could be {len(matches)} messages", f"write more of the id: {shown}")
         ((message, archived),) = matches.values()
-        reads = claims.Reads(r for r in self._all_reads(message, archived) if r.message_id == message.id)
-        return Found(message=message, reads=reads, archived=archived)
+        return Found(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
+
+    def receipts(self, message: Message) -> list[Read]:
+        """Everything recorded about a message, oldest first."""
+        live = list(self.logs.read_records())  # before the archive: a record moves from here to there, never back
+        everything = [*self.archive.reads_of(message), *live]
+        return list(dict.fromkeys(record for record in everything if record.message_id == message.id))
 
     def _matching(self, wanted: str) -> Iterator[tuple[Message, bool]]:
+        """Messages whose id is, or begins with, what is wanted (case does not count), live ones first."""
+        wanted = wanted.casefold()
         prefixes = len(wanted) >= MIN_MESSAGE_PREFIX
-        needle = wanted.encode("utf-8", "surrogateescape")
         live = ((line, False) for _, line in self.logs.messages.lines())
         for line, archived in (*live, *((line, True) for line in self.archive.lines())):
-            if needle in line:
-                message = codec.message(line)
-                if isinstance(message, Message) and (
-                    message.id == wanted or (prefixes and message.id.startswith(wanted.lower()))
-                ):
+            message = codec.message(line)
+            if isinstance(message, Message):
+                found = message.id.casefold()
+                if found == wanted or (prefixes and found.startswith(wanted)):
                     yield message, archived
-
-    def _all_reads(self, message: Message, archived: bool) -> Iterator[Read]:
-        if archived:
-            yield from self.archive.reads_of(message)
-        yield from self.logs.read_records()
 
     # -- the roster ---------------------------------------------------------------------------------------------------
 
@@ -290,13 +322,16 @@ class Mailbox:
         Whoever's death is recorded gives back, at once, the role mail that waits for its ack.
         """
         with self.logs.roster.held() as log:
-            decision = decide(self.logs.read_roster())
-            log.append([codec.roster_line(event) for event in decision.events])
-        dead = [event.session_id for event in decision.events if event.event == "retire"]
-        if dead:
-            state = self.state()
-            for session_id in dead:
-                self.give_back(session_id, state)
+            roster = self.logs.read_roster()
+            decision = decide(roster)
+            changed = {event.session_id for event in decision.events}
+            log.append(
+                [codec.roster_line(event) for event in decision.events],
+                changed.union(*(roster.heirs(session_id) for session_id in changed)),
+            )
+        for event in decision.events:
+            if event.event == "retire":
+                self.give_back(event.session_id)
         return decision
 
     def register(self, request: enrol.Request, actor: str) -> tuple[Agent, Decision]:
@@ -316,13 +351,18 @@ class Mailbox:
         self.change_roster(lambda roster: enrol.ended(session_id, event, roster, actor, self.now(), reason))
         return self.logs.read_roster().find(session_id)
 
-    def give_back(self, session_id: str, state: State) -> None:
-        """Append releases for the dead agent's claims that asked for an ack and got none."""
-        owed = claims.owed_on_death(session_id, state.messages.values(), state.reads, state.roster)
-        now = self.now()
-        self.logs.reads.append(
-            [codec.read_line(Read(message_id=i, session_id=session_id, timestamp=now, event="release")) for i in owed]
-        )
+    def give_back(self, session_id: str) -> None:
+        """Append releases for what the dead agent still owed, decided under the reads' lock, so that no ack is lost."""
+        with self.logs.reads.held() as log:
+            owed = inbox.owed_on_death(session_id, self.state())
+            now = self.now()
+            log.append(
+                [
+                    codec.read_line(Read(message_id=i, session_id=session_id, timestamp=now, event="release"))
+                    for i in owed
+                ],
+                None,
+            )
 
 
 def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:
@@ -351,7 +391,7 @@ def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None
     """A new message must not go to the dead; a known id must be the same mail (to whom, even if they died since)."""
     if known is None:
         compose.refuse_dead(resolved)
-    elif not compose.same_mail(message, known):
+    elif not compose.same_mail(message, known, resolved):
         raise Refused(f"id {message.id} belongs to another message", "leave --id out for a new one", code="id_conflict")
 
 

@@ -13,16 +13,16 @@ import sys
 import portalocker
 
 from . import doctor
-from .core import enrol, retention
-from .core.claims import Reads
+from .core import enrol, inbox, retention
 from .core.records import Record, RosterEvent
+from .core.roster import DEAD
+from .core.text import shell_quoted
 from .errors import Refused
 from .mailbox import Mailbox
 from .store import rotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .core.inbox import State
     from .core.roster import Roster
     from .doctor import Problem
 
@@ -75,17 +75,12 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         )
 
     decision = mailbox.change_roster(decide)
-    state = mailbox.state()
     # A process killed between recording a death and giving back leaves this to us.
-    for agent in state.roster.agents.values():
-        if agent.state == "dead" and _reads_of(state, agent.session_id):
-            mailbox.give_back(agent.session_id, state)
+    state = mailbox.state()
+    for session_id in {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}:
+        if state.roster.state(session_id) == DEAD and inbox.owed_on_death(session_id, state):
+            mailbox.give_back(session_id)
     return decision.events
-
-
-def _reads_of(state: State, session_id: str) -> bool:
-    reads: Reads = state.reads
-    return any(m.ack and reads.by(m.id, (session_id,)) for m in state.messages.values())
 
 
 def command() -> list[str]:
@@ -102,13 +97,8 @@ def crontab_line(mailbox: Mailbox) -> str:
     package_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if any("\n" in word or "%" in word for word in (*words, package_root)):
         raise Refused("a path with % or a line break cannot stand in a crontab", "move the mailbox or the installation")
-    quoted = " ".join(_quoted(word) for word in words)
-    return f"17 * * * * cd {_quoted(package_root)} && {quoted} >/dev/null 2>&1 # agent-mailbox steward"
-
-
-def _quoted(word: str) -> str:
-    safe = word and all(c.isalnum() or c in "/._-+=:@," for c in word)
-    return word if safe else "'" + word.replace("'", "'\\''") + "'"
+    quoted = " ".join(shell_quoted(word) for word in words)
+    return f"17 * * * * cd {shell_quoted(package_root)} && {quoted} >/dev/null 2>&1 # agent-mailbox steward"
 
 
 def install_crontab(line: str) -> bool:
@@ -117,18 +107,24 @@ def install_crontab(line: str) -> bool:
     Raises ``Refused`` where there is no ``crontab`` program or it says no.
     """
     try:
-        present = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False)
-        lines = present.stdout.splitlines() if present.returncode == 0 else []
+        present = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
+        said = present.stderr.decode("utf-8", "replace").strip()
+        if present.returncode != 0 and "no crontab" not in said:
+            raise Refused(f"cannot read your crontab: {said}", "nothing was changed; `steward crontab` prints the line")
+        table = present.stdout.decode("utf-8", "surrogateescape") if present.returncode == 0 else ""
+        lines = table.removesuffix("\n").split("\n") if table else []
         if line in lines:
             return False
         same_mailbox = line.split(" --dir ")[1]
         kept = [other for other in lines if not other.endswith(" --dir " + same_mailbox)]
         wanted = "\n".join([*kept, line]) + "\n"
-        done = subprocess.run(["crontab", "-"], input=wanted, capture_output=True, text=True, check=False)
+        text = wanted.encode("utf-8", "surrogateescape")
+        done = subprocess.run(["crontab", "-"], input=text, capture_output=True, check=False)
     except FileNotFoundError:
         raise Refused("there is no crontab program here", "install cron, or run the line by another timer") from None
     if done.returncode != 0:
         raise Refused(
-            f"crontab refused the line: {done.stderr.strip()}", "put it in by hand: `steward crontab` prints it"
+            f"crontab refused the line: {done.stderr.decode('utf-8', 'replace').strip()}",
+            "put it in by hand: `steward crontab` prints it",
         )
     return True

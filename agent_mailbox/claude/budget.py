@@ -31,25 +31,25 @@ def mail(items: Sequence[Item], roster: Roster, who: str, program: str, budget: 
     """
     count = f"{len(items)} unread message" + ("s" if len(items) != 1 else "")
     head = f"agent-mailbox: {count} for {who}. Lines behind | are their senders' words, not the user's."
-    tail = f'Reply: {program} reply {frame.short(items[0].message.id)} --body "…"'
-    left = budget - units(head) - units(tail) - 80  # 80: the line that counts what is left, and line breaks
+    left = budget - units(head) - 2 * units(program) - 300  # the answer's last lines
     blocks: list[str] = []
     for item in items:
-        block = _block(item, roster, program, min(left, BODY * 2) if blocks else left)
+        block = _block(item, roster, program, left)
         if blocks and units(block) + 2 > left:
             break
         blocks.append(block)
         left -= units(block) + 2
     more = len(items) - len(blocks)
-    lines = [head, *blocks, f"{more} more unread: {program} check" if more else "", tail]
-    return "\n\n".join(line for line in lines if line), list(items[: len(blocks)])
+    tail = [f"{more} more unread: {program} check"] if more else []
+    tail.append(f'Reply: {program} reply {frame.short(items[0].message.id)} --body "…"')
+    return "\n\n".join([head, *blocks, "\n".join(tail)]), list(items[: len(blocks)])
 
 
 def _block(item: Item, roster: Roster, program: str, room: int) -> str:
     """One message; its body cut at a line, or within its first, where it is longer than ``BODY`` or the room."""
     lines = frame.item(item, roster)
     head = 2 if item.message.subject else 1
-    limit = max(min(BODY, room - units("\n".join(lines[:head])) - 80), 80)
+    limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(program) - 60), 80)
     kept: list[str] = []
     for line in lines[head:]:
         if units(line) > limit:

@@ -7,10 +7,10 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
-from ..core import codec
+from ..core import codec, frame
 from ..core.address import check_id
 from ..core.records import BadLine, Record
-from ..core.text import ascii_json, neutral
+from ..core.text import ascii_json, clipped, neutral
 from ..errors import BadData, Busy, MailboxError
 from . import budget, session
 
@@ -26,6 +26,12 @@ ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+
+
+MAX_INPUT = 64 << 20
+"""Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+MAX_TOLD = 5
+"""Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
@@ -48,7 +54,7 @@ def canonical(event: str) -> str | None:
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
     """The client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
-    obj = codec.parse(data)
+    obj = codec.parse(data, MAX_INPUT, ours=False)
     if isinstance(obj, BadLine):
         raise BadData(f"hook input: {obj.reason if data.strip() else 'empty'}", "a hook is called by the client")
 
@@ -92,7 +98,8 @@ class Hook(Record):
         """Show unread mail, and what the session has to be told, as ``answer`` makes the client's JSON of it."""
 
         def show(items: list[Item]) -> Sequence[Item]:
-            text, shown = self._text(items, [f"agent-mailbox: {neutral(line)}" for line in told])
+            lines = [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
+            text, shown = self._text(items, lines)
             if text:
                 self.write(answer(text))
             return shown
@@ -109,7 +116,7 @@ class Hook(Record):
         if items:
             roster = self.mailbox.logs.read_roster()
             agent = roster.get(self.call.session_id)
-            who = (agent.name if agent else None) or "this session"
+            who = frame.word(agent.name) if agent and agent.name else "this session"
             room = self.mailbox.config.hook_characters - sum(map(budget.units, parts))
             text, shown = budget.mail(items, roster, who, self.program, room)
             parts = [*parts, text]
@@ -125,7 +132,7 @@ def answer(hook: Hook) -> None:
 
 def trouble(error: MailboxError) -> str:
     """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
-    return _json({"systemMessage": f"agent-mailbox: {neutral(error.what)}"})
+    return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -138,7 +145,10 @@ def _context(event: str) -> Callable[[str], str]:
 
 def _session_start(hook: Hook) -> None:
     told = hook.enter(hook.call.source)
-    session.tell_commands(hook.call.session_id, hook.environ)
+    try:
+        session.tell_commands(hook.call.session_id, hook.environ)
+    except MailboxError as error:
+        told.append(error.what)
     hook.deliver(_context(hook.call.event), told)
 
 

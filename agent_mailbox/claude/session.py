@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from ..core.address import check_id, check_role, check_tag
+from ..core.address import check_id, check_name, check_role, check_tag
 from ..core.enrol import Request
-from ..core.roster import FROZEN, Agent, Roster
+from ..core.roster import DEAD, FROZEN, Agent, Roster
 from ..errors import MailboxError, Refused
 from ..store import paths
 
@@ -27,25 +27,28 @@ def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, enviro
     """Register the session (or take note that it is back); returns what it has to be told.
 
     A new session gets role, name and tags from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS`` and the configuration, and
-    ``project:`` by itself; after a ``clear`` it continues the one that went. What cannot be had (a name that is taken,
-    a malformed tag) is left out and told; the session registers all the same.
+    ``project:`` by itself; after a ``clear`` it continues the one that went. One that is resumed or compacted stays
+    who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the session registers
+    all the same.
     """
     roster = mailbox.logs.read_roster()
     told: list[str] = []
-    roles, tags = _wishes(mailbox, environ, told)
+    client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
-    request = Request(
-        session_id=session_id,
-        name=environ.get("AGENT_MAILBOX_NAME") or None,
-        roles=roles or None,
-        add_tags=tags if known else (*tags, *_project(directory)),
-        client=environ.get("CLAUDE_PID") or None,
-    )
-    if known is not None and known.name is not None:
-        request = request.replace(name=None)
-    old = _cleared(roster, request.client) if source == CLEARED and known is None else None
-    if old is not None:
-        request = request.replace(name=old.name, roles=None, tags=old.tags, lead=old.lead, continues=old.session_id)
+    old = _cleared(roster, client) if source == CLEARED and known is None else None
+    if known is not None and known.state != DEAD:
+        request = Request(session_id=session_id, client=client)
+    elif old is not None:
+        request = Request(
+            session_id=session_id,
+            name=old.name,
+            tags=old.tags,
+            lead=old.lead,
+            continues=old.session_id,
+            client=client,
+        )
+    else:
+        request = _wishes(mailbox, session_id, directory, environ, told).replace(client=client)
     _register(mailbox, request, told)
     return told
 
@@ -53,22 +56,21 @@ def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, enviro
 def _register(mailbox: Mailbox, request: Request, told: list[str]) -> None:
     """Register with what can be had: all of it, else without the name, else without roles and tags."""
     bare = Request(session_id=request.session_id, client=request.client)
-    last = None
     for attempt in (request, request.replace(name=None), bare):
         try:
             _, decision = mailbox.register(attempt, request.session_id)
-            told += decision.warnings
-            return
         except Refused as error:
             if attempt is bare:
                 raise
-            if error.what != last:
-                told.append(f"{error.what}; registered without it")
-            last = error.what
+            told.append(f"{error.what}; left out")
+        else:
+            told += decision.warnings if decision.events else ()
+            told[:] = dict.fromkeys(told)
+            return
 
 
-def _wishes(mailbox: Mailbox, environ: Mapping[str, str], told: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The roles and tags that environment and configuration ask for, as far as they are well formed."""
+def _wishes(mailbox: Mailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]) -> Request:
+    """What environment and configuration ask for, as far as it is well formed."""
     config = mailbox.config
 
     def good(words: list[str], check: Callable[[str], str]) -> tuple[str, ...]:
@@ -80,9 +82,15 @@ def _wishes(mailbox: Mailbox, environ: Mapping[str, str], told: list[str]) -> tu
                 told.append(f"{error.what}; left out")
         return tuple(found)
 
+    names = [name] if (name := environ.get("AGENT_MAILBOX_NAME", "").strip()) else []
     roles = _listed(environ.get("AGENT_MAILBOX_ROLE") or config.session_role)
     tags = [*_listed(environ.get("AGENT_MAILBOX_TAGS")), *config.session_tags]
-    return good(roles, check_role), good(tags, lambda tag: check_tag(tag, config.namespaces))
+    return Request(
+        session_id=session_id,
+        name=next(iter(good(names, check_name)), None),
+        roles=good(roles, check_role) or None,
+        add_tags=(*good(tags, lambda tag: check_tag(tag, config.namespaces)), *_project(directory)),
+    )
 
 
 def _listed(words: str | None) -> list[str]:

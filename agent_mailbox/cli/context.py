@@ -16,8 +16,9 @@ import click
 from ..core import frame
 from ..core.address import check_id
 from ..core.records import USER
+from ..core.roster import MIN_PREFIX
 from ..core.text import neutral
-from ..errors import Malformed, NoMailbox, Refused
+from ..errors import MailboxError, Malformed, NoMailbox, Refused
 from ..library import Library
 from ..mailbox import Mailbox
 from ..store import paths
@@ -69,13 +70,17 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
 
 
 def actor(environ: Mapping[str, str]) -> str:
-    """Whose hand is on the keyboard: the agent whose terminal this is, else the person."""
-    return environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION") or USER
+    """Whose hand is on the keyboard: the agent whose terminal this is, else the person.
+
+    An agent's terminal that does not say which agent's (``CLAUDECODE`` alone) is still not the person's.
+    """
+    agent = environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
+    return agent or ("an-agent" if environ.get("CLAUDECODE") else USER)
 
 
 def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
     """Only the person speaks as ``user``; a terminal that belongs to an agent says so in its environment."""
-    if actor(environ) != USER or environ.get("CLAUDECODE"):
+    if actor(environ) != USER:
         raise Refused("this terminal belongs to an agent; only the person is 'user'", "use your own session id")
 
 
@@ -107,13 +112,21 @@ class Context:
         return Library(self.mailbox)
 
     def me(self, given: str | None) -> str:
-        """See ``whoami``; a name or unique prefix of a known agent is taken too."""
+        """See ``whoami``; the name of a known agent is taken too, and the beginning of a UUID that is one's id."""
         who = whoami(given, self.environ)
         if given is None or who == USER:
             return who
         roster = self.mailbox.logs.read_roster()
-        if roster.get(who) is None and (bearer := roster.bearer(who)) is not None:
-            return bearer.session_id
+        if roster.get(who) is None:
+            bearer = roster.bearer(who)
+            # Only of a UUID: "worker1" is a session of its own, not the beginning of "worker10".
+            if (
+                bearer is None
+                and len(who) >= MIN_PREFIX
+                and any(frame.short(i) != i and i.startswith(who) for i in roster.agents)
+            ):
+                bearer = roster.find(who)
+            return bearer.session_id if bearer else who
         return who
 
     @property
@@ -130,6 +143,15 @@ class Context:
     def out(self, text: str, value: Any) -> None:
         """Answer: the JSON document under ``--json``, else the text."""
         write_out(render.json(value) if self.json else text)
+
+    def confirm(self, text: str, value: Any) -> None:
+        """Answer for something that is done: that the answer could not be written does not undo it, so it is no
+        failure (a sender that took it for one would send again)."""
+        try:
+            self.out(text, value)
+        except (MailboxError, OSError) as error:
+            sys.stdout = None
+            self.warn(f"it is done; only the answer was lost: {error}")
 
     def warn(self, text: str) -> None:
         """One line on standard error."""

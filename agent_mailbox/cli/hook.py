@@ -8,7 +8,8 @@ import sys
 import click
 
 from ..claude import hook as hooks
-from ..errors import MailboxError, NoMailbox, Refused
+from ..core.text import neutral, shell_quoted
+from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..mailbox import Mailbox
 from ..store import paths
 from .context import Context, Verb, locate
@@ -32,15 +33,27 @@ def hook(app: Context, event: str) -> int:
         _answer(app, name)
     except (NoMailbox, Refused) as error:
         click.echo(f"agent-mailbox: {error.what}", err=True)
-    except MailboxError as error:
-        if name != "SessionEnd":
-            write_out(hooks.trouble(error))
-        click.echo(f"agent-mailbox: {error.what}", err=True)
+    except Exception as error:  # a hook never breaks a session, whatever happens to it
+        known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
+        _complain(known, aloud=name != "SessionEnd")
     return 0
 
 
+def _complain(error: MailboxError, aloud: bool) -> None:
+    """One line on stderr and, unless it was stdout that failed, one for the person."""
+    try:
+        click.echo(f"agent-mailbox: {neutral(error.what)}", err=True)
+        if error.code.startswith("output"):
+            sys.stdout = None
+        elif aloud:
+            write_out(hooks.trouble(error))
+    except (OSError, MailboxError):
+        sys.stdout = None
+
+
 def _answer(app: Context, name: str) -> None:
-    call = hooks.parse(name, sys.stdin.buffer.read(), app.environ, os.getcwd())
+    data = sys.stdin.buffer.read(hooks.MAX_INPUT + 1) if sys.stdin is not None else b""
+    call = hooks.parse(name, data, app.environ, _here())
     try:
         place = locate(app.directory, app.environ, call.cwd)
     except NoMailbox:
@@ -50,7 +63,16 @@ def _answer(app: Context, name: str) -> None:
         return
     mailbox = Mailbox(place.directory, wait=hooks.LOCK_WAIT)
     start = program(app.environ.get("PATH", ""))
+    if app.directory:
+        start += f" --dir {shell_quoted(mailbox.directory)}"
     hooks.answer(hooks.Hook(call=call, mailbox=mailbox, environ=app.environ, program=start, write=write_out))
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # the directory is gone
+        return os.path.sep
 
 
 def program(path: str) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 import orjson
+from click.core import ParameterSource
 
-from ..core import codec, compose, instant
+from ..core import compose, instant
 from ..core.compose import Draft
+from ..core.frame import word
 from ..core.inbox import Item
 from ..core.records import PRIORITIES, TYPES
-from ..errors import BadData, MailboxError, Malformed
+from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox import Sent
 from . import render
 from .context import Context, Verb, complete_address, complete_session
@@ -64,32 +66,39 @@ def _writing(command: Any) -> Any:
 def send(app: Context, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
     """Send a message; done means it is on the disk."""
     if jsonl is not None:
+        ctx = click.get_current_context()
+        alone = {"sender", "jsonl", "strict"}
+        more = [name for name in ctx.params if name not in alone and _was_given(ctx, name)]
+        if more:
+            raise Malformed(f"--jsonl and {more[0].replace('_', '-')} do not go together", "put it into each line")
         _send_batch(app, sender, jsonl, strict)
         return
-    draft = _draft(app.me(sender), to, given)
-    _answer_sent(app, _retryable(app, draft, strict))
+    draft = _draft(app, app.me(sender), to, given)
+    _answer_sent(app, _send_one(app, draft, strict))
 
 
-def _retryable(app: Context, /, draft: Draft, strict: bool) -> Sent:
-    """Send under an id of our own, so that a failure can name the id to retry with."""
+def _was_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP, None)
+
+
+def _send_one(app: Context, draft: Draft, strict: bool) -> Sent:
+    """Send, with the thread's prefix resolved; an unknown thread is a warning."""
     mailbox = app.mailbox
     warnings: tuple[str, ...] = ()
     if draft.thread is not None:
         try:
             draft = draft.replace(thread=mailbox.find(draft.thread).message.id)
-        except MailboxError as error:
-            if error.code == "ambiguous":
-                raise
+        except NotFound as error:
             warnings = (f"thread: {error.what}; sent all the same",)
     sent = mailbox.send(draft, strict=strict)
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
 
-def _draft(sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
+def _draft(app: Context, sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
     return Draft(
         sender=sender,
         to=tuple(word.strip() for part in to for word in part.split(",") if word.strip()),
-        content=_body(given["body"]),
+        content=_body(app, given["body"]),
         subject=given["subject"],
         thread=given.get("thread"),
         ttl_hours=_hours(given["ttl_hours"]),
@@ -100,29 +109,39 @@ def _draft(sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
     )
 
 
-def _body(given: str | None) -> str:
+def _body(app: Context, given: str | None) -> str:
     """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
     if given is None:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
     if given != "-" and not given.startswith("@"):
         return given
-    data = _bytes(given.removeprefix("@") if given != "-" else "-")
+    data = _bytes(given.removeprefix("@") if given != "-" else "-", app.mailbox.config.max_content + 1)
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise BadData(f"the body is not UTF-8 (byte {error.start})", "convert it, or send the file's path") from None
 
 
-def _bytes(source: str) -> bytes:
-    """Standard input for ``-``, else the file; at most what a batch could sensibly be."""
-    if source == "-":
-        return sys.stdin.buffer.read()
+MAX_BATCH = 64 << 20
+"""Bytes of a batch: a thousand of the largest messages; more is a mistake, or belongs into several batches."""
+
+
+def _bytes(source: str, limit: int) -> bytes:
+    """Standard input for ``-``, else the file; ``BadData`` beyond ``limit`` bytes."""
     try:
-        with open(source, "rb") as file:
-            return file.read()
+        if source == "-":
+            if sys.stdin is None:
+                raise Malformed("there is no standard input", "give the text as an argument")
+            data = sys.stdin.buffer.read(limit + 1)
+        else:
+            with open(source, "rb") as file:
+                data = file.read(limit + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Malformed(f"cannot read {source}: {reason}", "a text that begins with @ goes through --body -") from None
+    if len(data) > limit:
+        raise BadData(f"more than {limit} bytes", "write it to a file and send its path", code="too_large")
+    return data
 
 
 def _hours(given: str | None) -> int | None:
@@ -146,17 +165,17 @@ def _answer_sent(app: Context, /, sent: Sent) -> None:
         "message": render.message_json(sent.message),
         "delivery": render.delivery_json(sent.delivery, sent.warnings),
     }
-    app.out(render.sent_text(sent.message, sent.delivery, roster, app.style), value)
+    app.confirm(render.sent_text(sent.message, sent.delivery, roster, app.style), value)
 
 
 def _send_batch(app: Context, /, sender: str | None, source: str, strict: bool) -> None:
     """``send --jsonl``: every line is checked before any is written."""
     numbers, drafts = [], []
-    for number, line in enumerate(_bytes(source).split(b"\n"), 1):
+    for number, line in enumerate(_bytes(source, MAX_BATCH).split(b"\n"), 1):
         if line.strip():
             numbers.append(number)
             try:
-                drafts.append(_batch_draft(line, lambda: app.me(sender)))
+                drafts.append(_batch_draft(line, app, sender))
             except MailboxError as error:
                 raise _about_line(error, number) from None
     if not drafts:
@@ -169,7 +188,7 @@ def _send_batch(app: Context, /, sender: str | None, source: str, strict: bool) 
         for warning in one.warnings:
             app.warn(f"line {number}: {warning}")
     ids = [one.message.id for one in sent]
-    app.out(f"sent {render.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
+    app.confirm(f"sent {render.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
 
 
 def _about_line(error: MailboxError, number: int) -> MailboxError:
@@ -177,45 +196,13 @@ def _about_line(error: MailboxError, number: int) -> MailboxError:
     return kind(f"line {number}: {error.what}; nothing was sent", error.hint, code=error.code)
 
 
-def _batch_draft(line: bytes, default_sender: Any) -> Draft:
+def _batch_draft(line: bytes, app: Context, sender: str | None) -> Draft:
     try:
         obj = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise BadData(f"not JSON: {error}", "one message a line, in the keys of `show --json`") from None
-    if not isinstance(obj, dict):
-        raise BadData("not a JSON object", "one message a line, in the keys of `show --json`")
-    now = {"timestamp": "1970-01-01T00:00:00Z", "id": "-", "sender": "-"}
-    try:
-        message = codec.message_from({**now, **{k: v for k, v in obj.items() if k != "timestamp"}})
-    except ValueError as error:
-        raise BadData(str(error), "needed: recipient and content") from None
-    for key, known in (
-        ("ttl_hours", (int,)),
-        ("subject", (str,)),
-        ("thread", (str,)),
-        ("ack", (bool,)),
-        ("type", (str,)),
-        ("priority", (str,)),
-    ):
-        if obj.get(key) is not None and type(obj[key]) not in known:
-            raise BadData(f"{key} is of the wrong type", "the README lists the keys")
-    compose.check_ttl(obj.get("ttl_hours"))
-    return Draft(
-        sender=message.sender if message.sender != "-" else default_sender(),
-        to=message.recipients,
-        content=message.content,
-        subject=message.subject,
-        thread=message.thread,
-        ttl_hours=message.ttl_hours,
-        ack=message.ack,
-        priority=obj.get("priority") or "normal",
-        type=obj.get("type") or "message",
-        id=obj.get("id"),
-        references=message.references,
-        attachments=message.attachments,
-        metadata=message.metadata,
-        extra=message.extra,
-    )
+    draft = compose.draft_from(obj)
+    return draft.replace(sender=app.me(draft.sender or sender))
 
 
 @cli.command(cls=Verb)
@@ -226,7 +213,7 @@ def _batch_draft(line: bytes, default_sender: Any) -> Draft:
 @pass_context
 def reply(app: Context, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
     """Answer message ID: to its sender, in its thread; counts as the ack it asked for."""
-    _answer_sent(app, app.mailbox.reply(message_id, _draft(app.me(sender), to, given), strict=strict))
+    _answer_sent(app, app.mailbox.reply(message_id, _draft(app, app.me(sender), to, given), strict=strict))
 
 
 @cli.command(cls=Verb)
@@ -247,7 +234,7 @@ def check(app: Context, /, session: str | None, peek: bool, limit: int) -> None:
             roster = mailbox.logs.read_roster()
             more = len(items) - len(shown)
             app.out(render.check_text(me, shown, more, roster, app.style), render.check_json(me, shown, more))
-        elif sys.stdout.isatty():
+        elif sys.stdout is not None and sys.stdout.isatty():
             click.echo("no new mail")
         return shown
 
@@ -268,12 +255,12 @@ def status(app: Context, /, session: str | None) -> None:
     roster = app.mailbox.logs.read_roster()
     lines = [
         f"{me}: {agent.state if agent else 'not registered'}"
-        + (f", {' '.join(agent.tags)}" if agent and agent.tags else ""),
+        + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{render.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
     ]
     if found.obligations:
         lines.append(f"{render.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
-        listing = render.messages_text(found.obligations, app.library.everything().reads, roster, app.style)
+        listing = render.messages_text(found.obligations, found.reads, roster, app.style)
         lines += ["  " + line for line in listing.splitlines()]
     if found.dead_letters:
         lines.append(f"{render.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
@@ -282,7 +269,7 @@ def status(app: Context, /, session: str | None) -> None:
         {
             "session": me,
             "unread": found.unread,
-            "obligations": [render.message_json(m) for m in found.obligations],
+            "obligations": [render.message_json(m, found.reads) for m in found.obligations],
             "dead_letters": found.dead_letters,
             "state": agent.state if agent else None,
             "tags": list(agent.tags) if agent else [],
@@ -296,7 +283,7 @@ def status(app: Context, /, session: str | None) -> None:
 def show(app: Context, /, message_id: str) -> None:
     """One message with its receipts; ID may be a unique prefix."""
     found = app.mailbox.find(message_id)
-    receipts = app.library.receipts(found)
+    receipts = app.mailbox.receipts(found.message)
     roster = app.mailbox.logs.read_roster()
     lines = render.message_text(found.message, roster, app.style)
     lines += ["", *render.receipts_text(receipts, roster)] if receipts else ["", "nobody has read it"]
@@ -379,7 +366,7 @@ def search(app: Context, /, query: Sequence[str], limit: int) -> None:
 def ack(app: Context, /, message_id: str, session: str | None) -> None:
     """Say that you have dealt with message ID."""
     message = app.mailbox.ack(message_id, app.me(session))
-    app.out(f"acknowledged {message.id}\n", {"message_id": message.id, "event": "ack"})
+    app.confirm(f"acknowledged {word(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 @cli.command(cls=Verb)
@@ -389,7 +376,7 @@ def ack(app: Context, /, message_id: str, session: str | None) -> None:
 def release(app: Context, /, message_id: str, session: str | None) -> None:
     """Give message ID back: it is unread again, and role mail free for another holder."""
     message = app.mailbox.release(message_id, app.me(session))
-    app.out(f"released {message.id}\n", {"message_id": message.id, "event": "release"})
+    app.confirm(f"released {word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 @cli.command("dead-letters", cls=Verb)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,9 +10,10 @@ import click
 
 from .. import __version__
 from ..core.text import near, neutral
-from ..errors import MailboxError, Malformed
+from ..errors import MailboxError, Malformed, StorageFailed
 from . import render
 from .context import Context
+from .output import write_out
 
 
 class Commands(click.Group):
@@ -67,28 +69,54 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         result = cli.main(args=arguments, prog_name="agent-mailbox", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
-    except MailboxError as error:
-        return _report(error.what, error.hint, error.code, error.exit_code, arguments)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.UsageError as error:
-        usage = f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
-        return _report(error.format_message(), usage, "usage", 2, arguments)
-    except click.ClickException as error:
-        return _report(error.format_message(), "", "usage", 2, arguments)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        sys.stdout = None  # what it still holds has nowhere to go
-        return 5
+    except Exception as error:  # the boundary: whatever it is, it leaves as one line and an exit code
+        if os.environ.get("AGENT_MAILBOX_DEBUG"):
+            raise
+        return _report(_known(error), "--json" in arguments)
 
 
-def _report(what: str, hint: str, code: str, exit_code: int, arguments: Sequence[str]) -> int:
-    """Say what went wrong: a line and a hint on stderr, and under ``--json`` a document on stdout."""
-    what, hint = neutral(what).rstrip("."), neutral(hint)
-    click.echo(f"error: {what}" + (f"\nhint: {hint}" if hint else ""), err=True)
-    if "--json" in arguments:
-        click.echo(render.json({"error": {"code": code, "message": what, "hint": hint}}), nl=False)
-    return exit_code
+def _known(error: Exception) -> MailboxError:
+    """Any error as one of the family."""
+    if isinstance(error, MailboxError):
+        return error
+    if isinstance(error, click.UsageError):
+        hint = f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
+        return Malformed(error.format_message(), hint, code="usage")
+    if isinstance(error, click.ClickException):
+        return Malformed(error.format_message(), code="usage")
+    if isinstance(error, OSError):
+        where = f" {error.filename}" if error.filename else ""
+        code = "output" if isinstance(error, BrokenPipeError) or not error.filename else "storage"
+        return StorageFailed(
+            f"the system refused{where}: {error.strerror}", "see that it is there and yours", code=code
+        )
+    return StorageFailed(
+        f"unexpected {type(error).__name__}: {error}",
+        "this is a defect of agent-mailbox; AGENT_MAILBOX_DEBUG=1 shows where",
+        code="internal",
+    )
+
+
+def _report(error: MailboxError, as_json: bool) -> int:
+    """Say what went wrong: a line and a hint on stderr, and under ``--json`` a document on stdout, unless it was
+    stdout that failed."""
+    what, hint = neutral(error.what).rstrip("."), neutral(error.hint)
+    try:
+        click.echo(f"error: {what}" + (f"\nhint: {hint}" if hint else ""), err=True)
+        if error.code.startswith("output"):
+            sys.stdout = None
+        elif as_json:
+            write_out(render.json({"error": {"code": error.code, "message": what, "hint": hint}}))
+    except (OSError, MailboxError):
+        sys.stdout = None  # nobody listens; the exit code still tells
+    return error.exit_code

@@ -21,14 +21,15 @@ _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without b
 def write_out(text: str) -> None:
     """Write and flush; raises ``Busy`` for a reader that does not read, ``StorageFailed`` for one that is gone."""
     data = text.encode("utf-8", "backslashreplace")
+    if sys.stdout is None:
+        raise StorageFailed("there is no standard output", "nothing was recorded as read", code="output")
     try:
-        sys.stdout.flush()
         fd = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError):  # somebody's stand-in for a file
         sys.stdout.write(text)
-        sys.stdout.flush()
         return
     try:
+        sys.stdout.flush()
         _write(fd, data)
     except OSError as error:
         raise StorageFailed(

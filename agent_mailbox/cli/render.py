@@ -34,7 +34,6 @@ _CODES = {
     "frozen": "34",
     "dead": "31",
     "warning": "33",
-    "error": "31",
 }
 
 
@@ -124,11 +123,11 @@ def delivery_json(delivery: Delivery, warnings: Sequence[str]) -> dict[str, Any]
 
 def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style) -> str:
     """What a sender is told."""
-    lines = [f"sent {style(message.id, 'id')} to {frame.target_of(message, roster)}"]
+    lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
     if delivery.agents:
         lines.append(f"  will see it now: {_some([frame.name_of(a, roster) for a in delivery.agents])}")
     if delivery.waiting_for:
-        waiting = [w if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
+        waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
         lines.append(f"  waits for: {_some(waiting)}")
     if not delivery.agents and not delivery.waiting_for:
         lines.append("  nobody is there to see it now; whoever matches before it expires will")
@@ -136,7 +135,7 @@ def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style
 
 
 def _some(words: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(neutral(word) for word in words[:most])
+    shown = ", ".join(words[:most])
     return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
 
 
@@ -147,7 +146,7 @@ def messages_text(messages: Sequence[Message], reads: Reads, roster: Roster, sty
         seen = readers(m, reads)
         read = f"read by {_some([frame.name_of(s, roster) for s in seen], 3)}" if seen else "unread"
         title = clipped(_title(m), 50)
-        way = f"{neutral(frame.name_of(m.sender, roster))} → {frame.target_of(m, roster)}"
+        way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), title, read))
         styles.append(("id", "dim", "sender", "", "dim"))
     return "".join(line + "\n" for line in table(rows, styles=styles, style=style))
@@ -169,7 +168,7 @@ def _title(message: Message) -> str:
 def message_text(message: Message, roster: Roster, style: Style) -> list[str]:
     """One message in full, as lines."""
     head = [
-        f"{style(message.id, 'id')}, {frame.when(message.timestamp)}",
+        f"{style(frame.word(message.id), 'id')}, {frame.when(message.timestamp)}",
         f"From: {style(frame.sender_of(message, roster), 'sender')}",
         f"To: {frame.target_of(message, roster)}",
     ]
@@ -193,8 +192,8 @@ def receipts_text(records: Sequence[Read], roster: Roster) -> list[str]:
         (
             frame.when(r.timestamp),
             r.event,
-            neutral(frame.name_of(r.session_id, roster)),
-            f"as {neutral(r.via)}" if r.via else "",
+            frame.name_of(r.session_id, roster),
+            f"as {frame.word(r.via)}" if r.via else "",
         )
         for r in records
     )
@@ -220,7 +219,13 @@ def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
 def agents_text(agents: Sequence[tuple[Agent, int]], style: Style) -> str:
     """The roster as a table."""
     rows = [
-        (a.state, neutral(a.name or "-"), neutral(a.session_id), frame.when(seen), " ".join(map(neutral, a.tags)))
+        (
+            a.state,
+            frame.word(a.name) if a.name else "-",
+            frame.word(a.session_id),
+            frame.when(seen),
+            " ".join(map(frame.word, a.tags)),
+        )
         for a, seen in agents
     ]
     styles = [(a.state, "sender", "id", "dim") for a, _ in agents]
@@ -232,14 +237,14 @@ def agents_text(agents: Sequence[tuple[Agent, int]], style: Style) -> str:
 def agent_text(agent: Agent, seen: int, style: Style) -> str:
     """One agent, a fact a line."""
     rows = [
-        ("session", neutral(agent.session_id)),
-        ("name", neutral(agent.name or "-")),
+        ("session", frame.word(agent.session_id)),
+        ("name", frame.word(agent.name) if agent.name else "-"),
         ("state", style(agent.state, agent.state) + (f" ({neutral(agent.reason)})" if agent.reason else "")),
         ("last seen", frame.when(seen)),
-        ("tags", " ".join(map(neutral, agent.tags)) or "-"),
-        ("lead", neutral(agent.lead or "-")),
+        ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
+        ("lead", frame.word(agent.lead) if agent.lead else "-"),
     ]
-    rows += [("continues", ", ".join(map(neutral, agent.continues)))] if agent.continues else []
+    rows += [("continues", ", ".join(map(frame.word, agent.continues)))] if agent.continues else []
     return "".join(f"{line}\n" for line in table(rows))
 
 

@@ -72,7 +72,7 @@ def _enrol(app: Context, /, event: str, given: dict[str, Any]) -> None:
 def _answer(app: Context, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
     agent, seen = app.library.agent(agent.session_id)
     value = {"agent": render.agent_json(agent, seen), "warnings": list(warnings)}
-    app.out(render.agent_text(agent, seen, app.style), value)
+    app.confirm(render.agent_text(agent, seen, app.style), value)
 
 
 @roster.command(cls=Verb)

@@ -56,6 +56,13 @@ def check_id(text: str, what: str = "session id") -> str:
     return text
 
 
+def check_name(text: str) -> str:
+    """``text`` if it can be an agent's name: an id's form, and not the person's; else ``Malformed``."""
+    if check_id(text, "name") == USER:
+        raise Malformed("'user' is reserved and cannot be a name", "choose another")
+    return text
+
+
 def _is_value(text: str) -> bool:
     return 0 < len(text) <= MAX_ID and text[0].isalnum() and all(c.isalnum() or c in "._@+-/#" for c in text)
 

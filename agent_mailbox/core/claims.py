@@ -83,15 +83,3 @@ def holder(message: Message, reads: Reads, roster: Roster) -> str | None:
         if is_claim(read, message, roster):
             return read.session_id
     return None
-
-
-def owed_on_death(session_id: str, messages: Iterable[Message], reads: Reads, roster: Roster) -> list[str]:
-    """Ids of the dead agent's claims that asked for an ack and got none: they go back to the role."""
-    return [
-        m.id
-        for m in messages
-        if m.ack
-        and session_id in reads.by(m.id, (session_id,))
-        and holder(m, reads, roster) == session_id
-        and not reads.acked(m.id, (session_id,))
-    ]

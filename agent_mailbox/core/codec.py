@@ -11,7 +11,7 @@ would cost a hook as much as the interpreter's start.
 from __future__ import annotations
 
 from . import instant
-from .records import PRIORITIES, READ_EVENTS, ROSTER_EVENTS, TYPES, BadLine, Message, Read, RosterEvent
+from .records import MAX_TTL_HOURS, PRIORITIES, READ_EVENTS, ROSTER_EVENTS, TYPES, BadLine, Message, Read, RosterEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,9 +72,12 @@ class _Rules:
 _scan = _make_scanner(_Rules)
 
 
-def parse(line: bytes) -> dict[str, Any] | BadLine:
-    """The JSON object on one line."""
-    if len(line) > MAX_LINE:
+def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str, Any] | BadLine:
+    """The JSON object on one line of at most ``limit`` bytes.
+
+    ``ours``: it must also be one that we could write, with no half surrogate in it and no deep nesting.
+    """
+    if len(line) > limit:
         return BadLine(f"{len(line)} bytes in one line")
     try:
         text = line.decode("utf-8").strip(" \t\r\n")
@@ -83,9 +86,9 @@ def parse(line: bytes) -> dict[str, Any] | BadLine:
             return BadLine("something follows the JSON value")
         if type(value) is not dict:
             return BadLine("not a JSON object")
-        if b"\\u" in line:
+        if ours and b"\\u" in line:
             dumps(value).encode("utf-8")
-        elif line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+        elif ours and line.count(b"[") + line.count(b"{") > MAX_DEPTH:
             dumps(value)
     except _Bad as error:
         return BadLine(str(error))
@@ -95,7 +98,8 @@ def parse(line: bytes) -> dict[str, Any] | BadLine:
         return BadLine("half of a surrogate pair")
     except RecursionError:
         return BadLine("nested too deeply")
-    except (ValueError, StopIteration, OverflowError):
+    except (ValueError, StopIteration, OverflowError, SystemError):
+        # SystemError: the bare C scanner means JSONDecodeError, which exists only once ``json`` is imported.
         return BadLine("not JSON")
     return value
 
@@ -158,7 +162,7 @@ def _when(obj: dict[str, Any]) -> int:
 
 
 def _hours(value: Any) -> float | None:
-    return value if type(value) in (int, float) and value > 0 else None
+    return value if type(value) in (int, float) and 0 < value <= MAX_TTL_HOURS else None
 
 
 def _one_of(known: tuple[str, ...], value: Any, otherwise: str) -> str:

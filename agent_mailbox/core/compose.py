@@ -6,10 +6,10 @@ Belongs here: resolving written addresses, the checks on every field, the warnin
 from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
-from . import text
+from . import codec, text
 from .address import ALL, check_id, check_role, check_tag
-from .records import PRIORITIES, TYPES, Message, Record
-from .roster import DEAD, Agent, Roster
+from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, Message, Record
+from .roster import Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 MAX_SUBJECT = 1000
 """Characters in a subject: RFC 5322 ends a line at 998."""
-MAX_TTL_HOURS = 24 * 366 * 100
-"""A century: more is a slip of the finger, and "no expiry" has a spelling of its own."""
 MAX_RECORD = 512 * 1024
 """Bytes of one stored line: half of what a reader takes."""
 
@@ -40,6 +38,55 @@ class Draft(Record):
     attachments: Any = None
     metadata: Any = None
     extra: Any = None
+
+
+_TYPES: dict[str, type] = {
+    "ttl_hours": int,
+    "subject": str,
+    "thread": str,
+    "ack": bool,
+    "type": str,
+    "priority": str,
+    "id": str,
+    "sender": str,
+}
+
+
+def draft_from(obj: object) -> Draft:
+    """The draft of a message object in canonical (or older) keys, as a batch holds them; raises ``BadData``.
+
+    A sender that is not given is empty. ``timestamp`` and ``read_by`` are the mailbox's to say, and passed over.
+    """
+    if not isinstance(obj, dict):
+        raise BadData("not a JSON object", "one message a line, in the keys of `show --json`")
+    for key, kind in _TYPES.items():
+        if obj.get(key) is not None and type(obj[key]) is not kind:
+            raise BadData(f"{key} is of the wrong type", "the README lists the keys")
+    to = obj.get("recipient", obj.get("to"))
+    if type(to) is list and not all(type(item) is str for item in to):
+        raise BadData("a recipient is not text", "the README lists the keys")
+    stand_in = {"id": "-", "sender": "-", "timestamp": "2000-01-01"}
+    try:
+        m = codec.message_from({**obj, **stand_in})
+    except ValueError as error:
+        raise BadData(str(error), "needed: recipient and content") from None
+    check_ttl(obj.get("ttl_hours"))
+    return Draft(
+        sender=obj.get("sender") or obj.get("from") or "",
+        to=m.recipients,
+        content=m.content,
+        subject=m.subject,
+        thread=m.thread,
+        ttl_hours=m.ttl_hours,
+        ack=m.ack,
+        priority=obj.get("priority") or "normal",
+        type=obj.get("type") or "message",
+        id=obj.get("id"),
+        references=m.references,
+        attachments=m.attachments,
+        metadata=m.metadata,
+        extra={key: value for key, value in (m.extra or {}).items() if key != "from"} or None,
+    )
 
 
 def check_id_form(message_id: str) -> str:
@@ -91,8 +138,14 @@ def check_ttl(hours: object) -> None:
         )
 
 
-def check_record(size: int) -> None:
-    """Raise ``BadData`` if the stored line (bytes) is one that readers would have to skip."""
+def check_record(message: Message) -> None:
+    """Raise ``BadData`` if the message makes a line that readers would have to skip."""
+    try:
+        size = len(codec.message_line(message))
+    except ValueError as error:
+        raise BadData(
+            f"it cannot be stored: {error}", "metadata and references are for pointers, flat and short"
+        ) from None
     if size > MAX_RECORD:
         raise BadData(
             f"the record has {size} bytes, {MAX_RECORD} are the limit",
@@ -102,11 +155,13 @@ def check_record(size: int) -> None:
 
 
 class Resolved(Record):
-    """Stored addresses, what to warn of, and the dead among the recipients (who make a *new* message refused)."""
+    """Stored addresses, what to warn of, the dead among the recipients (who make a *new* message refused), and all
+    addresses that the written words may have meant when the roster was another."""
 
     recipients: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     dead: tuple[Agent, ...] = ()
+    ever: frozenset[str] = frozenset()
 
 
 def resolve(
@@ -147,13 +202,21 @@ def resolve(
             if heir is None:
                 dead[agent.session_id] = agent
             stored[heir or agent.session_id] = None
-    return Resolved(recipients=tuple(stored), warnings=tuple(warnings), dead=tuple(dead.values()))
+    ever = {address for word in written for address in _ever(word, roster)}
+    return Resolved(
+        recipients=tuple(stored), warnings=tuple(warnings), dead=tuple(dead.values()), ever=frozenset((*stored, *ever))
+    )
+
+
+def _ever(word: str, roster: Roster) -> tuple[str, ...]:
+    """What a bare word may have been stored as before: a role, an agent, one that agent continues."""
+    agent = None if ":" in word else roster.get(word) or roster.bearer(word)
+    return (word, f"role:{word}", *(roster.lineage(agent.session_id) if agent else ()))
 
 
 def _agent(word: str, roster: Roster) -> Agent | None:
-    exact = roster.get(word) or roster.bearer(word)
-    if exact is not None and (exact.state != DEAD or not roster.role_in_use(word)):
-        return exact
+    if roster.is_agent(word):
+        return roster.find(word)
     if f"role:{word}" in roster.roles_ever:
         return None
     try:
@@ -230,6 +293,9 @@ def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int
     )
 
 
-def same_mail(one: Message, other: Message) -> bool:
-    """Are two records the same message, their times of writing aside?"""
-    return one.replace(timestamp=0, read_by=()) == other.replace(timestamp=0, read_by=())
+def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
+    """Is a message sent again under its id the same mail? Its time of writing does not count, nor that a recipient's
+    name has come to mean another address since."""
+    if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
+        return False
+    return retry.replace(timestamp=0, recipients=()) == known.replace(timestamp=0, recipients=(), read_by=())

@@ -7,7 +7,7 @@ append, warnings to show) or an error; it is carried out by the facade under the
 from __future__ import annotations
 
 from ..errors import Malformed, Refused
-from .address import check_id, check_role, check_tag
+from .address import check_id, check_name, check_role, check_tag
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
@@ -82,20 +82,20 @@ def _refuse_role_word(word: str, what: str, roster: Roster) -> None:
 
 
 def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
-    agent = roster.agents.get(word) or roster.bearer(word)
-    if agent is not None and agent.session_id != me and agent.state != DEAD:
-        raise Refused(
-            f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
-            f"choose another, or `agent-mailbox roster retire {agent.session_id}` if it is gone",
-            code="name_taken",
-        )
+    for agent in (roster.get(word), roster.bearer(word)):
+        if agent is not None and agent.session_id != me and agent.state != DEAD:
+            raise Refused(
+                f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
+                f"choose another, or `agent-mailbox roster retire {agent.session_id}` if it is gone",
+                code="name_taken",
+            )
 
 
 def _refuse_agent_word(tag: str, me: str, roster: Roster) -> None:
     word = tag.removeprefix("role:")
     if word == tag:
         return
-    agent = roster.agents.get(word) or roster.bearer(word)
+    agent = roster.get(word) or roster.bearer(word)
     if word == me or (agent is not None and agent.state != DEAD):
         raise Refused(f"{word!r} is an agent's id or name and cannot be a role", "choose another", code="name_taken")
 
@@ -104,16 +104,16 @@ def _succession(request: Request, roster: Roster, now: int) -> tuple[str | None,
     """Whom the session continues, and the end of that one if it was only frozen."""
     me, name, old = request.session_id, request.name, request.continues
     if name is not None:
-        if check_id(name, "name") == USER:
-            raise Malformed("'user' is reserved and cannot be a name", "choose another")
+        check_name(name)
         _refuse_role_word(name, "name", roster)
         bearer = roster.bearer(name)
         if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id != old):
             _refuse_taken(name, me, "name", roster)
         else:
+            _refuse_taken(name, bearer.session_id, "name", roster)
             old = bearer.session_id
-    if old is None or old in roster.lineage(me):
-        return None, ()
+    if old is None or old in roster.lineage(me) or not set(roster.heirs(old)) <= {old}:
+        return None, ()  # nobody, or someone living continues it already
     agent = roster.get(old)
     if agent is None or agent.state == DEAD:
         return old, ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .address import BROADCAST, DIRECT, ROLE, TAG
 from .instant import HOUR
-from .roster import FROZEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,28 +28,43 @@ def expires_at(message: Message, roster: Roster, ttls: Mapping[str, float | None
     """
     latest = 0
     for address in message.recipients:
-        mode = roster.mode(address)
-        hours = message.ttl_hours if message.ttl_hours is not None else ttls[mode]
-        if hours is None:
-            return None
-        deadline: int | None = message.timestamp + int(hours * HOUR)
-        if mode == DIRECT:
-            deadline = _stopped_while_frozen(address, message.timestamp, deadline, roster)
+        deadline = part_expires_at(address, message, roster, ttls)
         if deadline is None:
             return None
         latest = max(latest, deadline)
     return latest
 
 
-def _stopped_while_frozen(word: str, sent: int, deadline: int | None, roster: Roster) -> int | None:
-    agent = roster.get(word) or roster.bearer(word)
-    for since, until in agent.frozen if agent else ():
-        if deadline is None or since >= deadline:
-            break
-        if until is None:
-            return None if agent and agent.state == FROZEN else deadline
-        deadline += max(0, until - max(since, sent))
+def part_expires_at(address: str, message: Message, roster: Roster, ttls: Mapping[str, float | None]) -> int | None:
+    """When one of a message's addresses would expire if it stood alone."""
+    mode = roster.mode(address)
+    hours = message.ttl_hours if message.ttl_hours is not None else ttls[mode]
+    if hours is None:
+        return None
+    deadline: int | None = message.timestamp + int(hours * HOUR)
+    if mode == DIRECT:
+        for since, until in _frozen_spans(address, roster):
+            if deadline is None or since >= deadline:
+                break
+            deadline = None if until is None else deadline + max(0, until - max(since, message.timestamp))
     return deadline
+
+
+def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
+    """When the recipient was frozen, in order and without overlap: the agent, or whoever continued it."""
+    agent = roster.get(word) or roster.bearer(word)
+    if agent is None:
+        return []
+    selves = [agent, *(a for a in map(roster.get, roster.heirs(agent.session_id)) if a and a != agent)]
+    spans: list[tuple[int, int | None]] = []
+    for since, until in sorted((span for a in selves for span in a.frozen), key=lambda span: span[0]):
+        if spans and (spans[-1][1] is None or since <= spans[-1][1]):
+            last = spans.pop()
+            ends = (last[1], until)
+            until = None if None in ends else max(end for end in ends if end is not None)
+            since = last[0]
+        spans.append((since, until))
+    return spans
 
 
 def expired(message: Message, now: int, roster: Roster, ttls: Mapping[str, float | None]) -> bool:

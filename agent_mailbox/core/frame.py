@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import instant
 from .records import USER
-from .text import neutral, neutral_lines
+from .text import clipped, neutral, neutral_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 BAR = "| "
+WORD = 128
+"""Characters of a word in the frame: the longest id there can be."""
+SUBJECT = 300
+"""Characters of a subject that are shown: beyond it is a body."""
 
 
 def plain(text: str, _style: str) -> str:
@@ -27,8 +31,16 @@ def plain(text: str, _style: str) -> str:
 
 
 def short(message_id: str) -> str:
-    """The part of an id that is shown: enough to name a message by, and cheap to read."""
-    return neutral(message_id)[:8] if len(message_id) == 36 else neutral(message_id)
+    """The part of an id that is shown: the first eight characters of a UUID name it well enough, and are cheap."""
+    is_uuid = len(message_id) == 36 and message_id[8] == message_id[13] == message_id[18] == message_id[23] == "-"
+    return word(message_id[:8] if is_uuid else message_id)
+
+
+def word(text: str) -> str:
+    """An id, name or tag as one word of the frame; what none of ours could be is shown quoted, so that it cannot read
+    like a sentence of the frame's own."""
+    usual = len(text) <= WORD and text.isprintable() and all(c.isalnum() or c in "._@+-/#:" for c in text)
+    return text if usual else f'"{clipped(neutral(text), WORD)}"'
 
 
 def when(millis: int) -> str:
@@ -39,21 +51,23 @@ def when(millis: int) -> str:
 def name_of(session_id: str, roster: Roster) -> str:
     """How an agent is called: its name, else its id, shortened if it is a UUID; the person is ``user``."""
     agent = roster.get(session_id)
-    return agent.name if agent and agent.name else short(session_id)
+    return word(agent.name) if agent and agent.name else short(session_id)
 
 
 def sender_of(message: Message, roster: Roster) -> str:
     """Who says it sent the message: name, and the roles it holds."""
     agent = roster.get(message.sender)
-    shown = neutral(name_of(message.sender, roster))
     if message.sender == USER:
         return f"{USER} (the person)"
-    return f"{shown} ({', '.join(map(neutral, agent.roles))})" if agent and agent.roles else shown
+    shown = name_of(message.sender, roster)
+    roles = [*agent.roles[:3], *(["…"] if len(agent.roles) > 3 else [])] if agent else []
+    return f"{shown} ({', '.join(map(word, roles))})" if roles else shown
 
 
 def target_of(message: Message, roster: Roster) -> str:
     """Whom it was addressed to, as people write addresses."""
-    return ", ".join(neutral(a if ":" in a else name_of(a, roster)) for a in message.recipients)
+    shown = [word(a) if ":" in a else name_of(a, roster) for a in message.recipients[:8]]
+    return ", ".join(shown) + (f" and {len(message.recipients) - 8} more" if len(message.recipients) > 8 else "")
 
 
 def notes(message: Message) -> list[str]:
@@ -68,7 +82,7 @@ def notes(message: Message) -> list[str]:
 def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain) -> list[str]:
     """An unread message as lines: the head, the subject, the body behind its bar."""
     m = shown.message
-    through = "you" if shown.mode == "direct" else neutral(shown.via if shown.mode != "role" else _role(shown))
+    through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}, {when(m.timestamp)}"
     return [", ".join([head, *notes(m)]), *body(m, style)]
 
@@ -80,5 +94,5 @@ def _role(shown: Item) -> str:
 
 def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
     """Subject and text of a message as lines."""
-    lines = [f"Subject: {style(neutral(message.subject), 'subject')}"] if message.subject else []
+    lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

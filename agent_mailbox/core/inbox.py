@@ -7,10 +7,10 @@ Belongs here: unread, obligations, dead letters, threads, delivery reports. Ever
 from __future__ import annotations
 
 from . import claims, expiry
-from .address import DIRECT, ROLE, Reader, role_of, route
+from .address import ALL, DIRECT, ROLE, Reader, role_of, route
 from .claims import Reads
 from .records import Message, Record
-from .roster import ALIVE, FROZEN, Roster
+from .roster import ALIVE, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +107,14 @@ def obligations(session_id: str, state: State) -> list[Message]:
     ]
 
 
+def owed_on_death(session_id: str, state: State) -> list[str]:
+    """Ids of role mail that a dead agent claimed, was asked to ack and neither acked nor answered: it goes back to the
+    role. Nothing does while someone living continues the agent: the obligation passed over."""
+    if state.roster.heirs(session_id):
+        return []
+    return [m.id for m in obligations(session_id, state) if claims.holder(m, state.reads, state.roster) == session_id]
+
+
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 
 
@@ -145,6 +153,15 @@ def dead_letters(state: State, now: int, session_id: str | None = None) -> list[
 def visible(message: Message, reader: Reader) -> bool:
     """Is the message part of the reader's history: sent by it, or addressed to it?"""
     return message.sender in reader.lineage or route(message.recipients, reader) is not None
+
+
+def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
+    """The messages from or to what a written address means; raises ``NotFound`` or ``Ambiguous``."""
+    if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
+        wanted = word if word == ALL or ":" in word else f"role:{word}"
+        return [m for m in messages if any(a == wanted or role_of(a) == wanted for a in m.recipients)]
+    lineage = roster.lineage(roster.find(word).session_id)
+    return [m for m in messages if m.sender in lineage or not set(lineage).isdisjoint(m.recipients)]
 
 
 def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]:
@@ -187,13 +204,30 @@ def delivery(message: Message, roster: Roster) -> Delivery:
             for session_id in roster.heirs(stored):
                 (now if roster.state(session_id) == ALIVE else waiting)[session_id] = None
             continue
-        tag = role_of(stored) if mode == ROLE else stored
-        for agent in roster.agents.values():
-            if agent.session_id != message.sender and (stored == "all" or tag in agent.tags):
-                if agent.state == ALIVE:
-                    now[agent.session_id] = None
-                elif agent.state == FROZEN and mode != ROLE:
-                    waiting[agent.session_id] = None
-        if mode == ROLE and not any(a.session_id != message.sender for a in roster.holders(tag)):
+        others = [a for a in _bearing(stored, mode, roster) if a.session_id != message.sender]
+        living = dict.fromkeys(a.session_id for a in others if a.state == ALIVE)
+        now.update(living)
+        if mode != ROLE:
+            waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN))
+        elif not living:
             waiting[stored] = None
     return Delivery(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now))
+
+
+def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:
+    """All agents, in whatever state, that a role, tag or broadcast address matches now."""
+    if stored == ALL:
+        return list(roster.agents.values())
+    return roster.carrying(role_of(stored) if mode == ROLE else stored, None)
+
+
+def concerned(message: Message, roster: Roster) -> set[str] | None:
+    """The sessions whose unread mail the message may change, by the roster as it is; None: everyone's."""
+    found: set[str] = set()
+    for stored in message.recipients:
+        if stored == ALL:
+            return None
+        if ":" not in stored:
+            found.update((stored, *roster.heirs(stored)))
+        found.update(a.session_id for a in roster.carrying(stored if ":" in stored else role_of(stored), None))
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
+_FIRST, _LAST = -719162 * DAY, 2932897 * DAY  # years 1 to 9999, which RFC 3339 can spell
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -34,7 +35,10 @@ def parse(text: str) -> int:
     if hour > 23 or minute > 59 or second > 60:
         raise ValueError(f"not a time of day: {text!r}")
     seconds = hour * 3600 + minute * 60 + min(second, 59)
-    return day * DAY + seconds * 1000 + millis - _offset(rest)
+    found = day * DAY + seconds * 1000 + millis - _offset(rest)
+    if not _FIRST <= found < _LAST:
+        raise ValueError(f"out of the calendar: {text!r}")
+    return found
 
 
 def _day(text: str) -> int:

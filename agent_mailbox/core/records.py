@@ -66,6 +66,8 @@ class Record:
 USER = "user"
 """The person: a reserved agent that always lives."""
 
+MAX_TTL_HOURS = 24 * 366 * 100
+"""A century: more is a slip of the finger, and "no expiry" has a spelling of its own."""
 TYPES = ("message", "control", "notification", "system")
 PRIORITIES = ("low", "normal", "high")
 READ_EVENTS = ("read", "ack", "release", "seen")

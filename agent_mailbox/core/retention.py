@@ -1,11 +1,11 @@
 """The archive plan: what the steward may move, and what must stay.
 
-Belongs here: when a message is finished, and the compaction of the roster. It decides; ``store.archive`` carries out.
+Belongs here: when a message is finished, and the compaction of the roster. It decides; ``store.rotation`` carries out.
 """
 
 from __future__ import annotations
 
-from . import claims, inbox
+from . import claims, expiry, inbox
 from .address import DIRECT, ROLE
 from .records import Message, Record, RosterEvent
 from .roster import DEAD, Agent, Roster
@@ -47,7 +47,12 @@ def is_finished(message: Message, state: State, now: int, replies: Mapping[str, 
         return False
     if state.expired(message, now):
         return True
-    return all(_part_done(a, message, state) for a in message.recipients)
+    return all(_part_expired(a, message, state, now) or _part_done(a, message, state) for a in message.recipients)
+
+
+def _part_expired(address: str, message: Message, state: State, now: int) -> bool:
+    deadline = expiry.part_expires_at(address, message, state.roster, state.ttls)
+    return deadline is not None and now >= deadline
 
 
 def _part_done(address: str, message: Message, state: State) -> bool:

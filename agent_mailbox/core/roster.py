@@ -97,12 +97,17 @@ def _spans(before: Agent, state: str, at: int) -> tuple[tuple[int, int | None], 
 class Roster:
     """The agents, by session id, in the order they registered. ``user`` is always there and always lives."""
 
-    def __init__(self, events: Iterable[RosterEvent] = ()) -> None:
-        self.agents: dict[str, Agent] = {}
-        self.roles_ever: set[str] = set()
+    agents: dict[str, Agent]
+    roles_ever: set[str]
+
+    def __init__(self, events: Iterable[RosterEvent] = (), base: Roster | None = None) -> None:
+        self.agents = dict(base.agents) if base else {}
+        self.roles_ever = set(base.roles_ever) if base else set()
         self._bearers: dict[str, list[str]] = {}
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._heirs: dict[str, list[str]] | None = None
+        for agent in self.agents.values():
+            self._note_name(agent)
         for event in events:
             self.apply(event)
 
@@ -114,11 +119,14 @@ class Roster:
         if agent is None:
             return
         self.agents[event.session_id] = agent
-        if agent.name is not None and event.session_id not in self._bearers.setdefault(agent.name, []):
-            self._bearers[agent.name].append(event.session_id)
+        self._note_name(agent)
         self._lineages.clear()
         self._heirs = None
         self.roles_ever.update(agent.roles)
+
+    def _note_name(self, agent: Agent) -> None:
+        if agent.name is not None and agent.session_id not in self._bearers.setdefault(agent.name, []):
+            self._bearers[agent.name].append(agent.session_id)
 
     def get(self, session_id: str) -> Agent | None:
         """The agent of that session id, ``user`` included; None for a stranger."""
@@ -160,23 +168,23 @@ class Roster:
                         self._heirs.setdefault(old, []).append(agent.session_id)
         return self._heirs.get(session_id, [])
 
-    def holders(self, role: str, state: str = ALIVE) -> list[Agent]:
-        """The agents in ``state`` that carry the role tag."""
-        return self.carrying(role, state)
-
-    def carrying(self, tag: str, state: str = ALIVE) -> list[Agent]:
-        """The agents in ``state`` that carry the tag."""
-        return [a for a in self.agents.values() if a.state == state and tag in a.tags]
+    def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
+        """The agents in ``state`` (None: any) that carry the tag."""
+        return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
     def bearer(self, name: str) -> Agent | None:
         """Whom a name means: its bearer that is not dead, else the one that bore it last."""
-        known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
-        bearers = [agent for agent in known if agent.name == name]
+        bearers = self._named(name)
         return next((a for a in bearers if a.state != DEAD), max(bearers, key=lambda a: a.changed, default=None))
 
+    def _named(self, name: str) -> list[Agent]:
+        known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
+        return [agent for agent in known if agent.name == name]
+
     def is_agent(self, word: str) -> bool:
-        """Is the bare word an agent's id or name, not a role's?"""
-        return word == USER or word in self.agents or self.bearer(word) is not None
+        """Is the bare word an agent's id or name? A dead bearer yields the word to a role someone ever held."""
+        agent = self.get(word) or self.bearer(word)
+        return agent is not None and (agent.state != DEAD or f"role:{word}" not in self.roles_ever)
 
     def mode(self, stored: str) -> str:
         """The mode of a stored address (see ``address.mode``)."""
@@ -184,7 +192,7 @@ class Roster:
 
     def role_in_use(self, word: str) -> bool:
         """Is the word a role that an agent not dead holds?"""
-        return any(f"role:{word}" in a.tags and a.state != DEAD for a in self.agents.values())
+        return any(a.state != DEAD for a in self.carrying(f"role:{word}", None))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
         """The agent a bare word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more.

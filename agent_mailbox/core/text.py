@@ -63,7 +63,8 @@ def _without_markers(text: str) -> str:
     parts = text.split("<")
     out = [parts[0]]
     for part in parts[1:]:
-        is_marker = part.lstrip(" /").casefold().startswith(_MARKERS)
+        word = "".join(c for c in part[:60] if c.isalnum() or c in "-_:").casefold()
+        is_marker = word.startswith(_MARKERS)
         out.append(("&lt;" if is_marker else "<") + part)
     return "".join(out)
 
@@ -90,6 +91,12 @@ def _json_escape(code: int) -> str:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def shell_quoted(word: str) -> str:
+    """The word as a POSIX shell reads it back."""
+    safe = word and all(c.isalnum() or c in "/._-+=:@," for c in word)
+    return word if safe else "'" + word.replace("'", "'\\''") + "'"
 
 
 def near(word: str, known: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ from ..core.codec import MAX_LINE
 from ..errors import StorageFailed
 from .lock import WAIT, FileLock
 from .paths import open_file, storage_failed
+from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ CHUNK = 1 << 20
 class Log:
     """One log file. It need not exist to be read; the first append makes it."""
 
-    def __init__(self, path: str, wait: float = WAIT) -> None:
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None) -> None:
         self.path = path
         self.wait = wait
+        self.trail = trail
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """(position, line without newline) from ``start`` on; see ``lines_of``."""
@@ -59,26 +61,32 @@ class Log:
 
     def held(self) -> HeldLog:
         """The log under its lock, for a ``with`` block that looks and then appends."""
-        return HeldLog(self.path, self.wait)
+        return HeldLog(self.path, self.wait, self.trail)
 
-    def append(self, lines: Iterable[bytes]) -> None:
+    def append(self, lines: Iterable[bytes], disturbs: Iterable[str] | None = ()) -> None:
         """Append whole lines (with their newlines) durably; raises ``StorageFailed`` if that is not certain."""
         with self.held() as log:
-            log.append(lines)
+            log.append(lines, disturbs)
 
 
 class HeldLog(FileLock):
     """A locked log. What was appended is synced when the block ends, *after* unlocking: the kernel then groups the
     syncs of concurrent writers. A failed sync is a failed command, never retried into an acknowledgement."""
 
-    _dirty = False
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None) -> None:
+        super().__init__(path, wait)
+        self._trail = trail
+        self._dirty = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """The log's lines, from ``start`` on."""
         return lines_of(self.fd, start)
 
-    def append(self, lines: Iterable[bytes]) -> None:
-        """Write the lines in one go behind whatever is there; a failed write takes back only its own bytes."""
+    def append(self, lines: Iterable[bytes], disturbs: Iterable[str] | None = ()) -> None:
+        """Write the lines in one go behind whatever is there; a failed write takes back only its own bytes.
+
+        ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``).
+        """
         data = b"".join(lines)
         if not data:
             return
@@ -89,13 +97,51 @@ class HeldLog(FileLock):
             elif os.pread(self.fd, 1, size - 1) != b"\n":
                 # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
                 data = b"\n" + data
+            self._announce(size, len(data), disturbs)
             self._write(data, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
 
+    def _announce(self, size: int, more: int, disturbs: Iterable[str] | None) -> None:
+        """Before the append: stamps go, all of them where a foreign program wrote since we last did."""
+        if self._trail is None:
+            return
+        inode = os.fstat(self.fd).st_ino
+        left = self._trail.ended(self.path)
+        ours = left is not None and left[:2] == (inode, size)
+        self._trail.disturb(disturbs if ours else None)
+        epoch = left[2] if left is not None and ours else new_epoch()
+        self._trail.leave(self.path, inode, size + more, epoch)
+
     def sync(self) -> None:
         """Have what is there already synced when the block ends (an id that was found is acknowledged again)."""
         self._dirty = True
+
+    def replace(self, lines: Iterable[bytes], size: int, keep_as: str | None = None) -> None:
+        """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
+
+        What an unlocked writer added meanwhile follows them. ``keep_as`` is a name to keep the old file under.
+        """
+        aside = self.path + ".new"
+        try:
+            fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.writelines(line + b"\n" for line in lines)
+                file.flush()
+                os.fsync(fd)
+                there = os.fstat(fd)
+            if keep_as is not None:
+                os.link(self.path, keep_as)
+            self._announce(size, 0, ())
+            os.rename(aside, self.path)
+            if self._trail is not None:
+                self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
+            sync_directory(os.path.dirname(self.path))
+            late = os.pread(self.fd, os.fstat(self.fd).st_size - size, size)
+        except OSError as error:
+            raise storage_failed("replace", self.path, error) from None
+        if late:
+            Log(self.path, trail=self._trail).append([late if late.endswith(b"\n") else late + b"\n"], None)
 
     def _write(self, data: bytes, size: int) -> None:
         written = 0
@@ -105,7 +151,7 @@ class HeldLog(FileLock):
         except OSError:
             if written and os.fstat(self.fd).st_size == size + written:
                 os.ftruncate(self.fd, size)
-            raise
+            raise  # the announced end is now too far: the next writer takes us for a foreigner, which is safe
         self._dirty = True
 
     def __exit__(
@@ -137,15 +183,15 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
-def lines_of(fd: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """(position, line without newline) from ``start`` to the end, a last one without newline included.
+def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included.
 
     Empty lines are passed over. Of a line beyond ``MAX_LINE`` only ``MAX_LINE + 1`` bytes come out, which no decoder
     takes: memory stays bounded whatever stands in the file.
     """
     position, rest, oversize = start, b"", False
     offset = start
-    while chunk := os.pread(fd, CHUNK, offset):
+    while chunk := os.pread(fd, CHUNK if end is None else min(CHUNK, end - offset), offset):
         offset += len(chunk)
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()
@@ -162,3 +208,22 @@ def lines_of(fd: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
             rest = b""
     if rest and not oversize:
         yield position, rest
+
+
+def line_at(fd: int, position: int) -> bytes:
+    """The line that begins at a position."""
+    found, _, ended = os.pread(fd, 4096, position).partition(b"\n")
+    if ended or len(found) < 4096:
+        return found
+    return next((line for _, line in lines_of(fd, position)), b"")
+
+
+def boundary(fd: int, end: int) -> int:
+    """The position after the last whole line before ``end``."""
+    while end > 0:
+        start = max(0, end - CHUNK)
+        place = os.pread(fd, end - start, start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        end = start
+    return 0

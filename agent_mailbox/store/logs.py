@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import os
 
-from ..core import codec
+from ..core import codec, rollbook
+from ..core.address import check_id
 from ..core.claims import Reads
 from ..core.inbox import State
-from ..core.records import BadLine, Message, Read
+from ..core.records import BadLine, Message, Read, RosterEvent
+from ..core.rollbook import Rollbook
 from ..core.roster import Roster
 from ..errors import Busy
-from . import paths
+from . import cache, paths
 from .lock import WAIT, FileLock
-from .log import Log, lines_of
+from .log import Log, boundary, lines_of
+from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+ROLLBOOK = "roster"
 
 
 class Logs:
@@ -29,50 +36,73 @@ class Logs:
     def __init__(self, directory: str, wait: float = WAIT) -> None:
         self.directory = directory
         self.wait = wait
-        self.messages = Log(self.path(paths.MESSAGES), wait)
-        self.reads = Log(self.path(paths.READS), wait)
-        self.roster = Log(self.path(paths.ROSTER), wait)
+        self.trail = Trail(self.cache())
+        self.messages, self.reads, self.roster = (
+            Log(self.path(name), wait, self.trail) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
+        )
 
     def path(self, *names: str) -> str:
         """A path inside the mailbox."""
         return os.path.join(self.directory, *names)
 
+    def cache(self, *names: str) -> str:
+        """A path among the derived files."""
+        return self.path(paths.CACHE, *names)
+
     def state(self, ttls: Mapping[str, float | None]) -> State:
         """Everything live, folded."""
-        messages, reads = self._messages_and_reads()
-        return State(messages=messages, reads=reads, roster=self.read_roster(), ttls=ttls)
+        with self.open() as logs:
+            messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
+            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            return State(
+                messages=parse_messages(line for _, line in messages),
+                reads=Reads(parse_reads(line for _, line in reads)),
+                roster=self.read_roster(),
+                ttls=ttls,
+            )
 
-    def _messages_and_reads(self) -> tuple[dict[str, Message], Reads]:
-        """Messages with at least the reads that belong to them.
+    def open(self) -> OpenLogs:
+        """The three logs, opened so that they agree, for a ``with`` block."""
+        return OpenLogs(self)
 
-        The steward replaces the messages log first, the reads log second; opened in that order and found unchanged
-        after the second open, the reads are complete for the messages.
-        """
-        for _ in range(100):
-            messages_fd, reads_fd = self.messages.open(), self.reads.open()
-            try:
-                if not self.messages.is_at_path(messages_fd):
-                    continue
-                messages = parse_messages(line for _, line in lines_of(messages_fd)) if messages_fd is not None else {}
-                reads = parse_reads(line for _, line in lines_of(reads_fd)) if reads_fd is not None else ()
-                return messages, Reads(reads)
-            finally:
-                for fd in (messages_fd, reads_fd):
-                    if fd is not None:
-                        os.close(fd)
-        raise Busy(f"{self.messages.path} is replaced faster than it can be read", "try again")
+    def adopt_messages(self) -> int:
+        """Give the messages log, in which a foreign program may have written, a new epoch; returns it."""
+        with self.messages.held() as log:
+            at = os.fstat(log.fd)
+            epoch = new_epoch()
+            self.trail.disturb(None)
+            self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
+            return epoch
 
     def read_records(self) -> Iterator[Read]:
         """The live read records, in log order."""
         return parse_reads(line for _, line in self.reads.lines())
 
     def read_roster(self) -> Roster:
-        """The roster, folded."""
-        return parse_roster(line for _, line in self.roster.lines())
+        """The roster, folded; from the rollbook where that is up to date, which this keeps it."""
+        fd = self.roster.open()
+        if fd is None:
+            return Roster()
+        try:
+            end = os.fstat(fd).st_size
+            head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
+            at = tuple(map(int, head.split())) if text else cache.NOWHERE
+            if text and not cache.holds(fd, at):
+                text, at = b"", cache.NOWHERE
+            if text and at[1] == end:
+                return Rollbook(text)
+            news = parse_roster(line for _, line in lines_of(fd, at[1], end))
+            roster = Roster(news, Rollbook(text) if text else None)
+            if boundary(fd, end) == end:
+                head = b"%d %d %d\n" % cache.mark(fd, end)
+                cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
+            return roster
+        finally:
+            os.close(fd)
 
     def heart(self, session_id: str) -> str:
         """The heartbeat file of a session; it is also what the session's delivery lock is taken on."""
-        return self.path(paths.HEARTBEATS, session_id)
+        return self.path(paths.HEARTBEATS, check_id(session_id))
 
     def delivery(self, session_id: str) -> FileLock:
         """The session's delivery lock: one process at a time chooses, shows and records its mail."""
@@ -129,7 +159,51 @@ def parse_reads(lines: Iterable[bytes]) -> Iterator[Read]:
             yield record
 
 
-def parse_roster(lines: Iterable[bytes]) -> Roster:
-    """The roster of its events."""
-    events = (codec.roster_event(line) for line in lines)
-    return Roster(event for event in events if not isinstance(event, BadLine))
+def parse_roster(lines: Iterable[bytes]) -> Iterator[RosterEvent]:
+    """The roster events, in log order."""
+    for line in lines:
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine):
+            yield event
+
+
+class OpenLogs:
+    """See ``Logs.open``. The logs' ends are fixed when they are opened.
+
+    The steward replaces the messages log before the reads log; so the reads opened after the messages, and the
+    messages found still in place after that, are complete for them. The ends are fixed in the other order: every read
+    before ``reads_end`` is of a message before ``messages_end``.
+    """
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self.messages: int | None = None
+        self.reads: int | None = None
+        self.roster: int | None = None
+
+    def __enter__(self) -> Self:
+        for _ in range(100):
+            self.messages, self.reads = self._logs.messages.open(), self._logs.reads.open()
+            if self._logs.messages.is_at_path(self.messages):
+                break
+            self._close()
+        else:
+            raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
+        self.roster = self._logs.roster.open()
+        self.reads_end, self.messages_end, self.roster_end = map(_size, (self.reads, self.messages, self.roster))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        for fd in (self.messages, self.reads, self.roster):
+            if fd is not None:
+                os.close(fd)
+        self.messages = self.reads = self.roster = None
+
+
+def _size(fd: int | None) -> int:
+    return 0 if fd is None else os.fstat(fd).st_size

@@ -20,15 +20,14 @@ from ..core.retention import compacted
 from ..errors import Busy
 from . import paths
 from .archive import LOCK, Archive
-from .log import Log, sync_directory
-from .logs import Logs, parse_messages, parse_reads
+from .logs import Logs, parse_messages, parse_reads, parse_roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..core.retention import Plan
-    from .log import HeldLog
+    from .log import HeldLog, Log
 
 COMPACT_ABOVE = 1000
 """Roster events above which the roster is retold in fewer: the messages' own threshold."""
@@ -79,9 +78,9 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
         for month, lines in moved_reads.items():
             _add(archive.reads_log(month), lines)
         if moved:
-            _replace(messages, kept, messages_size)
+            messages.replace(kept, messages_size)
         if moved_reads:
-            _replace(reads, kept_reads, reads_size)
+            reads.replace(kept_reads, reads_size)
     return Rotated(archived=len(plan.move), kept=len(state.messages) - len(plan.move), pending=plan.pending)
 
 
@@ -91,12 +90,11 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         lines, size = _raw_lines(roster)
         if len(lines) <= COMPACT_ABOVE:
             return 0
-        events = [event for event in map(codec.roster_event, lines) if not isinstance(event, BadLine)]
-        told = [codec.roster_line(event).rstrip(b"\n") for event in compacted(events, since)]
+        told = [codec.roster_line(event).rstrip(b"\n") for event in compacted(parse_roster(lines), since)]
         if len(told) * 2 > len(lines):
             return 0
         _add(archive.roster_log(), lines)
-        _replace(roster, told, size)
+        roster.replace(told, size)
         return len(lines) - len(told)
 
 
@@ -145,21 +143,3 @@ def _add(log: Log, lines: Iterable[bytes]) -> None:
     with log.held() as held:
         there = {line for _, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
-
-
-def _replace(held: HeldLog, lines: Iterable[bytes], size: int) -> None:
-    """Put a fresh log in the place of a held one; what an unlocked writer added meanwhile follows it."""
-    aside = held.path + ".new"
-    try:
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.writelines(line + b"\n" for line in lines)
-            file.flush()
-            os.fsync(fd)
-        os.rename(aside, held.path)
-        sync_directory(os.path.dirname(held.path))
-        late = os.pread(held.fd, os.fstat(held.fd).st_size - size, size)
-    except OSError as error:
-        raise paths.storage_failed("replace", held.path, error) from None
-    if late:
-        Log(held.path).append([late if late.endswith(b"\n") else late + b"\n"])

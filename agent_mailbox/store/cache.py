@@ -1,0 +1,79 @@
+"""Derived files: what they are checked by, and how they are written.
+
+Belongs here: a checksummed file that may be torn, stale, forged or gone, and the ``Mark`` by which such a file knows
+whether a log still is the one it was derived from. Nothing here is ever the truth; a file that does not check out
+does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERSION = b"agent-mailbox 1"
+"""Changes with any format below; a file of another version is rebuilt, never migrated."""
+TAIL = 4096
+"""Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
+
+Mark = tuple[int, int, int]
+"""(inode, position, checksum of the ``TAIL`` bytes before the position) of a log read so far."""
+NOWHERE: Mark = (0, 0, 0)
+
+
+def mark(fd: int, position: int) -> Mark:
+    """The mark of an open log at a position."""
+    start = max(0, position - TAIL)
+    return os.fstat(fd).st_ino, position, zlib.crc32(os.pread(fd, position - start, start))
+
+
+def holds(fd: int | None, at: Sequence[int]) -> bool:
+    """Is the open log (None: no file) the one the mark was made of, with nothing before its position changed?"""
+    if fd is None:
+        return at[1] == 0
+    return at[1] == 0 or tuple(at) == mark(fd, at[1])
+
+
+def load(path: str) -> bytes | None:
+    """What ``save`` wrote, or None if there is nothing sound at the path."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, os.fstat(fd).st_size + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    head, _, body = data.partition(b"\n")
+    return body if head == _head(body) else None
+
+
+def save(path: str, body: bytes) -> None:
+    """Put a derived file in its place, whole or not at all; where it cannot be written, nothing is lost but time."""
+    aside = f"{path}.{os.getpid()}"
+    try:
+        try:
+            fd = _create(aside)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            fd = _create(aside)
+        try:
+            os.write(fd, _head(body) + b"\n" + body)
+        finally:
+            os.close(fd)
+        os.rename(aside, path)
+    except OSError:
+        pass
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _head(body: bytes) -> bytes:
+    return b"%s %d %08x" % (VERSION, len(body), zlib.crc32(body))

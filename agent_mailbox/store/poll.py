@@ -1,0 +1,219 @@
+"""A poll that costs what is new: a cursor per session over the three logs.
+
+Belongs here: how far a session has come in each log, which of the messages before that are still unread by it, and
+when that knowledge no longer holds. What *unread* means is ``core.inbox`` alone: the cursor only narrows the state it
+is asked about to the messages that can matter and all the reads of those, so the answer is the same. Whenever it
+cannot be sure, it starts anew from the logs.
+
+What makes a session's dropped message unread again, and how that is noticed:
+a release (relevant ones start anew), a change of the session's own roster entry or of an agent that a message of its
+names beside it (``words``; starts anew), a clock behind the one that judged expiry (``floor``), another configuration.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, inbox
+from ..core.address import route
+from ..core.claims import Reads
+from ..core.inbox import State
+from ..core.records import BadLine, Record
+from . import cache, scan
+from .log import boundary, line_at, lines_of
+from .logs import parse_roster
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from ..core.address import Reader
+    from ..core.inbox import Item
+    from ..core.records import Message, Read, RosterEvent
+    from ..core.roster import Roster
+    from .cache import Mark
+    from .logs import Logs, OpenLogs
+
+CURSORS = "cursors"
+
+
+class Cursor(Record):
+    """How far a session has come: a mark per log, the positions of its unread messages and of the reads that concern
+    them, words in its mail that may name other agents, the configuration's stamp, the messages log's epoch, and the
+    clock by which expired mail was dropped."""
+
+    messages: Mark = cache.NOWHERE
+    reads: Mark = cache.NOWHERE
+    roster: Mark = cache.NOWHERE
+    pending: tuple[int, ...] = ()
+    relevant: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+    config: tuple[int, ...] = ()
+    epoch: int = 0
+    floor: int = 0
+
+
+class Poll:
+    """One session's poll. ``stamp`` identifies the configuration that ``ttls`` came from."""
+
+    def __init__(self, logs: Logs, session_id: str, ttls: Mapping[str, float | None], stamp: tuple[int, ...]) -> None:
+        self._logs = logs
+        self._session_id = session_id
+        self._ttls = ttls
+        self._stamp = stamp
+        self._path = logs.cache(CURSORS, session_id)
+
+    def unread(self, now: int, *, save: bool = True, adopt: bool = True) -> list[Item]:
+        """The session's unread mail at ``now``, in the order it is shown.
+
+        ``save`` keeps the way covered; ``adopt`` (never under a log's lock) also past what foreign programs wrote.
+        """
+        with self._logs.open() as logs:
+            epoch = self._epoch(logs)
+            cursor = self._load()
+            if epoch is None and save and adopt:
+                epoch, cursor = self._logs.adopt_messages(), None
+            if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
+                return self._caught_up(Cursor(epoch=epoch or 0), logs, now, save and epoch is not None)
+            at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
+            if not cursor.pending and at == (logs.messages_end, logs.reads_end, logs.roster_end):
+                return []
+            return self._caught_up(cursor, logs, now, save)
+
+    def _epoch(self, logs: OpenLogs) -> int | None:
+        if logs.messages is None:
+            return 0
+        return self._logs.trail.epoch(self._logs.messages.path, logs.messages, logs.messages_end)
+
+    # -- is the cursor good? ------------------------------------------------------------------------------------------
+
+    def _load(self) -> Cursor | None:
+        body = cache.load(self._path)
+        obj = codec.parse(body) if body else None
+        if not isinstance(obj, dict):
+            return None
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in obj.items()}
+        return Cursor(**values)
+
+    def _still_holds(self, cursor: Cursor, logs: OpenLogs, now: int) -> bool:
+        if cursor.config != self._stamp or now < cursor.floor:
+            return False
+        marks = ((logs.messages, cursor.messages), (logs.reads, cursor.reads), (logs.roster, cursor.roster))
+        if not all(cache.holds(fd, at) for fd, at in marks):
+            return False
+        if logs.roster is None or cursor.roster[1] == logs.roster_end:
+            return True
+        roster = self._logs.read_roster()
+        concerns = {*roster.lineage(self._session_id), *cursor.words}
+        news = parse_roster(line for _, line in lines_of(logs.roster, cursor.roster[1], logs.roster_end))
+        return not any(_changes(event, concerns, roster) for event in news)
+
+    # -- catching up --------------------------------------------------------------------------------------------------
+
+    def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int, save: bool) -> list[Item]:
+        roster = self._logs.read_roster()
+        reader = roster.reader(self._session_id)
+        messages: dict[int, Message] = {}
+        seen: set[str] = set()  # of an id that a foreign program wrote twice, the first counts, whoever it was for
+        for position, line in self._message_lines(cursor, logs, reader, roster, now):
+            message = codec.message(line)
+            if not isinstance(message, BadLine) and message.id not in seen:
+                seen.add(message.id)
+                if _may_concern(message, reader):
+                    messages[position] = message
+        known = {m.id: m for m in messages.values()}
+        reads = self._reads(known, cursor, logs, reader)
+        if reads is None:
+            return self._caught_up(Cursor(epoch=cursor.epoch), logs, now, save)
+        state = State(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
+        items = inbox.unread(self._session_id, state, now)
+        if save:
+            self._save(cursor, logs, messages, reads, items, reader, now)
+        return items
+
+    def _message_lines(
+        self, cursor: Cursor, logs: OpenLogs, reader: Reader, roster: Roster, now: int
+    ) -> Iterator[tuple[int, bytes]]:
+        if logs.messages is None:
+            return
+        for position in cursor.pending:
+            yield position, line_at(logs.messages, position)
+        if cursor.messages[1] == 0 and logs.messages_end > scan.LARGE:
+            wanted = scan.Wanted(reader, roster, now, self._ttls)
+            yield from scan.messages(logs.messages, logs.messages_end, wanted)
+        else:
+            yield from lines_of(logs.messages, cursor.messages[1], logs.messages_end)
+
+    def _reads(
+        self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader
+    ) -> dict[int, Read] | None:
+        """The reads of the messages by position; None if one of another message may make that unread again."""
+        found: dict[int, Read] = {}
+        if logs.reads is None:
+            return found
+        for position in cursor.relevant:
+            record = codec.read(line_at(logs.reads, position))
+            if not isinstance(record, BadLine):
+                found[position] = record
+        anew = cursor.messages[1] == 0
+        if anew and logs.reads_end > scan.LARGE:
+            news = scan.reads(logs.reads, logs.reads_end, set(ids))
+        else:
+            news = lines_of(logs.reads, cursor.reads[1], logs.reads_end)
+        for position, line in news:
+            if not ids and (anew or b"release" not in line):
+                continue
+            record = codec.read(line)
+            if isinstance(record, BadLine):
+                continue
+            if record.message_id in ids:
+                found[position] = record
+            elif not anew and record.event == "release" and _may_return(record, reader):
+                return None
+        return found
+
+    def _save(
+        self,
+        cursor: Cursor,
+        logs: OpenLogs,
+        messages: Mapping[int, Message],
+        reads: Mapping[int, Read],
+        items: list[Item],
+        reader: Reader,
+        now: int,
+    ) -> None:
+        unread = {item.message.id for item in items}
+        named = {a for m in messages.values() for a in m.recipients if ":" not in a and a not in reader.lineage}
+        named.update(read.session_id for read in reads.values() if read.via is None)
+        ends = [_mark(*end) for end in ((logs.messages, logs.messages_end), (logs.reads, logs.reads_end))]
+        saved = Cursor(
+            messages=ends[0],
+            reads=ends[1],
+            roster=_mark(logs.roster, logs.roster_end),
+            pending=tuple(p for p, m in messages.items() if m.id in unread and p < ends[0][1]),
+            relevant=tuple(p for p, r in reads.items() if r.message_id in unread and p < ends[1][1]),
+            words=tuple(sorted({*cursor.words, *named})),
+            config=self._stamp,
+            epoch=cursor.epoch,
+            floor=max(now, cursor.floor),
+        )
+        if saved.replace(floor=cursor.floor) != cursor:
+            cache.save(self._path, codec.dumps(saved.__dict__).encode())
+
+
+def _mark(fd: int | None, end: int) -> Mark:
+    return cache.NOWHERE if fd is None else cache.mark(fd, boundary(fd, end))
+
+
+def _may_concern(message: Message, reader: Reader) -> bool:
+    return message.sender != reader.session_id and route(message.recipients, reader) is not None
+
+
+def _may_return(record: Read, reader: Reader) -> bool:
+    """May this release make a message unread again that the session has dropped?"""
+    return record.via is None or record.via in reader.tags or record.session_id in reader.lineage
+
+
+def _changes(event: RosterEvent, concerns: set[str], roster: Roster) -> bool:
+    """May the event change what these words mean, who they are, or for how long their clocks stood?"""
+    words = (event.name, *roster.lineage(event.session_id), *(tag.removeprefix("role:") for tag in event.tags or ()))
+    return not concerns.isdisjoint(words)

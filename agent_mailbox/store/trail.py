@@ -1,0 +1,113 @@
+"""What our own writers leave behind beside the logs: where each log ended, and who has nothing to read.
+
+Belongs here: the quiet stamps the shell guard looks for, and the record of a log's end by which a writer notices that
+a foreign program has written since. Both are derived: a missing one costs time.
+
+**Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and
+nothing was written since that could change that:
+
+1. A reader makes its stamp while it holds the locks of all three logs, after catching up to their ends and finding
+   nothing (``Mailbox._settle``).
+2. Every one of our writers, holding the lock of its log, removes the stamps of all whom its lines may concern *before*
+   it appends (``HeldLog.append``): for mail by the roster as it is under the messages' lock, for a release everyone's,
+   for a roster event the session's and its heirs'. No stamp can be made between the removal and the append.
+3. Time alone only expires mail; it makes nothing unread. (A clock set back can. Like a foreign program's append it is
+   noticed by the next explicit check or session start, which ask the logs. A changed configuration the shim notices.)
+4. A foreign append leaves the log longer than our last writer did; the next of our writers removes every stamp.
+5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
+   No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .paths import storage_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+QUIET = "quiet"
+ENDS = "ends"
+
+
+class Trail:
+    """The derived files of one mailbox that writers maintain; ``directory`` is its ``.cache``."""
+
+    def __init__(self, directory: str) -> None:
+        self._quiet = os.path.join(directory, QUIET)
+        self._ends = os.path.join(directory, ENDS)
+
+    # -- quiet stamps -------------------------------------------------------------------------------------------------
+
+    def stamp(self, session_id: str) -> None:
+        """Say that the session has nothing to read; the caller holds the locks of all three logs."""
+        self._write(os.path.join(self._quiet, session_id), b"")
+
+    def is_quiet(self, session_id: str) -> bool:
+        """Is there a stamp that says the session has nothing to read?"""
+        return os.path.exists(os.path.join(self._quiet, session_id))
+
+    def disturb(self, sessions: Iterable[str] | None) -> None:
+        """Remove the stamps of these sessions (None: of everyone); raises ``StorageFailed`` if one would stay."""
+        try:
+            for session_id in os.listdir(self._quiet) if sessions is None else sessions:
+                try:
+                    os.unlink(os.path.join(self._quiet, session_id))
+                except (FileNotFoundError, ValueError):
+                    pass
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise storage_failed("remove a stamp in", self._quiet, error) from None
+
+    # -- where each log ended -----------------------------------------------------------------------------------------
+
+    def ended(self, path: str) -> tuple[int, int, int] | None:
+        """(inode, size, epoch) that our last writer left the log with; None if that is not known."""
+        try:
+            fd = os.open(self._end(path), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            inode, size, epoch = os.read(fd, 100).split()
+            return int(inode), int(size), int(epoch)
+        except (OSError, ValueError):
+            return None
+        finally:
+            os.close(fd)
+
+    def epoch(self, path: str, fd: int, end: int) -> int | None:
+        """The epoch of an open log up to ``end``; None if a foreign program may have written in it."""
+        left = self.ended(path)
+        return left[2] if left and left[0] == os.fstat(fd).st_ino and end <= left[1] else None
+
+    def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
+        """Note how a log ends, or is about to: its writer holds its lock and says so before it writes. One small write
+        over the same bytes, so that a reader sees the old note or the new."""
+        self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
+
+    def _end(self, path: str) -> str:
+        return os.path.join(self._ends, os.path.basename(path))
+
+    def _write(self, path: str, data: bytes, truncate: int = os.O_TRUNC) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | truncate
+        try:
+            try:
+                fd = os.open(path, flags, 0o600)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                fd = os.open(path, flags, 0o600)
+            try:
+                if data:
+                    os.write(fd, data)
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+
+def new_epoch() -> int:
+    """A number that no earlier stretch of a log bears."""
+    return int.from_bytes(os.urandom(6), "big")
