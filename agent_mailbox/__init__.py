@@ -1,25 +1,29 @@
 """agent-mailbox: durable mail between coding-agent sessions on one machine.
 
 ``Mailbox`` is the facade, ``Draft`` what is sent, ``Request`` what a session registers with; the errors are one family.
+The names are looked up when they are asked for (PEP 562): a hook that needs a third of the package imports a third.
 """
 
-from .core.compose import Draft
-from .core.enrol import Request
-from .core.inbox import Item
-from .core.records import Message
-from .core.roster import Agent
-from .errors import (
-    Ambiguous,
-    BadData,
-    Busy,
-    MailboxError,
-    Malformed,
-    NoMailbox,
-    NotFound,
-    Refused,
-    StorageFailed,
-)
-from .mailbox import Mailbox, Sent
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .core.compose import Draft
+    from .core.enrol import Request
+    from .core.inbox import Item
+    from .core.records import Message
+    from .core.roster import Agent
+    from .errors import (
+        Ambiguous,
+        BadData,
+        Busy,
+        MailboxError,
+        Malformed,
+        NoMailbox,
+        NotFound,
+        Refused,
+        StorageFailed,
+    )
+    from .mailbox import Mailbox
+    from .posting import Sent
 
 __version__ = "0.1.0"
 
@@ -41,3 +45,21 @@ __all__ = [
     "Sent",
     "StorageFailed",
 ]
+
+_HOMES = {
+    "Agent": "core.roster",
+    "Draft": "core.compose",
+    "Item": "core.inbox",
+    "Mailbox": "mailbox",
+    "Message": "core.records",
+    "Request": "core.enrol",
+    "Sent": "posting",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)

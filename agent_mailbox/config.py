@@ -10,7 +10,6 @@ import os
 from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS, Record
-from .core.retention import MAX_LIVE
 from .errors import BadData
 from .store.paths import CONFIG, open_file, storage_failed
 
@@ -28,7 +27,7 @@ class Config(Record):
 
     ttls: Mapping[str, float | None] = DEFAULT_TTL
     namespaces: tuple[str, ...] = NAMESPACES
-    max_live: int = MAX_LIVE
+    max_live: int = 1000
     max_content: int = 64 * 1024
     long_words: int = 500
     freeze_after_hours: float = 24

@@ -12,7 +12,7 @@ import sys
 
 import portalocker
 
-from . import doctor
+from . import doctor, registry
 from .core import enrol, inbox, retention
 from .core.records import Record, RosterEvent
 from .core.roster import DEAD
@@ -79,7 +79,7 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     state = mailbox.state()
     for session_id in {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}:
         if state.roster.state(session_id) == DEAD and inbox.owed_on_death(session_id, state):
-            mailbox.give_back(session_id)
+            registry.give_back(mailbox, session_id)
     return decision.events
 
 

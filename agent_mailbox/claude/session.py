@@ -11,7 +11,7 @@ from ..core.address import check_id, check_name, check_role, check_tag
 from ..core.enrol import Request
 from ..core.roster import DEAD, FROZEN, Agent, Roster
 from ..errors import MailboxError, Refused
-from ..store import paths
+from ..store import paths, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _listed(words: str | None) -> list[str]:
 
 def _project(directory: str) -> tuple[str, ...]:
     """``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
-    name = paths.repository(directory) or os.path.basename(os.path.realpath(directory))
+    name = places.repository(directory) or os.path.basename(os.path.realpath(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 

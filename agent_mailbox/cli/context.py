@@ -21,7 +21,7 @@ from ..core.text import neutral
 from ..errors import MailboxError, Malformed, NoMailbox, Refused
 from ..library import Library
 from ..mailbox import Mailbox
-from ..store import paths
+from ..store import paths, places
 from . import render
 from .output import write_out
 
@@ -42,7 +42,7 @@ def locate(given: str | None, environ: Mapping[str, str], start: str) -> Place:
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
         return Place(named, True)
-    found = paths.find(start)
+    found = paths.find(os.path.realpath(start))
     if found is None:
         raise NoMailbox(
             "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
@@ -99,7 +99,7 @@ class Context:
         if self._mailbox is None:
             place = locate(self.directory, self.environ, os.getcwd())
             self._mailbox = Mailbox(place.directory)
-            if not place.named and not paths.recorded(self._mailbox.directory, self.environ):
+            if not place.named and not places.recorded(self._mailbox.directory, self.environ):
                 self.warn(
                     f"{self._mailbox.directory} was not made by your `agent-mailbox init`;"
                     " if it came with a clone, its mail is a stranger's"

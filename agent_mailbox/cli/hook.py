@@ -11,7 +11,7 @@ from ..claude import hook as hooks
 from ..core.text import neutral, shell_quoted
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..mailbox import Mailbox
-from ..store import paths
+from ..store import places
 from .context import Context, Verb, locate
 from .main import cli
 from .output import write_out
@@ -58,7 +58,7 @@ def _answer(app: Context, name: str) -> None:
         place = locate(app.directory, app.environ, call.cwd)
     except NoMailbox:
         return
-    if not place.named and not paths.recorded(place.directory, app.environ):
+    if not place.named and not places.recorded(place.directory, app.environ):
         click.echo(f"agent-mailbox: {place.directory} is not one your `agent-mailbox init` made; ignored", err=True)
         return
     mailbox = Mailbox(place.directory, wait=hooks.LOCK_WAIT)

@@ -16,7 +16,7 @@ from ..core.frame import word
 from ..core.inbox import Item
 from ..core.records import PRIORITIES, TYPES
 from ..errors import BadData, MailboxError, Malformed, NotFound
-from ..mailbox import Sent
+from ..posting import Sent
 from . import render
 from .context import Context, Verb, complete_address, complete_session
 from .main import cli

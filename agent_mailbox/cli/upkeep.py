@@ -10,7 +10,7 @@ import click
 
 from .. import doctor as doctors
 from .. import steward as stewards
-from ..store import paths
+from ..store import paths, places
 from . import exporting, render
 from .context import Context, Verb
 from .mail import parse_since
@@ -25,7 +25,7 @@ pass_context = click.make_pass_decorator(Context)
 def init(app: Context, where: str | None) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
     directory = where or app.directory or app.environ.get("AGENT_MAILBOX_DIR") or _default_place()
-    made = paths.create(directory, app.environ)
+    made = places.create(directory, app.environ)
     app.out(f"mailbox at {made}\n", {"dir": made})
 
 

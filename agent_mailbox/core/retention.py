@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from .inbox import State
 
-MAX_LIVE = 1000
-"""Live messages above which the steward archives (the seed's number)."""
-
 
 class Plan(Record):
     """Message ids to move, and how many of those that stay still have to be delivered."""
@@ -28,7 +25,7 @@ class Plan(Record):
     pending: int
 
 
-def plan(state: State, now: int, max_live: int = MAX_LIVE) -> Plan:
+def plan(state: State, now: int, max_live: int) -> Plan:
     """What to move at ``now``: nothing up to ``max_live`` messages, above it everything that is finished."""
     move: set[str] = set()
     if len(state.messages) > max_live:

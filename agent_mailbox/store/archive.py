@@ -5,10 +5,9 @@ Searched by ``thread``, ``search``, ``show`` and ``history``; never by polling.
 
 from __future__ import annotations
 
-import os
-
 from ..core import codec, instant
 from ..core.records import BadLine, Message, Read
+from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
 
@@ -29,22 +28,22 @@ class Archive:
     def months(self) -> list[str]:
         """The months there are, oldest first: ``2026-03``."""
         try:
-            names = os.listdir(self.directory)
+            names = system.listdir(self.directory)
         except OSError:
             return []
         return sorted(n[:7] for n in names if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-")
 
     def log(self, month: str) -> Log:
         """The messages of a month."""
-        return Log(os.path.join(self.directory, f"{month}.jsonl"))
+        return Log(system.join(self.directory, f"{month}.jsonl"))
 
     def reads_log(self, month: str) -> Log:
         """The reads of a month's messages."""
-        return Log(os.path.join(self.directory, f"{month}-reads.jsonl"))
+        return Log(system.join(self.directory, f"{month}-reads.jsonl"))
 
     def roster_log(self) -> Log:
         """Roster events that compaction replaced."""
-        return Log(os.path.join(self.directory, "roster.jsonl"))
+        return Log(system.join(self.directory, "roster.jsonl"))
 
     def lines(self) -> Iterator[bytes]:
         """Every archived message line, oldest month first."""

@@ -7,8 +7,7 @@ does not exist.
 
 from __future__ import annotations
 
-import os
-import zlib
+from . import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ NOWHERE: Mark = (0, 0, 0)
 def mark(fd: int, position: int) -> Mark:
     """The mark of an open log at a position."""
     start = max(0, position - TAIL)
-    return os.fstat(fd).st_ino, position, zlib.crc32(os.pread(fd, position - start, start))
+    return system.fstat(fd).st_ino, position, system.checksum(system.pread(fd, position - start, start))
 
 
 def holds(fd: int | None, at: Sequence[int]) -> bool:
@@ -40,40 +39,42 @@ def holds(fd: int | None, at: Sequence[int]) -> bool:
 def load(path: str) -> bytes | None:
     """What ``save`` wrote, or None if there is nothing sound at the path."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except OSError:
         return None
     try:
-        data = os.read(fd, os.fstat(fd).st_size + 1)
+        data = system.read(fd, system.fstat(fd).st_size + 1)
     except OSError:
         return None
     finally:
-        os.close(fd)
+        system.close(fd)
     head, _, body = data.partition(b"\n")
     return body if head == _head(body) else None
 
 
 def save(path: str, body: bytes) -> None:
     """Put a derived file in its place, whole or not at all; where it cannot be written, nothing is lost but time."""
-    aside = f"{path}.{os.getpid()}"
+    aside = f"{path}.{system.getpid()}"
     try:
         try:
             fd = _create(aside)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            system.make_directory(system.dirname(path))
             fd = _create(aside)
         try:
-            os.write(fd, _head(body) + b"\n" + body)
+            system.write(fd, _head(body) + b"\n" + body)
         finally:
-            os.close(fd)
-        os.rename(aside, path)
+            system.close(fd)
+        system.rename(aside, path)
     except OSError:
         pass
 
 
 def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    return system.open(
+        path, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW, 0o600
+    )
 
 
 def _head(body: bytes) -> bytes:
-    return b"%s %d %08x" % (VERSION, len(body), zlib.crc32(body))
+    return b"%s %d %08x" % (VERSION, len(body), system.checksum(body))

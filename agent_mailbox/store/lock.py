@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
 import time
 
 from ..errors import Busy, StorageFailed
+from . import system
 from .paths import open_file, storage_failed
 
 TYPE_CHECKING = False
@@ -43,32 +43,32 @@ class FileLock:
                 if self._is_at_path():
                     return self
             except BaseException:
-                os.close(self.fd)
+                system.close(self.fd)
                 raise
-            os.close(self.fd)  # replaced while we waited: the lock that counts is on the new file
+            system.close(self.fd)  # replaced while we waited: the lock that counts is on the new file
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.fd)
+        system.close(self.fd)
 
     def _open(self) -> int:
-        if os.path.isdir(self.path):
+        if system.is_directory(self.path):
             try:
-                return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                return system.open(self.path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
             except OSError as error:
                 raise storage_failed("open", self.path, error) from None
         try:
-            return open_file(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            return open_file(self.path, system.O_RDWR | system.O_APPEND | system.O_CREAT)
         except FileNotFoundError as error:
             raise storage_failed("make", self.path, error) from None
 
     def _is_at_path(self) -> bool:
         try:
-            there = os.stat(self.path)
+            there = system.stat(self.path)
         except FileNotFoundError:
             return False
-        here = os.fstat(self.fd)
+        here = system.fstat(self.fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
 
@@ -94,7 +94,7 @@ def acquire(fd: int, path: str, deadline: float) -> None:
 def _holder(fd: int) -> str:
     """`` by pid N (command)`` where the system tells (Linux: proc(5), /proc/locks), else nothing."""
     try:
-        inode = f":{os.fstat(fd).st_ino} "
+        inode = f":{system.fstat(fd).st_ino} "
         with open("/proc/locks", encoding="ascii", errors="replace") as locks:
             pid = next(line.split()[4] for line in locks if inode in line and " FLOCK " in line and "->" not in line)
         with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -7,10 +7,10 @@ knows that a position is a byte offset.
 from __future__ import annotations
 
 import fcntl
-import os
 
 from ..core.codec import MAX_LINE
 from ..errors import StorageFailed
+from . import system
 from .lock import WAIT, FileLock
 from .paths import open_file, storage_failed
 from .trail import Trail, new_epoch
@@ -39,24 +39,24 @@ class Log:
         try:
             yield from lines_of(fd, start)
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def open(self) -> int | None:
         """A descriptor to read from, or None if the log does not exist."""
         try:
-            return open_file(self.path, os.O_RDONLY)
+            return open_file(self.path, system.O_RDONLY)
         except FileNotFoundError:
             return None
 
     def is_at_path(self, fd: int | None) -> bool:
         """Is the open file still the one at the path (the steward may have swapped it)?"""
         try:
-            there = os.stat(self.path)
+            there = system.stat(self.path)
         except OSError:
             return fd is None
         if fd is None:
             return False
-        here = os.fstat(fd)
+        here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
     def held(self) -> HeldLog:
@@ -91,10 +91,10 @@ class HeldLog(FileLock):
         if not data:
             return
         try:
-            size = os.fstat(self.fd).st_size
+            size = system.fstat(self.fd).st_size
             if size == 0:
-                sync_directory(os.path.dirname(self.path))
-            elif os.pread(self.fd, 1, size - 1) != b"\n":
+                sync_directory(system.dirname(self.path))
+            elif system.pread(self.fd, 1, size - 1) != b"\n":
                 # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
                 data = b"\n" + data
             self._announce(size, len(data), disturbs)
@@ -106,7 +106,7 @@ class HeldLog(FileLock):
         """Before the append: stamps go, all of them where a foreign program wrote since we last did."""
         if self._trail is None:
             return
-        inode = os.fstat(self.fd).st_ino
+        inode = system.fstat(self.fd).st_ino
         left = self._trail.ended(self.path)
         ours = left is not None and left[:2] == (inode, size)
         self._trail.disturb(disturbs if ours else None)
@@ -124,20 +124,22 @@ class HeldLog(FileLock):
         """
         aside = self.path + ".new"
         try:
-            fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
+            fd = system.open(
+                aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
+            )
+            with open(fd, "wb") as file:
                 file.writelines(line + b"\n" for line in lines)
                 file.flush()
-                os.fsync(fd)
-                there = os.fstat(fd)
+                system.fsync(fd)
+                there = system.fstat(fd)
             if keep_as is not None:
-                os.link(self.path, keep_as)
+                system.link(self.path, keep_as)
             self._announce(size, 0, ())
-            os.rename(aside, self.path)
+            system.rename(aside, self.path)
             if self._trail is not None:
                 self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
-            sync_directory(os.path.dirname(self.path))
-            late = os.pread(self.fd, os.fstat(self.fd).st_size - size, size)
+            sync_directory(system.dirname(self.path))
+            late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
         except OSError as error:
             raise storage_failed("replace", self.path, error) from None
         if late:
@@ -147,10 +149,10 @@ class HeldLog(FileLock):
         written = 0
         try:
             while written < len(data):
-                written += os.write(self.fd, data[written:])
+                written += system.write(self.fd, data[written:])
         except OSError:
-            if written and os.fstat(self.fd).st_size == size + written:
-                os.ftruncate(self.fd, size)
+            if written and system.fstat(self.fd).st_size == size + written:
+                system.ftruncate(self.fd, size)
             raise  # the announced end is now too far: the next writer takes us for a foreigner, which is safe
         self._dirty = True
 
@@ -161,12 +163,12 @@ class HeldLog(FileLock):
             if self._dirty and kind is None:
                 self._unlock_then_sync()
         finally:
-            os.close(self.fd)
+            system.close(self.fd)
 
     def _unlock_then_sync(self) -> None:
         try:
             fcntl.flock(self.fd, fcntl.LOCK_UN)
-            os.fdatasync(self.fd)
+            system.fdatasync(self.fd)
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; what was written may or may not last",
@@ -176,11 +178,11 @@ class HeldLog(FileLock):
 
 def sync_directory(path: str) -> None:
     """Make a new or renamed name in a directory durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = system.open(path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        system.fsync(fd)
     finally:
-        os.close(fd)
+        system.close(fd)
 
 
 def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -191,7 +193,7 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
     """
     position, rest, oversize = start, b"", False
     offset = start
-    while chunk := os.pread(fd, CHUNK if end is None else min(CHUNK, end - offset), offset):
+    while chunk := system.pread(fd, CHUNK if end is None else min(CHUNK, end - offset), offset):
         offset += len(chunk)
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()
@@ -212,7 +214,7 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
 
 def line_at(fd: int, position: int) -> bytes:
     """The line that begins at a position."""
-    found, _, ended = os.pread(fd, 4096, position).partition(b"\n")
+    found, _, ended = system.pread(fd, 4096, position).partition(b"\n")
     if ended or len(found) < 4096:
         return found
     return next((line for _, line in lines_of(fd, position)), b"")
@@ -222,7 +224,7 @@ def boundary(fd: int, end: int) -> int:
     """The position after the last whole line before ``end``."""
     while end > 0:
         start = max(0, end - CHUNK)
-        place = os.pread(fd, end - start, start).rfind(b"\n")
+        place = system.pread(fd, end - start, start).rfind(b"\n")
         if place >= 0:
             return start + place + 1
         end = start

@@ -6,8 +6,6 @@ lines is the codec's; what they mean is the core's.
 
 from __future__ import annotations
 
-import os
-
 from ..core import codec, rollbook
 from ..core.address import check_id
 from ..core.claims import Reads
@@ -16,7 +14,7 @@ from ..core.records import BadLine, Message, Read, RosterEvent
 from ..core.rollbook import Rollbook
 from ..core.roster import Roster
 from ..errors import Busy
-from . import cache, paths
+from . import cache, paths, system
 from .lock import WAIT, FileLock
 from .log import Log, boundary, lines_of
 from .trail import Trail, new_epoch
@@ -43,7 +41,7 @@ class Logs:
 
     def path(self, *names: str) -> str:
         """A path inside the mailbox."""
-        return os.path.join(self.directory, *names)
+        return system.join(self.directory, *names)
 
     def cache(self, *names: str) -> str:
         """A path among the derived files."""
@@ -68,7 +66,7 @@ class Logs:
     def adopt_messages(self) -> int:
         """Give the messages log, in which a foreign program may have written, a new epoch; returns it."""
         with self.messages.held() as log:
-            at = os.fstat(log.fd)
+            at = system.fstat(log.fd)
             epoch = new_epoch()
             self.trail.disturb(None)
             self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
@@ -84,7 +82,7 @@ class Logs:
         if fd is None:
             return Roster()
         try:
-            end = os.fstat(fd).st_size
+            end = system.fstat(fd).st_size
             head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
             at = tuple(map(int, head.split())) if text else cache.NOWHERE
             if text and not cache.holds(fd, at):
@@ -98,7 +96,7 @@ class Logs:
                 cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
             return roster
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def heart(self, session_id: str) -> str:
         """The heartbeat file of a session; it is also what the session's delivery lock is taken on."""
@@ -119,22 +117,22 @@ class Logs:
         self._make(paths.HEARTBEATS)
         path = self.heart(session_id)
         try:
-            os.close(paths.open_file(path, os.O_WRONLY | os.O_CREAT))
-            os.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+            system.close(paths.open_file(path, system.O_WRONLY | system.O_CREAT))
+            system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
         except OSError as error:
             raise paths.storage_failed("touch", path, error) from None
 
     def last_seen(self) -> dict[str, int]:
         """Session id to the ms of its last heartbeat."""
         try:
-            with os.scandir(self.path(paths.HEARTBEATS)) as entries:
+            with system.scandir(self.path(paths.HEARTBEATS)) as entries:
                 return {e.name: e.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 for e in entries}
         except OSError:
             return {}
 
     def _make(self, name: str) -> None:
         try:
-            os.mkdir(self.path(name), 0o700)
+            system.mkdir(self.path(name), 0o700)
         except FileExistsError:
             pass
         except OSError as error:
@@ -201,9 +199,9 @@ class OpenLogs:
     def _close(self) -> None:
         for fd in (self.messages, self.reads, self.roster):
             if fd is not None:
-                os.close(fd)
+                system.close(fd)
         self.messages = self.reads = self.roster = None
 
 
 def _size(fd: int | None) -> int:
-    return 0 if fd is None else os.fstat(fd).st_size
+    return 0 if fd is None else system.fstat(fd).st_size

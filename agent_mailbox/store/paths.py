@@ -1,20 +1,13 @@
 """Names inside a mailbox directory, and how the directory is found.
 
 Belongs here: where things are and whom they belong to. A directory is a mailbox if it holds ``agent-mailbox.jsonl``;
-only ``create`` makes one. Since a cloned repository may ship such a directory, ``create`` also records it in the
-user's state directory, and hooks read only what is recorded there or named outright (``recorded``).
+only ``places.create`` makes one.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-
 from ..errors import NoMailbox, Refused, StorageFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from . import system
 
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
@@ -44,22 +37,22 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
 
 def is_mailbox(directory: str) -> bool:
     """Does the directory hold a messages log (whatever kind of file stands there)?"""
-    return os.path.lexists(os.path.join(directory, MESSAGES))
+    return system.exists(system.join(directory, MESSAGES))
 
 
 def find(start: str) -> str | None:
-    """The nearest mailbox from ``start`` upwards: a directory itself, or its ``data/``.
+    """The nearest mailbox from ``start`` (absolute, without links) upwards: a directory itself, or its ``data/``.
 
     At the root of a linked git worktree the main worktree's root stands in for it, so that every worktree of a
     repository finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
     """
-    here = os.path.realpath(start)
+    here = start
     while True:
         for root in dict.fromkeys([main_worktree(here) or here, here]):
-            for candidate in (root, os.path.join(root, DATA)):
+            for candidate in (root, system.join(root, DATA)):
                 if is_mailbox(candidate):
                     return candidate
-        parent = os.path.dirname(here)
+        parent = system.dirname(here)
         if parent == here:
             return None
         here = parent
@@ -67,27 +60,17 @@ def find(start: str) -> str | None:
 
 def main_worktree(directory: str) -> str | None:
     """The root of the main worktree if ``directory`` is the root of a linked one; else None."""
-    gitdir = _one_line(os.path.join(directory, ".git"))
+    gitdir = _one_line(system.join(directory, ".git"))
     if gitdir is None or not gitdir.startswith("gitdir:"):
         return None
-    gitdir = os.path.join(directory, gitdir.removeprefix("gitdir:").strip())
-    common = _one_line(os.path.join(gitdir, "commondir"))
+    gitdir = system.join(directory, gitdir.removeprefix("gitdir:").strip())
+    common = _one_line(system.join(gitdir, "commondir"))
     if common is None:
         return None
-    common = os.path.realpath(os.path.join(gitdir, common))
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else None
+    from os.path import realpath  # a linked worktree is the rare case
 
-
-def repository(directory: str) -> str | None:
-    """The name of the git repository a directory is in (its main worktree's), or None outside one."""
-    here = os.path.realpath(directory)
-    while True:
-        if os.path.lexists(os.path.join(here, ".git")):
-            return os.path.basename(main_worktree(here) or here)
-        parent = os.path.dirname(here)
-        if parent == here:
-            return None
-        here = parent
+    common = realpath(system.join(gitdir, common))
+    return system.dirname(common) if system.basename(common) == ".git" else None
 
 
 def _one_line(path: str) -> str | None:
@@ -98,74 +81,27 @@ def _one_line(path: str) -> str | None:
         return None
 
 
-def create(directory: str, environ: Mapping[str, str]) -> str:
-    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
-    try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        directory = os.path.realpath(directory)
-        for name in (HEARTBEATS, ARCHIVE):
-            os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
-        path = os.path.join(directory, MESSAGES)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise storage_failed("make a mailbox at", directory, error) from None
-    check_owner(directory)
-    _record(directory, environ)
-    return directory
-
-
 def check(directory: str) -> str:
-    """The real path of a mailbox that may be used; raises ``NoMailbox``, or ``Refused`` if it is someone else's."""
-    real = os.path.realpath(directory)
-    if not is_mailbox(real):
+    """The directory, absolute, if it is a mailbox that may be used; raises ``NoMailbox``, or ``Refused`` if another
+    user owns it."""
+    if not is_mailbox(directory):
         raise NoMailbox(f"no mailbox at {directory}", f"`agent-mailbox init {directory}` makes one")
-    check_owner(real)
-    return real
+    check_owner(directory)
+    return system.join(system.getcwd(), directory).rstrip("/") or "/"
 
 
 def check_owner(directory: str) -> None:
     """Refuse a mailbox whose directory or messages log belongs to another user."""
-    for path in (directory, os.path.join(directory, MESSAGES)):
+    for path in (directory, system.join(directory, MESSAGES)):
         try:
-            owner = os.stat(path, follow_symlinks=False).st_uid
+            owner = (system.stat if path == directory else system.lstat)(path).st_uid
         except OSError as error:
             raise storage_failed("look at", path, error) from None
-        if owner != os.geteuid():
+        if owner != system.geteuid():
             raise Refused(
                 f"the mailbox {directory} belongs to another user (uid {owner})",
                 "mail there is not yours to read; `agent-mailbox init` makes your own",
             )
-
-
-def _state_file(environ: Mapping[str, str]) -> str:
-    state = environ.get("XDG_STATE_HOME") or ""
-    if not os.path.isabs(state):
-        state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "agent-mailbox", "mailboxes")
-
-
-def recorded(directory: str, environ: Mapping[str, str]) -> bool:
-    """Did this user's ``init`` record the mailbox? (XDG_STATE_HOME/agent-mailbox/mailboxes, a real path a line)"""
-    try:
-        with open(_state_file(environ), encoding="utf-8", errors="surrogateescape") as file:
-            return directory in file.read().split("\n")
-    except OSError:
-        return False
-
-
-def _record(directory: str, environ: Mapping[str, str]) -> None:
-    if recorded(directory, environ):
-        return
-    path = _state_file(environ)
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, os.fsencode(directory) + b"\n")
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise storage_failed("record the mailbox in", path, error) from None
 
 
 def open_file(path: str, flags: int) -> int:
@@ -174,12 +110,12 @@ def open_file(path: str, flags: int) -> int:
     Raises ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
     """
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        fd = system.open(path, flags | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK, 0o600)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise storage_failed("open", path, error) from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
+    if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFREG:
+        system.close(fd)
         raise StorageFailed(f"{path} is not a regular file", "move away what stands there")
     return fd

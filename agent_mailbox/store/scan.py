@@ -7,12 +7,11 @@ program wrote twice, the first time for somebody else.
 
 from __future__ import annotations
 
-import os
-
 from ..core import instant
 from ..core.address import ALL, BROADCAST, DIRECT, TAG
 from ..core.codec import dumps
 from ..core.instant import HOUR
+from . import system
 from .log import CHUNK, lines_of
 
 TYPE_CHECKING = False
@@ -114,7 +113,7 @@ def reads(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:
 def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(position, bytes) that end with a line's end, the last line's excepted."""
     start, carry, offset = 0, b"", 0
-    while offset < end and (data := os.pread(fd, min(CHUNK // 2, end - offset), offset)):
+    while offset < end and (data := system.pread(fd, min(CHUNK // 2, end - offset), offset)):
         offset += len(data)
         cut = data.rfind(b"\n") + 1
         if cut == 0 and offset < end:

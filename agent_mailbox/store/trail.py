@@ -20,8 +20,7 @@ nothing was written since that could change that:
 
 from __future__ import annotations
 
-import os
-
+from . import system
 from .paths import storage_failed
 
 TYPE_CHECKING = False
@@ -36,25 +35,25 @@ class Trail:
     """The derived files of one mailbox that writers maintain; ``directory`` is its ``.cache``."""
 
     def __init__(self, directory: str) -> None:
-        self._quiet = os.path.join(directory, QUIET)
-        self._ends = os.path.join(directory, ENDS)
+        self._quiet = system.join(directory, QUIET)
+        self._ends = system.join(directory, ENDS)
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
     def stamp(self, session_id: str) -> None:
         """Say that the session has nothing to read; the caller holds the locks of all three logs."""
-        self._write(os.path.join(self._quiet, session_id), b"")
+        self._write(system.join(self._quiet, session_id), b"")
 
     def is_quiet(self, session_id: str) -> bool:
         """Is there a stamp that says the session has nothing to read?"""
-        return os.path.exists(os.path.join(self._quiet, session_id))
+        return system.exists(system.join(self._quiet, session_id))
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (None: of everyone); raises ``StorageFailed`` if one would stay."""
         try:
-            for session_id in os.listdir(self._quiet) if sessions is None else sessions:
+            for session_id in system.listdir(self._quiet) if sessions is None else sessions:
                 try:
-                    os.unlink(os.path.join(self._quiet, session_id))
+                    system.unlink(system.join(self._quiet, session_id))
                 except (FileNotFoundError, ValueError):
                     pass
         except (FileNotFoundError, NotADirectoryError):
@@ -67,21 +66,21 @@ class Trail:
     def ended(self, path: str) -> tuple[int, int, int] | None:
         """(inode, size, epoch) that our last writer left the log with; None if that is not known."""
         try:
-            fd = os.open(self._end(path), os.O_RDONLY | os.O_CLOEXEC)
+            fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC)
         except OSError:
             return None
         try:
-            inode, size, epoch = os.read(fd, 100).split()
+            inode, size, epoch = system.read(fd, 100).split()
             return int(inode), int(size), int(epoch)
         except (OSError, ValueError):
             return None
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def epoch(self, path: str, fd: int, end: int) -> int | None:
         """The epoch of an open log up to ``end``; None if a foreign program may have written in it."""
         left = self.ended(path)
-        return left[2] if left and left[0] == os.fstat(fd).st_ino and end <= left[1] else None
+        return left[2] if left and left[0] == system.fstat(fd).st_ino and end <= left[1] else None
 
     def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
         """Note how a log ends, or is about to: its writer holds its lock and says so before it writes. One small write
@@ -89,25 +88,25 @@ class Trail:
         self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
 
     def _end(self, path: str) -> str:
-        return os.path.join(self._ends, os.path.basename(path))
+        return system.join(self._ends, system.basename(path))
 
-    def _write(self, path: str, data: bytes, truncate: int = os.O_TRUNC) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | truncate
+    def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
+        flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | truncate
         try:
             try:
-                fd = os.open(path, flags, 0o600)
+                fd = system.open(path, flags, 0o600)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                fd = os.open(path, flags, 0o600)
+                system.make_directory(system.dirname(path))
+                fd = system.open(path, flags, 0o600)
             try:
                 if data:
-                    os.write(fd, data)
+                    system.write(fd, data)
             finally:
-                os.close(fd)
+                system.close(fd)
         except OSError:
             pass
 
 
 def new_epoch() -> int:
     """A number that no earlier stretch of a log bears."""
-    return int.from_bytes(os.urandom(6), "big")
+    return int.from_bytes(system.urandom(6), "big")

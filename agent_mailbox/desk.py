@@ -1,0 +1,58 @@
+"""A mailbox directory, opened: where the parts of the facade start from.
+
+Belongs here: the directory, its logs and configuration, the clock. What is done with them: ``delivery``, ``posting``,
+``registry``, and ``mailbox`` for all together.
+"""
+
+from __future__ import annotations
+
+import time
+
+from . import config as configuration
+from .store import paths
+from .store.logs import Logs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .config import Config
+    from .core.inbox import State
+
+
+def wall_clock() -> int:
+    """Milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+class Desk:
+    """A mailbox directory, opened.
+
+    ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs), ``wait`` the seconds to wait for a
+    lock. Raises ``NoMailbox`` where there is none, ``Refused`` if it is another user's.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        clock: Callable[[], int] = wall_clock,
+        new_id: Callable[[], str] | None = None,
+        wait: float | None = None,
+    ) -> None:
+        self.directory = paths.check(directory)
+        self.logs = Logs(self.directory) if wait is None else Logs(self.directory, wait)
+        self.now = clock
+        self._config: Config | None = None
+        self._new_id = new_id
+
+    @property
+    def config(self) -> Config:
+        """The mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
+        if self._config is None:
+            self._config = configuration.load(self.directory)
+        return self._config
+
+    def state(self) -> State:
+        """The live logs, folded."""
+        return self.logs.state(self.config.ttls)

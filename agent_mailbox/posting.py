@@ -1,0 +1,151 @@
+"""Sending mail: compose, append durably, say whom it reaches.
+
+Belongs here: the order of those steps. What may be sent to whom is ``core.compose``.
+"""
+
+from __future__ import annotations
+
+from .core import codec, compose, inbox
+from .core.records import Message, Record
+from .desk import Desk
+from .errors import MailboxError, Refused, StorageFailed
+from .store import paths, system
+from .store.archive import Archive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from .core.compose import Draft, Resolved
+    from .core.roster import Roster
+    from .store.log import HeldLog
+
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+
+def random_id() -> str:
+    """A UUID of version 4 (RFC 9562), without the 8 ms that importing ``uuid`` costs."""
+    bits = bytearray(system.urandom(16))
+    bits[6] = bits[6] & 0x0F | 0x40
+    bits[8] = bits[8] & 0x3F | 0x80
+    digits = bits.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class Sent(Record):
+    """A message that is durably in the log, whom it reaches, and what its sender should know."""
+
+    message: Message
+    delivery: inbox.Delivery
+    warnings: tuple[str, ...]
+
+
+class Posting(Desk):
+    """The part of the facade that sends."""
+
+    @property
+    def archive(self) -> Archive:
+        """What the steward moved."""
+        return Archive(self.logs.path(paths.ARCHIVE))
+
+    def send(self, draft: Draft, *, strict: bool = False) -> Sent:
+        """Append one message durably; the same id with the same mail again is the same message.
+
+        Raises ``Malformed`` and ``BadData`` for what can never be sent, ``Refused`` for a dead recipient or an id that
+        belongs to other mail, ``NotFound`` under ``strict`` for a word nobody answers to, ``StorageFailed``.
+        """
+        return self.send_all([draft], strict=strict)[0]
+
+    def send_all(self, drafts: Sequence[Draft], *, strict: bool = False, answering: str | None = None) -> list[Sent]:
+        """Append many messages as one durable batch, all or none; raises as ``send`` does."""
+        roster = self.logs.read_roster()
+        prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
+        given = {message.id for (message, _, _), draft in zip(prepared, drafts, strict=True) if draft.id is not None}
+        if len({message.id for message, _, _ in prepared}) < len(prepared):
+            raise Refused("two messages of the batch have the same id", "nothing was sent", code="id_conflict")
+        try:
+            known = self._append(prepared, given)
+        except StorageFailed as error:
+            raise _retryable(error, [message.id for message, _, _ in prepared]) from None
+        return [
+            Sent(message=known.get(message.id, message), delivery=inbox.delivery(message, roster), warnings=warnings)
+            for message, _, warnings in prepared
+        ]
+
+    def _append(
+        self, prepared: Sequence[tuple[Message, Resolved, tuple[str, ...]]], given: set[str]
+    ) -> dict[str, Message]:
+        """Append those whose id is new; returns the ones that were there already, which are synced again."""
+        with self.logs.messages.held() as log:
+            known = self._known(given, log) if given else {}
+            _each(prepared, lambda made: _refuse_conflict(made[0], made[1], known.get(made[0].id)))
+            new = [message for message, _, _ in prepared if message.id not in known]
+            log.append([codec.message_line(message) for message in new], self._concerned(new))
+            if known:
+                log.sync()
+        return known
+
+    def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
+        """Whose quiet stamps the messages end; asked under the messages' lock, so that no stamp is newer than this."""
+        roster = self.logs.read_roster()
+        found: set[str] = set()
+        for message in messages:
+            concerned = inbox.concerned(message, roster)
+            if concerned is None:
+                return None
+            found |= concerned
+        return found
+
+    def _prepare(
+        self, draft: Draft, roster: Roster, strict: bool, answering: str | None
+    ) -> tuple[Message, Resolved, tuple[str, ...]]:
+        compose.checked(draft, self.config.max_content)
+        message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
+        resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
+        message = compose.message(draft, resolved.recipients, message_id, self.now())
+        compose.check_record(message)
+        warnings = (*resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
+        return message, resolved, warnings
+
+    def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:
+        """Those of the ids that are taken, live or archived."""
+        known: dict[str, Message] = {}
+        wanted = [i.encode() for i in ids]
+        live = (line for _, line in log.lines() if any(i in line for i in wanted))
+        for line in (*live, *self.archive.mentioning(ids)):
+            message = codec.message(line)
+            if isinstance(message, Message) and message.id in ids:
+                known.setdefault(message.id, message)
+        return known
+
+
+def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:
+    """``do`` for every item; an error says which one it was about."""
+    results = []
+    for place, item in enumerate(items):
+        try:
+            results.append(do(item))
+        except MailboxError as error:
+            error.at = place
+            raise
+    return results
+
+
+def _retryable(error: StorageFailed, ids: Sequence[str]) -> StorageFailed:
+    """The error of a send that may or may not have happened, with the id under which to repeat it."""
+    same = (
+        f"repeat it with --id {ids[0]}" if len(ids) == 1 else f'repeat it with an "id" in each line: {", ".join(ids)}'
+    )
+    return StorageFailed(
+        error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is doubled", code=error.code
+    )
+
+
+def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None) -> None:
+    """A new message must not go to the dead; a known id must be the same mail (to whom, even if they died since)."""
+    if known is None:
+        compose.refuse_dead(resolved)
+    elif not compose.same_mail(message, known, resolved):
+        raise Refused(f"id {message.id} belongs to another message", "leave --id out for a new one", code="id_conflict")

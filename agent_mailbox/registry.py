@@ -1,0 +1,75 @@
+"""Carrying out decisions about the roster.
+
+Belongs here: looking and appending under the roster's lock, and what follows a death. Who may be what is
+``core.enrol``.
+"""
+
+from __future__ import annotations
+
+from .core import codec, enrol, inbox
+from .core.enrol import Decision
+from .core.records import Read
+from .desk import Desk
+from .errors import NotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .core.roster import Agent, Roster
+
+
+def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
+    """Carry out a decision about the roster, taken and appended under its lock; raises what ``decide`` raises.
+
+    Whoever's death is recorded gives back, at once, the role mail that waits for its ack.
+    """
+    with desk.logs.roster.held() as log:
+        roster = desk.logs.read_roster()
+        decision = decide(roster)
+        changed = {event.session_id for event in decision.events}
+        heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
+        log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
+    for event in decision.events:
+        if event.event == "retire":
+            give_back(desk, event.session_id)
+    return decision
+
+
+def admit(desk: Desk, session_id: str) -> None:
+    """A check by a session that is not alive: registers the unknown, thaws the frozen; ``Refused`` to the dead."""
+    change_roster(desk, lambda roster: enrol.checked_in(session_id, roster, desk.now()))
+
+
+def give_back(desk: Desk, session_id: str) -> None:
+    """Append releases for what the dead agent still owed, decided under the reads' lock, so that no ack is lost."""
+    with desk.logs.reads.held() as log:
+        owed = inbox.owed_on_death(session_id, desk.state())
+        now = desk.now()
+        records = [Read(message_id=i, session_id=session_id, timestamp=now, event="release") for i in owed]
+        log.append(map(codec.read_line, records), None)
+
+
+class Registry(Desk):
+    """The part of the facade that keeps the roster."""
+
+    def change_roster(self, decide: Callable[[Roster], Decision]) -> Decision:
+        """See ``change_roster``."""
+        return change_roster(self, decide)
+
+    def register(self, request: enrol.Request, actor: str) -> tuple[Agent, Decision]:
+        """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
+        decision = self.change_roster(
+            lambda roster: enrol.enrolled(request, roster, actor, self.now(), self.config.namespaces)
+        )
+        if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
+            self.logs.beat(request.session_id, self.now())
+        agent = self.logs.read_roster().get(request.session_id)
+        if agent is None:
+            raise NotFound(f"{request.session_id} vanished from the roster", "`agent-mailbox doctor` looks closer")
+        return agent, decision
+
+    def end(self, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
+        """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
+        self.change_roster(lambda roster: enrol.ended(session_id, event, roster, actor, self.now(), reason))
+        return self.logs.read_roster().find(session_id)

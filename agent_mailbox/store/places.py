@@ -1,0 +1,75 @@
+"""Making a mailbox, and whether one may be trusted.
+
+Belongs here: what is done once for a mailbox or a session, with all of ``os`` at hand. A cloned repository may ship a
+mailbox directory; so ``create`` records those it made in the user's state directory, and hooks read only what is
+recorded there or named outright (``recorded``).
+"""
+
+from __future__ import annotations
+
+import os
+
+from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, storage_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def repository(directory: str) -> str | None:
+    """The name of the git repository a directory is in (its main worktree's), or None outside one."""
+    here = os.path.realpath(directory)
+    while True:
+        if os.path.lexists(os.path.join(here, ".git")):
+            return os.path.basename(main_worktree(here) or here)
+        parent = os.path.dirname(here)
+        if parent == here:
+            return None
+        here = parent
+
+
+def create(directory: str, environ: Mapping[str, str]) -> str:
+    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        directory = os.path.realpath(directory)
+        for name in (HEARTBEATS, ARCHIVE):
+            os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
+        path = os.path.join(directory, MESSAGES)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise storage_failed("make a mailbox at", directory, error) from None
+    check_owner(directory)
+    _record(directory, environ)
+    return directory
+
+
+def _state_file(environ: Mapping[str, str]) -> str:
+    state = environ.get("XDG_STATE_HOME") or ""
+    if not os.path.isabs(state):
+        state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
+    return os.path.join(state, "agent-mailbox", "mailboxes")
+
+
+def recorded(directory: str, environ: Mapping[str, str]) -> bool:
+    """Did this user's ``init`` record the mailbox? (XDG_STATE_HOME/agent-mailbox/mailboxes, a real path a line)"""
+    try:
+        with open(_state_file(environ), encoding="utf-8", errors="surrogateescape") as file:
+            return directory in file.read().split("\n")
+    except OSError:
+        return False
+
+
+def _record(directory: str, environ: Mapping[str, str]) -> None:
+    if recorded(directory, environ):
+        return
+    path = _state_file(environ)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, os.fsencode(directory) + b"\n")
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise storage_failed("record the mailbox in", path, error) from None

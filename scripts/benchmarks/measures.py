@@ -1,0 +1,314 @@
+"""What is measured: one function a group, each making its subjects in the worlds of a ``Bench``.
+
+Belongs here: which command lines in which state, and how a group is put together. How a process is timed is
+``timing``; what the figures have to reach is ``goals``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.mailbox import Mailbox
+
+from . import launch, writers
+from .children import Child, ask
+from .timing import Failed, Subject, Timed, paired, peak_mib, run_once, works
+from .world import RARE, RARE_MESSAGES, World, build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+UNREAD = 5
+FRESH = "fresh mail"
+BUSY_RATES = (10, 200)
+"""Mails and checks a second among twenty others: ten in all, and ten by each of them."""
+BUSY_AGENTS = 20
+BUSY_SECONDS = 300
+"""After so long the load ends by itself, whatever became of us."""
+
+HOOK, BUSY, HOOK_MAIL, CHECK_MAIL, CHECK = (
+    "hook, nothing new",
+    "hook, nothing new, others busy",
+    "hook, 5 unread",
+    "check, 5 unread",
+    "check, nothing new",
+)
+SEND, SEARCH, PLAIN_CHECK, PLAIN_SEND, FLOOR = (
+    "send, durable",
+    "search, a rare word, warm",
+    "plain: check, nothing new",
+    "plain: send, durable",
+    "floor",
+)
+POLL, CURSOR, CURSOR_PEAK, INDEX, PEAK = (
+    "poll inside a process, nothing new",
+    "cursor rebuilt from nothing",
+    "cursor rebuilt from nothing: peak memory",
+    "search with everything derived gone",
+    "check: peak memory",
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure that is no ratio."""
+
+    name: str
+    value: float
+    unit: str
+    size: int = 0
+    agents: int = 0
+    how: str = ""
+
+
+@dataclass
+class Results:
+    """Everything one run found out."""
+
+    timed: list[Timed] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+
+    def of(self, name: str) -> list[Timed]:
+        """The timed subjects of a name."""
+        return [one for one in self.timed if one.subject.name == name]
+
+    def facts_of(self, name: str) -> list[Fact]:
+        """The facts of a name."""
+        return [fact for fact in self.facts if fact.name == name]
+
+
+class Bench:
+    """The worlds of one run, made when first asked for, and what was found in them."""
+
+    def __init__(
+        self, scratch: Path, sizes: tuple[int, ...], agents: tuple[int, ...], rounds: int, writes: int
+    ) -> None:
+        self.scratch = scratch
+        self.sizes = sizes
+        self.agents = agents
+        self.rounds = rounds
+        self.writes = writes
+        self.results = Results()
+        self._worlds: dict[tuple[int, int], World] = {}
+        self._launchers: dict[str, tuple[str, ...]] = {}
+
+    def world(self, size: int, agents: int) -> World:
+        """The mailbox of that many messages and agents, its measured sessions having read everything."""
+        if (size, agents) not in self._worlds:
+            self._worlds[size, agents] = world = build(self.scratch, size, agents)
+            self.prime(world)
+        return self._worlds[size, agents]
+
+    def worlds(self) -> list[World]:
+        """All of them."""
+        return [self.world(size, agents) for size in self.sizes for agents in self.agents]
+
+    def crowded(self) -> list[World]:
+        """Those with the longest roster."""
+        return [self.world(size, self.agents[-1]) for size in self.sizes]
+
+    def prime(self, world: World) -> None:
+        """Have the measured sessions read what there is."""
+        ask(self.scratch, "prime", str(world.directory), world.quiet, world.prompted, world.checking)
+
+    def launchers(self) -> dict[str, tuple[str, ...]]:
+        """The ways to start the program that work at this time."""
+        if not self._launchers:
+            world = self.world(self.sizes[0], self.agents[0])
+            env = self.env(world)
+            probe = ("check", "--session", world.quiet)
+            ways = {name: way for name, way in launch.LAUNCHERS.items() if works((*way, *probe), env)}
+            if not ways:
+                raise Failed("no launcher works")
+            self._launchers = ways
+        return self._launchers
+
+    def env(self, world: World) -> dict[str, str]:
+        """The environment of a command in a world."""
+        return launch.command_environment(self.scratch, world.directory)
+
+    def time(self, subjects: Iterable[Subject]) -> None:
+        """Time the subjects in one run and keep the figures."""
+        self.results.timed += paired(list(subjects), self.rounds)
+
+
+def _hook(bench: Bench, world: World, session: str, shell: str, words: tuple[str, ...], name: str) -> Subject:
+    return Subject(
+        name=name,
+        argv=(*words, launch.SHIM, launch.EVENT),
+        env=launch.hook_environment(bench.scratch, world.directory, session),
+        stdin=launch.hook_input(world.directory, session),
+        expect=_silent,
+        size=world.size,
+        agents=world.agents,
+        how=shell,
+    )
+
+
+def _silent(output: bytes) -> bool:
+    return output == b""
+
+
+def _has_fresh(output: bytes) -> bool:
+    return output.count(FRESH.encode()) == UNREAD
+
+
+def _commands(bench: Bench, world: World, name: str, *words: str, **more: object) -> list[Subject]:
+    """One subject a launcher."""
+    fixed = {"name": name, "env": bench.env(world), "size": world.size, "agents": world.agents, **more}
+    return [Subject(argv=(*way, *words), how=how, **fixed) for how, way in bench.launchers().items()]  # type: ignore[arg-type]
+
+
+def _send_fresh(world: World, reader: str) -> None:
+    """Five messages for the reader, the state a measured check finds."""
+    drafts = [Draft(sender=world.sender, to=(reader,), content=f"{FRESH} {k}: please look.") for k in range(UNREAD)]
+    Mailbox(str(world.directory)).send_all(drafts)
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def hook(bench: Bench) -> None:
+    """The hook with nothing new through the shipped shim, in each shell; the shell alone is the floor."""
+    shells = launch.shells()
+    for world in bench.worlds():  # the client's first prompt: whatever a session has to do once is done
+        for shell, words in shells.items():
+            one = _hook(bench, world, world.quiet, shell, words, HOOK)
+            run_once(one.argv, one.env, one.stdin)
+    floor = [
+        Subject(name=FLOOR, argv=(*words, "-c", ":"), env=launch.environment(bench.scratch), how=f"{shell} -c :")
+        for shell, words in shells.items()
+    ]
+    mine = [_hook(bench, w, w.quiet, shell, words, HOOK) for w in bench.worlds() for shell, words in shells.items()]
+    bench.time([*floor, *mine])
+
+
+def busy(bench: Bench) -> None:
+    """The same while twenty others mail each other and check."""
+    worlds = [bench.crowded()[0], bench.crowded()[-1]]
+    for world in dict.fromkeys(worlds):
+        others = [f"busy-{k:02}" for k in range(BUSY_AGENTS)]
+        for rate in BUSY_RATES:
+            arguments = ("load", str(world.directory), str(rate), str(BUSY_SECONDS), *others)
+            with Child(bench.scratch, *arguments) as load:
+                bench.time(
+                    _hook(bench, world, world.quiet, f"{shell}, {rate}/s", words, BUSY)
+                    for shell, words in launch.shells().items()
+                )
+            done = load.answer["done"] / load.answer["seconds"]
+            bench.results.facts.append(Fact("load kept up", done, "/s", world.size, world.agents, f"{rate}/s"))
+
+
+def mail(bench: Bench) -> None:
+    """Hook and check with five unread messages, sent before each round."""
+    shell, words = next(iter(launch.shells().items()))
+    subjects = []
+    for world in bench.worlds():
+        one = _hook(bench, world, world.prompted, shell, words, HOOK_MAIL)
+        fresh = partial(_send_fresh, world, world.prompted)
+        subjects.append(Subject(**{**one.__dict__, "before": fresh, "expect": _has_fresh}))
+        fresh = partial(_send_fresh, world, world.checking)
+        words_ = ("check", "--session", world.checking)
+        subjects += _commands(bench, world, CHECK_MAIL, *words_, before=fresh, expect=_has_fresh)
+    bench.time(subjects)
+
+
+def check(bench: Bench) -> None:
+    """Check with nothing new, ours and the plain scheme's, in the same mailboxes; and the memory each takes."""
+    subjects = []
+    for world in bench.worlds():
+        subjects += _commands(bench, world, CHECK, "check", "--session", world.quiet)
+    for world in bench.crowded():
+        words = ("check", "--session", world.quiet, "--dir", str(world.directory))
+        subjects.append(
+            Subject(
+                name=PLAIN_CHECK,
+                argv=(*launch.PLAIN, *words),
+                env=bench.env(world),
+                expect=lambda output: output == b"0 unread\n",
+                size=world.size,
+                agents=world.agents,
+                how="plain",
+            )
+        )
+    bench.time(subjects)
+    for one in subjects:
+        if one.agents == bench.agents[-1]:
+            peak = peak_mib(one.argv, one.env)
+            bench.results.facts.append(Fact(PEAK, peak, "MiB", one.size, one.agents, one.how))
+
+
+def send(bench: Bench) -> None:
+    """A durable send, ours, the plain scheme's, and the least that lock, write and sync cost in Python."""
+    body = "The ledger's schema has changed; please migrate before the next release and tell the librarian."
+    subjects = []
+    for world in bench.worlds():
+        words = ("send", "--from", world.sender, "--to", world.sink, "--body", body)
+        subjects += _commands(bench, world, SEND, *words)
+    first = bench.world(bench.sizes[0], bench.agents[-1])
+    copy = bench.scratch / "plain"
+    shutil.copytree(first.directory, copy)
+    words = ("send", "--from", first.sender, "--to", first.sink, "--body", body, "--dir", str(copy))
+    where = {"env": bench.env(first), "size": first.size, "agents": first.agents}
+    subjects.append(Subject(name=PLAIN_SEND, argv=(*launch.PLAIN, *words), how="plain", **where))  # type: ignore[arg-type]
+    append = (*launch.FLOOR_SEND, str(bench.scratch / "floor"))
+    subjects.append(Subject(name=FLOOR, argv=append, env=where["env"], how="lock, write, unlock, sync"))  # type: ignore[arg-type]
+    bench.time(subjects)
+
+
+def search(bench: Bench) -> None:
+    """A search for a rare word, all that can be derived being there."""
+
+    def found(output: bytes) -> bool:
+        return output.count(RARE.encode()) >= RARE_MESSAGES
+
+    bench.time(
+        one for world in bench.crowded() for one in _commands(bench, world, SEARCH, "search", RARE, expect=found)
+    )
+
+
+def poll(bench: Bench) -> None:
+    """A poll with nothing new inside a process."""
+    for world in bench.worlds():
+        answer = ask(bench.scratch, "poll", str(world.directory), world.quiet)
+        bench.results.facts.append(Fact(POLL, answer["us"], "µs", world.size, world.agents))
+
+
+def rebuild(bench: Bench) -> None:
+    """What it takes to begin with nothing derived: a session's cursor, and the first search."""
+    for world in bench.worlds():
+        answer = ask(bench.scratch, "rebuild", str(world.directory), world.quiet)
+        here = (world.size, world.agents)
+        bench.results.facts.append(Fact(CURSOR, answer["seconds"], "s", *here))
+        bench.results.facts.append(Fact(CURSOR_PEAK, answer["mib"], "MiB", *here))
+        if world.agents == bench.agents[-1]:
+            shutil.rmtree(world.directory / ".cache", ignore_errors=True)
+            way = next(iter(bench.launchers().values()))
+            seconds, _ = run_once((*way, "search", RARE), bench.env(world))
+            bench.results.facts.append(Fact(INDEX, seconds, "s", *here))
+        bench.prime(world)
+
+
+def throughput(bench: Bench) -> None:
+    """One and eight durable writers, and what the disk gives to raw appends."""
+    world = build(bench.scratch / "writers", bench.sizes[0], bench.agents[0])
+    for name, value, unit in writers.figures(bench.scratch, world, bench.writes):
+        bench.results.facts.append(Fact(name, value, unit))
+
+
+GROUPS: dict[str, Callable[[Bench], None]] = {
+    "hook": hook,
+    "mail": mail,
+    "check": check,
+    "send": send,
+    "search": search,
+    "poll": poll,
+    "busy": busy,
+    "rebuild": rebuild,
+    "writers": throughput,
+}

@@ -1,0 +1,106 @@
+"""The figures as Markdown: the goals, then everything that was measured.
+
+Belongs here: words and tables. It names the kind of machine, never which one.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import goals
+from .measures import FLOOR
+from .timing import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .measures import Fact, Results
+    from .timing import Timed
+
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `scripts/bench`; `scripts/bench --help` tells how to repeat them.
+
+Whole processes are given in multiples (×) of a bare interpreter start, `python3 -I -S -c pass`, run right before each
+of them: the median of the rounds' ratios, and the range from the 10th to the 90th percentile. The mailboxes hold a year
+of mail: 40 % direct, 30 % to roles, 20 % to tags, 10 % to all, 40 to 400 characters each, in 20 projects and 20 roles.
+*Plain* is the same scheme written plainly (click, orjson, portalocker, both files read whole) on the same mailboxes.
+*Lean* is `python3 -I -S agent_mailbox/__main__.py`, *console* the installed `agent-mailbox`; goals are judged by the
+lean one where there is one. A goal that spans several mailboxes, rosters or shells is judged by the worst of them.
+*Others busy*: among twenty other agents one mails the next, who checks, ten times a second (10/s), or each of them
+does (200/s).
+"""
+MET = {True: "met", False: "**not met**", None: "–"}
+
+
+def markdown(results: Results, scratch: Path) -> str:
+    """The whole report."""
+    parts = [INTRODUCTION, _machine(results, scratch)]
+    goal_rows = [(row.measure, row.figure, row.goal, MET[row.met]) for row in goals.rows(results)]
+    if goal_rows:
+        parts += ["## Goals\n", table(("measure", "figure", "goal", ""), goal_rows)]
+    if results.timed:
+        process_head = ("process", "how", "messages", "agents", "ms", "× bare", "10–90 %", "rounds")
+        parts += ["## Processes\n", table(process_head, [_process(one) for one in results.timed])]
+    if results.facts:
+        fact_head = ("figure", "how", "messages", "agents", "value")
+        parts += [
+            "## Inside a process, memory, throughput\n",
+            table(fact_head, [_fact(fact) for fact in results.facts]),
+        ]
+    return "\n".join(parts)
+
+
+def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    rows = [head, ["---"] * len(head), *body]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _process(one: Timed) -> tuple[str, ...]:
+    found, s = spread(one.ratios), one.subject
+    place = ("", "") if s.name == FLOOR else (goals.count(s.size), f"{s.agents:,}")
+    ms = statistics.median(one.seconds) * 1000
+    return (
+        s.name,
+        s.how,
+        *place,
+        f"{ms:.3g}",
+        f"{found.median:.2f}",
+        _range(found.low, found.high),
+        str(len(one.bare)),
+    )
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.2f}–{high:.2f}"
+
+
+def _fact(fact: Fact) -> tuple[str, ...]:
+    place = (goals.count(fact.size), f"{fact.agents:,}") if fact.size else ("", "")
+    value = f"{fact.value:,.0f}" if fact.value >= 100 else f"{fact.value:.3g}"
+    return (fact.name, fact.how, *place, f"{value} {fact.unit}")
+
+
+def _machine(results: Results, scratch: Path) -> str:
+    bare = [seconds for one in results.timed for seconds in one.bare]
+    start = f"; a bare start took {statistics.median(bare) * 1000:.1f} ms" if bare else ""
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    where = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {file_system(scratch)}"
+    return f"Measured with {version} on {where}{start}.\n"
+
+
+def file_system(path: Path) -> str:
+    """The type of the file system a path is on, where the system tells (Linux: /proc/mounts)."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return "unknown file system"
+    real = path.resolve()
+    above = [(len(place), kind) for place, kind in mounts if real.is_relative_to(place)]
+    return max(above)[1] if above else "unknown file system"

@@ -1,0 +1,534 @@
+"""Every mail command, each option, in text and as JSON: what the contract says it gives."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import MESSAGES, PATIENCE, READS, Post, record, refused, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEYS = [
+    *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
+    *("type", "ack", "priority"),
+]
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def pair(post: Post) -> Post:
+    """A mailbox with alice, the architect, and bob, both on project:inscription."""
+    post.register("alice", "--role", "architect", "--tags", "project:inscription")
+    post.register("bob-0123456789", "--name", "Bob", "--tags", "project:inscription,concern:governance")
+    return post
+
+
+def ids(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """The ids, in order."""
+    return [m["id"] for m in messages]
+
+
+# -- send -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_send_gives_the_message_and_whom_it_reaches(pair: Post) -> None:
+    """The record in its keys and order, the agents that see it now, what waits; the same bytes on disk."""
+    answer = pair.ok(
+        *("send", "--from", "bob-0123456789", "--to", "architect,alice", "--to", "project:inscription"),
+        *("--to", "role:librarian", "--subject", "Schema", "--body", "May I?", "--ack", "--priority", "high"),
+        *("--type", "notification", "--ttl-hours", "3"),
+    )
+    message = answer["message"]
+    assert list(answer) == ["message", "delivery"]
+    assert list(message) == KEYS
+    assert uuid.UUID(message["id"]).version == 4
+    assert message["recipient"] == ["role:architect", "alice", "project:inscription", "role:librarian"]
+    assert (message["sender"], message["subject"], message["content"]) == ("bob-0123456789", "Schema", "May I?")
+    assert (message["ack"], message["priority"], message["type"], message["ttl_hours"]) == (
+        True,
+        "high",
+        "notification",
+        3,
+    )
+    assert answer["delivery"] == {"agents": ["alice"], "waiting_for": ["role:librarian"], "warnings": []}
+    stored = pair.objects(MESSAGES)[-1]
+    assert stored == {key: message[key] for key in stored}
+    assert list(stored) == [key for key in KEYS if key in stored]
+    assert (stored["read_by"], stored["thread"]) == ([], None)
+
+
+def test_a_plain_send_stores_only_what_says_something(pair: Post) -> None:
+    """No optional key at its default; one recipient as a string; the default modes as the address has them."""
+    for to, stored_as in (
+        ("alice", "alice"),
+        ("Bob", "bob-0123456789"),
+        ("bob-012", "bob-0123456789"),
+        ("architect", "role:architect"),
+        ("concern:governance", "concern:governance"),
+        ("all", "all"),
+        ("user", "user"),
+    ):
+        pair.send("x", to)
+        stored = pair.objects(MESSAGES)[-1]
+        assert stored["recipient"] == stored_as
+        assert list(stored) == ["id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "read_by"]
+
+
+def test_a_send_in_text_says_where_it_went(pair: Post) -> None:
+    """Id and address, who sees it now, what it waits for; nothing on stderr."""
+    pair.ok("roster", "freeze", "Bob")
+    result = pair.call("send", "--from", "x", "--to", "alice,Bob,role:nobody", "--body", "hi")
+    assert (result.rc, result.stderr) == (0, "")
+    first, second, third = result.stdout.splitlines()
+    assert first.startswith("sent ")
+    assert first.endswith(" to alice, Bob, role:nobody")
+    assert "alice" in second
+    assert "Bob" in third
+    assert "role:nobody" in third
+
+
+@pytest.mark.parametrize("source", ["-", "@"])
+def test_a_body_from_a_stream_loses_one_trailing_newline(pair: Post, source: str) -> None:
+    """One, not all; everything else arrives as it is; a body given outright is untouched."""
+    text = "\n  two\n\nlines “€” \U0001f600\n\n"
+    path = pair.scratch / "body"
+    path.write_text(text)
+    pair.ok("send", "--from", "x", "--to", "alice", "--body", "-" if source == "-" else f"@{path}", stdin=text)
+    assert pair.objects(MESSAGES)[-1]["content"] == text[:-1]
+    pair.ok("send", "--from", "x", "--to", "alice", "--body", "as is\n\n")
+    assert pair.objects(MESSAGES)[-1]["content"] == "as is\n\n"
+
+
+def test_an_unknown_word_waits_as_a_role_with_a_loud_warning(pair: Post) -> None:
+    """Near matches named; ``--strict`` refuses it; the mail is there when somebody takes the role."""
+    result = pair.call("send", "--from", "x", "--to", "architekt", "--body", "hi", "--json")
+    assert result.rc == 0
+    assert result.json["message"]["recipient"] == "role:architekt"
+    assert result.json["delivery"]["waiting_for"] == ["role:architekt"]
+    (warning,) = result.json["delivery"]["warnings"]
+    assert "architekt" in warning
+    assert "architect" in warning.replace("architekt", "")
+    assert result.warnings == [f"warning: {warning}"]
+    before = pair.snapshot()
+    refused(
+        pair.call("send", "--from", "x", "--to", "architekt", "--body", "hi", "--strict"), 1, "did you mean architect"
+    )
+    assert pair.snapshot() == before
+    pair.ok("send", "--from", "x", "--to", "architect", "--body", "hi", "--strict")
+    pair.register("late", "--role", "architekt")
+    assert pair.check("late") == [result.json["message"]["id"]]
+
+
+def test_long_mail_is_sent_with_a_warning(pair: Post) -> None:
+    """Over 500 words: sent; 500: no word about it."""
+    assert pair.ok("send", "--from", "x", "--to", "alice", "--body", "w " * 500)["delivery"]["warnings"] == []
+    (warning,) = pair.ok("send", "--from", "x", "--to", "alice", "--body", "w " * 501)["delivery"]["warnings"]
+    assert "501" in warning
+
+
+def test_an_unknown_thread_is_a_warning_a_prefix_is_completed(pair: Post) -> None:
+    """The parent's whole id is stored; what nobody knows is stored as given."""
+    parent = pair.send("x", "alice")
+    answer = pair.ok("send", "--from", "alice", "--to", "x-agent", "--body", "re", "--thread", parent[:8])
+    assert answer["message"]["thread"] == parent
+    unknown = str(uuid.uuid4())
+    answer = pair.ok("send", "--from", "alice", "--to", "all", "--body", "re", "--thread", unknown)
+    assert answer["message"]["thread"] == unknown
+    assert any(unknown in warning for warning in answer["delivery"]["warnings"])
+
+
+def test_a_retry_with_the_same_id_is_the_same_message(pair: Post) -> None:
+    """Live or archived, in upper case too; a reply as well; another body is refused and changes nothing."""
+    own = str(uuid.uuid4())
+    words = ("send", "--from", "x", "--to", "Bob", "--body", "once", "--id")
+    first = pair.ok(*words, own)["message"]
+    assert pair.ok(*words, own.upper())["message"] == first
+    assert len(pair.lines(MESSAGES)) == 1
+    other = ("send", "--from", "x", "--to", "Bob", "--body", "other", "--id", own)
+    assert refused(pair.call(*other, "--json"), 1, own).json["error"]["code"] == "id_conflict"
+    pair.check("bob-0123456789")
+    assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    assert pair.ok(*words, own)["message"] == first
+    refused(pair.call(*other), 1, own)
+    assert pair.lines(MESSAGES) == []
+    pair.ok("roster", "retire", "Bob")
+    assert pair.ok(*words, own)["message"] == first
+    mine = pair.send("alice", "x-session", "q")
+    answer = ("reply", mine, "--from", "x", "--body", "a", "--id", str(uuid.uuid4()))
+    assert pair.ok(*answer)["message"] == pair.ok(*answer)["message"]
+    assert len(pair.lines(MESSAGES)) == 2
+
+
+def test_a_retry_is_the_same_message_even_where_its_recipient_moved_on(pair: Post) -> None:
+    """The word that was written then may mean another agent now; what was sent was sent."""
+    own = str(uuid.uuid4())
+    words = ("send", "--from", "x", "--to", "Bob", "--body", "once", "--id", own)
+    first = pair.ok(*words)["message"]
+    pair.ok("roster", "freeze", "Bob")
+    pair.register("bob-the-second", "--name", "Bob")
+    assert pair.ok(*words)["message"] == first
+    assert len(pair.lines(MESSAGES)) == 1
+
+
+def test_a_batch_is_one_durable_step(pair: Post) -> None:
+    """Canonical and older keys, a default sender, ids of its own, unknown keys kept; the ids come back in order."""
+    own = str(uuid.uuid4())
+    batch = [
+        {"recipient": "alice", "content": "one", "subject": "s", "metadata": {"k": [1, {"x": None}]}, "mood": "good"},
+        {"from": "zed", "to": ["Bob", "architect"], "body": "two", "ack": True, "ttl_hours": 5, "priority": "low"},
+        {"sender": "x", "recipient": "all", "content": "three", "id": own, "type": "system", "timestamp": "2001-01-01"},
+    ]
+    data = "\n" + "\n\n".join(json.dumps(line) for line in batch) + "\r\n"
+    answer = pair.ok("send", "--jsonl", "-", "--from", "me", stdin=data)
+    assert answer == {"sent": 3, "ids": ids(pair.objects(MESSAGES))}
+    one, two, three = pair.objects(MESSAGES)
+    assert (one["sender"], one["subject"], one["metadata"], one["mood"]) == ("me", "s", {"k": [1, {"x": None}]}, "good")
+    assert (two["sender"], two["recipient"], two["content"]) == ("zed", ["bob-0123456789", "role:architect"], "two")
+    assert (two["ack"], two["ttl_hours"], two["priority"]) == (True, 5, "low")
+    assert (three["id"], three["type"], three["timestamp"] > "2020") == (own, "system", True)
+    again = json.dumps(batch[2])
+    path = pair.scratch / "batch"
+    path.write_text(again)
+    assert pair.ok("send", "--jsonl", path)["ids"] == [own]
+    assert len(pair.lines(MESSAGES)) == 3
+    assert pair.call("send", "--jsonl", path).stdout == "sent 1 message\n"
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_shows_in_order_then_records(pair: Post) -> None:
+    """Control first, high priority next, then log order; mode, expiry and earlier readers with each; then nothing."""
+    plain = pair.send("x", "alice", "plain")
+    role = pair.send("x", "architect", "for the role")
+    high = pair.send("x", "all", "high", "--priority", "high")
+    control = pair.send("x", "project:inscription", "control", "--type", "control")
+    pair.send("alice", "all", "her own")
+    pair.ok("check", "--session", "bob-0123456789")
+    answer = pair.ok("check", "--session", "alice")
+    assert (answer["session"], answer["count"], answer["more"]) == ("alice", 4, 0)
+    assert ids(answer["messages"]) == [control, high, plain, role]
+    assert [m["mode"] for m in answer["messages"]] == ["tag", "broadcast", "direct", "role"]
+    assert [m["expires_at"] is None for m in answer["messages"]] == [False, False, False, True]
+    assert [m["read_by"] for m in answer["messages"]] == [["bob-0123456789"]] * 2 + [[], []]
+    assert list(answer["messages"][0]) == [*KEYS, "mode", "expires_at"]
+    reads = [r for r in pair.objects(READS) if r["reader_session_id"] == "alice"]
+    assert [(r["message_id"], r["as"]) for r in reads] == [
+        (control, "project:inscription"),
+        (high, "all"),
+        (plain, "alice"),
+        (role, "role:architect"),
+    ]
+    assert list(reads[0]) == ["message_id", "reader_session_id", "timestamp", "event", "as"]
+    assert pair.ok("check", "--session", "alice") == {"session": "alice", "messages": [], "count": 0, "more": 0}
+    quiet = pair.call("check", "--session", "alice")
+    assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_limit_and_its_default(pair: Post) -> None:
+    """20 by default, N by ``--limit``, all by 0; what is left is counted and still unread."""
+    sent = [pair.send("x", "alice", f"{n}") for n in range(25)]
+    assert pair.unread("alice") == sent
+    answer = pair.ok("check", "--session", "alice", "--peek")
+    assert (answer["count"], answer["more"]) == (20, 5)
+    answer = pair.ok("read", "--session", "alice", "--limit", "3")
+    assert (ids(answer["messages"]), answer["more"]) == (sent[:3], 22)
+    result = pair.call("check", "--session", "alice", "--limit", "2")
+    assert "20 more: agent-mailbox check" in result.stdout
+    assert ids(pair.ok("check", "--session", "alice", "--limit", "0")["messages"]) == sent[5:]
+
+
+def test_a_peek_writes_nothing_at_all(pair: Post) -> None:
+    """No byte and no time of any file changes, for a stranger and a frozen agent either."""
+    pair.send("x", "all")
+    pair.ok("roster", "freeze", "Bob")
+
+    def everything() -> dict[str, tuple[int, bytes]]:
+        files = [p for p in sorted(pair.box.rglob("*")) if p.is_file()]
+        return {str(p): (p.stat().st_mtime_ns, p.read_bytes()) for p in files}
+
+    before = everything()
+    for who in ("alice", "bob-0123456789", "never-seen"):
+        assert pair.ok("check", "--session", who, "--peek")["count"] == 1
+        assert "hello" in pair.call("check", "--session", who, "--peek").stdout
+    assert everything() == before
+
+
+def test_the_text_of_a_check_frames_each_message(pair: Post) -> None:
+    """Head, subject, body behind its bar, and the one command to answer with."""
+    sent = pair.send("bob-0123456789", "architect", "first\nsecond", "--subject", "Why", "--ack", "--thread", "none")
+    lines = pair.call("check", "--session", "alice").stdout.splitlines()
+    assert lines[0] == "1 unread message for alice"
+    assert lines[2].startswith(f"{sent[:8]}  Bob → role:architect, 20")
+    assert "asks for an ack" in lines[2]
+    assert lines[3:6] == ["Subject: Why", "| first", "| second"]
+    assert f"agent-mailbox reply {sent[:8]}" in lines[-1]
+
+
+def test_a_check_registers_thaws_and_beats_the_heart(pair: Post) -> None:
+    """A stranger becomes an agent, a frozen one wakes, the dead is refused; last_seen moves."""
+    pair.ok("check", "--session", "stranger")
+    assert pair.ok("roster", "show", "stranger")["agent"]["state"] == "alive"
+    pair.ok("roster", "freeze", "Bob")
+    before = pair.ok("roster", "show", "Bob")["agent"]
+    pair.ok("check", "--session", "Bob")
+    after = pair.ok("roster", "show", "Bob")["agent"]
+    assert (before["state"], after["state"]) == ("frozen", "alive")
+    assert before["last_seen"] <= after["last_seen"]
+    pair.ok("roster", "retire", "Bob")
+    for words in (("check",), ("check", "--peek"), ("wait", "--timeout", "0")):
+        refused(pair.call(*words, "--session", "bob-0123456789"), 1, "dead", "register")
+
+
+# -- reply, ack, release, status --------------------------------------------------------------------------------------
+
+
+def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Post) -> None:
+    """By a unique prefix; the obligation is gone, the receipt is there; ``--to`` redirects."""
+    sent = pair.send("bob-0123456789", "architect", "may I?", "--ack", "--subject", "s")
+    pair.check("alice")
+    assert ids(pair.ok("status", "--session", "alice")["obligations"]) == [sent]
+    answer = pair.ok("reply", sent[:8], "--from", "alice", "--body", "-", "--priority", "low", stdin="yes\n")
+    message = answer["message"]
+    assert (message["recipient"], message["thread"], message["content"]) == ("bob-0123456789", sent, "yes")
+    assert answer["delivery"]["agents"] == ["bob-0123456789"]
+    assert pair.ok("status", "--session", "alice")["obligations"] == []
+    assert [r["event"] for r in pair.ok("show", sent)["receipts"]] == ["read", "ack"]
+    assert pair.ok("reply", sent, "--from", "alice", "--to", "all", "--body", "x")["message"]["recipient"] == "all"
+    assert pair.call("reply", sent, "--from", "alice", "--body", "more").stdout.startswith("sent ")
+
+
+def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:
+    """The sender was never registered; the reply is direct mail to its id, not a role's."""
+    sent = pair.send("never-registered", "alice")
+    pair.check("alice")
+    answer = pair.ok("reply", sent, "--from", "alice", "--body", "who are you?")
+    assert answer["message"]["recipient"] == "never-registered"
+    assert pair.check("never-registered") == [answer["message"]["id"]]
+
+
+def test_ack_and_release(pair: Post) -> None:
+    """Again is no error; only a reader may; a release makes it unread and frees the role."""
+    pair.register("second", "--role", "architect")
+    sent = pair.send("bob-0123456789", "architect", "x", "--ack")
+    refused(pair.call("ack", sent, "--session", "alice"), 1, "has not read")
+    assert pair.check("alice") == [sent]
+    assert pair.check("second") == []
+    assert refused(pair.call("release", sent, "--session", "second", "--json"), 1, "alice").json["error"]["code"]
+    assert pair.ok("release", sent[:8], "--session", "alice") == {"message_id": sent, "event": "release"}
+    assert pair.call("release", sent, "--session", "alice").stdout == f"released {sent}\n"
+    assert pair.check("second") == [sent]
+    for _ in range(2):
+        assert pair.ok("ack", sent, "--session", "second") == {"message_id": sent, "event": "ack"}
+    assert pair.call("ack", sent, "--session", "second").stdout == f"acknowledged {sent}\n"
+    assert [r["event"] for r in pair.ok("show", sent)["receipts"]].count("ack") == 1
+    assert pair.ok("status", "--session", "second")["obligations"] == []
+    assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    refused(pair.call("release", sent, "--session", "second"), 1, "archived", "anew")
+    assert pair.ok("ack", sent, "--session", "second")["event"] == "ack"
+
+
+def test_status_tells_where_a_session_stands(pair: Post) -> None:
+    """Unread, obligations, dead letters, state and tags; a stranger has none."""
+    owed = pair.send("x", "alice", "owed", "--ack")
+    pair.check("alice")
+    pair.send("x", "alice", "unread")
+    pair.append(MESSAGES, record("alice", "Bob", "old", timestamp=stamp(1), ttl_hours=1))
+    status = pair.ok("status", "--session", "alice")
+    assert list(status) == ["session", "unread", "obligations", "dead_letters", "state", "tags"]
+    assert (status["session"], status["unread"], status["dead_letters"]) == ("alice", 1, 1)
+    assert (status["state"], status["tags"]) == ("alive", ["role:architect", "project:inscription"])
+    assert ids(status["obligations"]) == [owed]
+    text = pair.call("status", "--session", "alice").stdout
+    assert text.splitlines()[0] == "alice: alive, role:architect project:inscription"
+    assert owed[:8] in text
+    assert "1 unread message" in text
+    assert "1 dead letter " in text
+    assert pair.ok("status", "--session", "nobody-yet")["state"] is None
+
+
+# -- looking up -------------------------------------------------------------------------------------------------------
+
+
+def test_show_and_thread_find_live_and_archived_mail(pair: Post) -> None:
+    """One message with its receipts; the whole chain from any of its members, oldest first."""
+    first = pair.send("bob-0123456789", "alice", "first")
+    pair.check("alice")
+    second = pair.ok("reply", first, "--from", "alice", "--body", "second")["message"]["id"]
+    pair.check("bob-0123456789")
+    pair.ok("steward", "run", "--max-live", "0")
+    assert pair.lines(MESSAGES) == []
+    third = pair.ok("reply", second, "--from", "bob-0123456789", "--body", "third")["message"]["id"]
+    for start in (first, second[:8], third):
+        assert ids(pair.ok("thread", start)["messages"]) == [first, second, third]
+    shown = pair.ok("show", first[:8])
+    assert list(shown["message"]) == KEYS
+    assert shown["message"]["read_by"] == ["alice"]
+    assert [(r["session_id"], r["event"], r["as"]) for r in shown["receipts"]] == [("alice", "read", "alice")]
+    text = pair.call("show", first).stdout
+    assert text.splitlines()[0].startswith(first)
+    assert "From: Bob" in text
+    assert "| first" in text
+    assert "nobody has read it" in pair.call("show", third).stdout
+    assert [line for line in pair.call("thread", third).stdout.splitlines() if line.startswith("| ")] == [
+        *("| first", "| second", "| third")
+    ]
+
+
+def test_history_knows_every_filter(pair: Post) -> None:
+    """Mine, with an address, since an instant or a while ago, the newest N, everyone's; archived too, newest last."""
+    old = record("x", "alice", "old", timestamp="2020-01-01T00:00:00.000Z")
+    pair.append(MESSAGES, old)
+    pair.ok("steward", "run", "--max-live", "0")
+    one, two = pair.send("bob-0123456789", "alice", "1"), pair.send("alice", "concern:governance", "2")
+    three, four = pair.send("x", "architect", "3"), pair.send("x", "Bob", "4")
+
+    def history(*words: str) -> list[str]:
+        return ids(pair.ok("history", *words)["messages"])
+
+    assert history("--session", "alice") == [old["id"], one, two, three]
+    assert history("--all") == [old["id"], one, two, three, four]
+    assert history("--all", "--limit", "2") == [three, four]
+    assert history("--all", "--limit", "0", "--since", "2020-01-01T00:00:00Z") == history("--all")
+    assert history("--all", "--since", "2020-01-01T00:00:00.001Z") == [one, two, three, four]
+    assert history("--all", "--since", "2020-01-02") == [one, two, three, four]
+    for ago in ("90m", "24h", "7d"):
+        assert history("--all", "--since", ago) == [one, two, three, four]
+    assert history("--session", "alice", "--with", "Bob") == [one]
+    assert history("--all", "--with", "bob-0123456789") == [one, four]
+    assert history("--all", "--with", "architect") == history("--all", "--with", "role:architect") == [three]
+    assert history("--all", "--with", "concern:governance") == [two]
+    assert history("--all", "--with", "all") == []
+    lines = pair.call("history", "--all").stdout.splitlines()
+    assert [line[:8] for line in lines] == [i[:8] for i in (old["id"], one, two, three, four)]
+    assert "Bob → alice" in lines[1]
+
+
+def test_search_needs_every_word_in_any_case(pair: Post) -> None:
+    """Subject, body and sender; live and archived; the newest N, newest last."""
+    old = pair.send("x", "alice", "The LEDGER of öffnen", "--subject", "Straße")
+    pair.check("alice")
+    pair.ok("steward", "run", "--max-live", "0")
+    new = pair.send("x", "alice", "another ledger")
+
+    def search(*words: str) -> list[str]:
+        return ids(pair.ok("search", *words)["messages"])
+
+    assert search("ledger") == [old, new]
+    assert search("ledger", "--limit", "1") == [new]
+    assert search("STRASSE", "ÖFFNEN") == search("strasse öffnen") == [old]
+    assert search("ledger", "nowhere") == []
+    assert len(pair.call("search", "ledger").stdout.splitlines()) == 2
+    nothing = pair.call("search", "nowhere")
+    assert (nothing.rc, nothing.stdout, nothing.stderr) == (0, "", "")
+
+
+def test_dead_letters_tell_why(pair: Post) -> None:
+    """Expired, or the recipient died: to its sender, to whom it was for, and to all by ``--all``."""
+    expired = record("x", "alice", "too late", timestamp=stamp(1), ttl_hours=2)
+    pair.append(MESSAGES, expired)
+    orphan = pair.send("y", "Bob", "you there?")
+    pair.ok("roster", "retire", "Bob")
+    answer = pair.ok("dead-letters", "--all")["messages"]
+    assert [(m["id"], m["reason"]) for m in answer] == [(expired["id"], "expired"), (orphan, "recipient_dead")]
+    for who, wanted in (("x", [expired["id"]]), ("alice", [expired["id"]]), ("y", [orphan]), ("zed", [])):
+        assert ids(pair.ok("dead-letters", "--session", who)["messages"]) == wanted
+    text = pair.call("dead-letters", "--session", "y").stdout
+    assert orphan[:8] in text
+    assert "recipient_dead" in text
+
+
+# -- wait -------------------------------------------------------------------------------------------------------------
+
+
+def test_wait_answers_at_once_or_gives_up(pair: Post) -> None:
+    """Unread mail: exit 0 and how much; none and no time: exit 1; nothing is marked as read."""
+    nothing = pair.call("wait", "--session", "alice", "--timeout", "0", "--json")
+    assert (nothing.rc, nothing.json, nothing.stderr) == (1, {"unread": 0}, "")
+    assert (pair.call("wait", "--session", "alice", "--timeout", "0.001").rc) == 1
+    sent = pair.send("x", "alice")
+    assert pair.ok("wait", "--session", "alice") == {"unread": 1}
+    assert pair.call("wait", "--session", "alice", "--timeout", "9").stdout == "1 unread message\n"
+    assert pair.check("alice") == [sent]
+
+
+@pytest.mark.parametrize("timeout", [(), ("--timeout", "1e3")], ids=["without end", "with an end"])
+def test_wait_wakes_on_a_write_by_another_process(pair: Post, timeout: tuple[str, ...]) -> None:
+    """Mail for others does not end it; mail for the waiter does, whenever it comes."""
+    with pair.start("wait", "--session", "alice", "--json", *timeout) as child:
+        pair.send("x", "Bob", "not for her")
+        pair.send("x", "architect", "for her role")
+        out, err = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, json.loads(out), err) == (0, {"unread": 1}, b"")
+
+
+# -- who I am ---------------------------------------------------------------------------------------------------------
+
+
+def test_who_asks_is_the_option_then_the_client_then_ours(pair: Post) -> None:
+    """``--session`` before CLAUDE_CODE_SESSION_ID before AGENT_MAILBOX_SESSION, else an error that says how."""
+    ours = {"AGENT_MAILBOX_SESSION": "ours"}
+    both = {**ours, "CLAUDE_CODE_SESSION_ID": "client"}
+    for env, words, who in ((ours, (), "ours"), (both, (), "client"), (both, ("--session", "option"), "option")):
+        assert pair.ok("status", *words, env=env)["session"] == who
+    for env, words, who in ((ours, (), "ours"), (both, (), "client"), (both, ("--from", "option"), "option")):
+        assert pair.ok("send", "--to", "all", "--body", "x", *words, env=env)["message"]["sender"] == who
+    result = refused(pair.call("check", "--json"), 2, "roster register", "--session")
+    assert result.json["error"]["code"] == "no_session"
+
+
+def test_only_the_person_is_the_user(pair: Post) -> None:
+    """An agent's terminal may not speak as ``user``, by option, by environment or in a batch; the person may."""
+    line = json.dumps({"sender": "user", "recipient": "alice", "content": "obey"})
+    attempts: list[tuple[tuple[str, ...], str]] = [
+        (("send", "--from", "user", "--to", "alice", "--body", "obey"), ""),
+        (("check", "--session", "user"), ""),
+        (("send", "--jsonl", "-", "--from", "user"), json.dumps({"recipient": "alice", "content": "obey"})),
+        (("send", "--jsonl", "-"), line),
+    ]
+    for env in ({"CLAUDECODE": "1"}, {"CLAUDE_CODE_SESSION_ID": "bot"}, {"AGENT_MAILBOX_SESSION": "bot"}):
+        for words, data in attempts:
+            refused(pair.call(*words, env=env, stdin=data), 1, "user")
+    assert pair.lines(MESSAGES) == []
+    pair.ok("send", "--from", "user", "--to", "alice", "--body", "please")
+    pair.ok("send", "--jsonl", "-", stdin=line)
+    assert "user (the person)" in pair.call("check", "--session", "alice").stdout
+    pair.send("alice", "user")
+    assert pair.ok("check", "--session", "user")["count"] == 1
+
+
+def test_every_record_says_when_in_utc_milliseconds(pair: Post) -> None:
+    """RFC 3339 with ``Z`` and three digits, in messages, reads and the roster."""
+    pair.send("x", "alice")
+    pair.check("alice")
+    for name in (MESSAGES, READS, "agent-roster.jsonl"):
+        for line in pair.objects(name):
+            assert len(line["timestamp"]) == 24
+            assert line["timestamp"][10] == "T"
+            assert line["timestamp"].endswith("Z")
+
+
+def test_direct_mail_expires_after_a_day_role_mail_never(pair: Post) -> None:
+    """Defaults per mode: 24 h, none, 72 h, 4 h; ``--ttl-hours`` overrides; what expired is not shown."""
+    from agent_mailbox.core import instant
+
+    wanted = {"alice": 24, "architect": None, "project:inscription": 72, "all": 4}
+    for to in wanted:
+        pair.send("x", to, to)
+        pair.send("x", to, to, "--ttl-hours", "1")
+    messages = pair.ok("check", "--session", "alice", "--peek")["messages"]
+    for message in messages:
+        hours = message["ttl_hours"] or wanted[message["content"]]
+        sent = instant.parse(message["timestamp"])
+        assert message["expires_at"] == (None if hours is None else instant.text(sent + hours * HOUR))
+    for to in ("alice", "project:inscription", "all"):
+        pair.append(MESSAGES, record("x", to, "expired", timestamp=stamp(1)))
+    pair.append(MESSAGES, record("x", "role:architect", "for ever", timestamp=stamp(1)))
+    contents = [m["content"] for m in pair.ok("check", "--session", "alice")["messages"]]
+    assert "expired" not in contents
+    assert "for ever" in contents

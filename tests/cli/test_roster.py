@@ -1,0 +1,235 @@
+"""Every roster command, each option, in text and as JSON, and what the rest of the mailbox makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import ROSTER, refused, refused_both
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+
+def agent(post: Post, word: str) -> dict[str, Any]:
+    """The roster's answer about an agent."""
+    return dict(post.ok("roster", "show", word)["agent"])
+
+
+def test_register_gives_the_agent(post: Post) -> None:
+    """Name, roles and tags in order, alive, seen now; a lead; again changes nothing and writes nothing."""
+    words = (
+        *(
+            "roster",
+            "register",
+            "--session-id",
+            "s-1",
+            "--name",
+            "Ann",
+            "--role",
+            "architect",
+            "--role",
+            "role:builder",
+        ),
+        *("--tags", "project:x, concern:y", "--lead", "user"),
+    )
+    made = post.ok(*words)["agent"]
+    assert (made["session_id"], made["name"], made["state"], made["lead"]) == ("s-1", "Ann", "alive", "user")
+    assert made["tags"] == ["role:architect", "role:builder", "project:x", "concern:y"]
+    assert made["last_seen"].endswith("Z")
+    before = post.lines(ROSTER)
+    assert post.ok(*words)["agent"]["tags"] == made["tags"]
+    assert post.lines(ROSTER) == before
+    text = post.call(*words)
+    assert "role:architect role:builder project:x concern:y" in text.stdout
+    assert "Ann" in text.stdout
+
+
+def test_update_replaces_adds_and_removes_tags(post: Post) -> None:
+    """``--tags`` replaces all but roles; roles change by ``--role`` and role tags; an unknown session is registered."""
+    said = ("roster", "update", "--session-id", "s-1")
+    assert post.ok(*said, "--tags", "project:inscription,concern:governance")["agent"]["tags"] == [
+        *("project:inscription", "concern:governance")
+    ]
+    for words, tags in (
+        (("--role", "architect"), ["role:architect", "project:inscription", "concern:governance"]),
+        (("--tags", "domain:z"), ["role:architect", "domain:z"]),
+        (("--add-tags", "project:x,domain:z"), ["role:architect", "domain:z", "project:x"]),
+        (("--remove-tags", "domain:z,concern:never"), ["role:architect", "project:x"]),
+        (("--tags", "role:builder"), ["role:builder"]),
+        (("--add-tags", "role:architect"), ["role:builder", "role:architect"]),
+        (("--remove-tags", "role:builder"), ["role:architect"]),
+        (("--tags", ""), ["role:architect"]),
+    ):
+        assert post.ok(*said, *words)["agent"]["tags"] == tags, words
+    assert post.ok(*said, "--name", "Ann")["agent"]["name"] == "Ann"
+    assert post.ok(*said, "--name", "Zoe")["agent"]["name"] == "Zoe"
+    assert agent(post, "Zoe")["session_id"] == "s-1"
+    refused(post.call("roster", "show", "Ann"), 1, "no agent 'Ann'")
+
+
+def test_who_is_meant_may_come_from_the_environment(post: Post) -> None:
+    """register, update, heartbeat, freeze, show and retire without an id mean the session that asks."""
+    env = {"CLAUDE_CODE_SESSION_ID": "me-myself"}
+    assert post.ok("roster", "register", env=env)["agent"]["session_id"] == "me-myself"
+    assert post.ok("roster", "update", "--role", "r", env=env)["agent"]["tags"] == ["role:r"]
+    for verb, state in (("freeze", "frozen"), ("heartbeat", "alive"), ("show", "alive"), ("retire", "dead")):
+        assert post.ok("roster", verb, env=env)["agent"]["state"] == state
+    refused(post.call("roster", "register"), 2, "--session")
+
+
+@pytest.mark.parametrize("how", ["id", "option", "name", "prefix"])
+def test_an_agent_is_named_in_any_of_its_ways(post: Post, how: str) -> None:
+    """By id, by ``--session-id``, by name, by a unique prefix; the life of an agent from one to the next state."""
+    post.register("session-0001", "--name", "Ann")
+    words = {
+        "id": ("session-0001",),
+        "option": ("--session-id", "session-0001"),
+        "name": ("Ann",),
+        "prefix": ("sessio",),
+    }[how]
+    for verb, state in (
+        *(("freeze", "frozen"), ("freeze", "frozen"), ("heartbeat", "alive"), ("show", "alive")),
+        *(("retire", "dead"), ("retire", "dead"), ("show", "dead")),
+    ):
+        answer = post.ok("roster", verb, *words)
+        assert answer["agent"]["state"] == state, verb
+        assert state in post.call("roster", "show", "session-0001").stdout
+    refused_both(post.call, 1, "roster", "freeze", *words, said=["dead", "register"])
+    refused_both(post.call, 1, "roster", "heartbeat", *words, said=["dead", "register"])
+    refused_both(post.call, 1, "roster", "update", "--session-id", "session-0001", said=["dead", "register"])
+    post.register("session-0001")
+    assert agent(post, "session-0001")["state"] == "alive"
+
+
+def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
+    """In the order they registered; a heading and a line each as text; empty when there are none."""
+    assert post.call("roster", "list").stdout == ""
+    for name in ("alive-1", "frozen-1", "dead-1"):
+        post.register(name)
+    post.ok("roster", "freeze", "frozen-1")
+    post.ok("roster", "retire", "dead-1")
+
+    def listed(*words: str) -> list[str]:
+        return [a["session_id"] for a in post.ok("roster", "list", *words)["agents"]]
+
+    assert listed() == ["alive-1", "frozen-1", "dead-1"]
+    for state in ("alive", "frozen", "dead"):
+        assert listed("--state", state) == [f"{state}-1"]
+    lines = post.call("roster", "list").stdout.splitlines()
+    assert lines[0].split() == ["state", "name", "session", "last", "seen", "tags"]
+    assert [line.split()[0] for line in lines[1:]] == ["alive", "frozen", "dead"]
+    assert len({line.index(line.split()[2]) for line in lines[1:]}) == 1
+    refused(post.call("roster", "list", "--state", "asleep"), 2, "alive")
+
+
+def test_a_heartbeat_writes_no_log(post: Post) -> None:
+    """It touches the heartbeat file, whose time is what ``last_seen`` says; a poll must not write to a log."""
+    from agent_mailbox.core import instant
+
+    post.register("a")
+    before = post.lines(ROSTER)
+    seen = post.ok("roster", "heartbeat", "a")["agent"]["last_seen"]
+    assert post.lines(ROSTER) == before
+    assert post.file("agent-heartbeats", "a").stat().st_mtime_ns // 1_000_000 == instant.parse(seen)
+    assert post.file("agent-heartbeats", "a").read_bytes() == b""
+    refused(post.call("roster", "heartbeat", "never-registered"), 1, "no agent")
+
+
+def test_names_ids_and_roles_do_not_collide(post: Post) -> None:
+    """A living name is taken; a name is no role in use and a role no living agent; reserved words stay reserved."""
+    post.register("a", "--name", "Ann", "--role", "architect")
+    post.register("b")
+    for words, said in (
+        (("--session-id", "c", "--name", "Ann"), "taken"),
+        (("--session-id", "c", "--name", "b"), "taken"),
+        (("--session-id", "Ann"), "taken"),
+        (("--session-id", "c", "--name", "architect"), "role in use"),
+        (("--session-id", "architect"), "role in use"),
+        (("--session-id", "c", "--role", "Ann"), "cannot be a role"),
+        (("--session-id", "c", "--tags", "role:b"), "cannot be a role"),
+    ):
+        told = refused_both(post.call, 1, "roster", "register", *words, said=[said])
+        assert told.json["error"]["code"] == "name_taken"
+    for words in (
+        ("--session-id", "all"),
+        ("--session-id", "user"),
+        ("--session-id", "c", "--name", "all"),
+        ("--session-id", "c", "--name", "user"),
+        ("--session-id", "c", "--role", "all"),
+        ("--session-id", "c", "--tags", "role:user"),
+    ):
+        refused_both(post.call, 2, "roster", "register", *words)
+    assert [a["session_id"] for a in post.ok("roster", "list")["agents"]] == ["a", "b"]
+
+
+def test_a_shared_role_is_reported(post: Post) -> None:
+    """Several living holders are allowed; whoever joins is told."""
+    post.register("a", "--role", "builder")
+    answer = post.call("roster", "register", "--session-id", "b", "--role", "builder", "--json")
+    assert answer.rc == 0
+    assert answer.json["warnings"] == [w.removeprefix("warning: ") for w in answer.warnings]
+    assert "also held by a" in answer.json["warnings"][0]
+
+
+def test_registering_under_the_name_of_one_that_is_gone_continues_it(post: Post) -> None:
+    """Its unread direct mail and its obligations pass over; what it read counts as read; mail to the old id follows."""
+    post.register("old-session", "--name", "Ann")
+    read = post.send("x", "Ann", "read already")
+    owed = post.send("x", "Ann", "please", "--ack")
+    post.check("old-session")
+    unread = post.send("x", "old-session", "not yet")
+    post.ok("roster", "freeze", "Ann")
+    answer = post.ok("roster", "register", "--session-id", "new-session", "--name", "Ann")["agent"]
+    assert answer["continues"] == ["old-session"]
+    assert agent(post, "old-session")["state"] == "dead"
+    late = post.send("x", "old-session", "to the old id")
+    assert post.unread("new-session") == [unread, late]
+    status = post.ok("status", "--session", "new-session")
+    assert [m["id"] for m in status["obligations"]] == [owed]
+    assert read in [m["id"] for m in post.ok("history", "--session", "new-session")["messages"]]
+    assert post.check("new-session") == [unread, late]
+
+
+def test_the_lead_is_set_once_and_changed_only_by_the_person_or_the_lead(post: Post) -> None:
+    """An agent may not promote itself, nor may a third one; the present lead and the person may."""
+    for name in ("boss", "other"):
+        post.register(name)
+    post.register("me", "--lead", "boss")
+    change = ("roster", "update", "--session-id", "me", "--lead", "other")
+    for actor in ("me", "other"):
+        refused_both(post.call, 1, *change, env={"CLAUDE_CODE_SESSION_ID": actor}, said=["boss"])
+    assert post.ok(*change, env={"CLAUDE_CODE_SESSION_ID": "boss"})["agent"]["lead"] == "other"
+    assert post.ok(*change[:-1], "user")["agent"]["lead"] == "user"
+    refused(post.call("roster", "update", "--session-id", "me", "--lead", "me"), 1, "own lead")
+
+
+def test_a_dead_holders_unanswered_role_mail_returns_to_the_role(post: Post) -> None:
+    """What asked for an ack and got none is free again; what got one, or asked for none, stays with the dead."""
+    post.register("a", "--role", "builder")
+    owed = post.send("x", "builder", "1", "--ack")
+    acked = post.send("x", "builder", "2", "--ack")
+    post.send("x", "builder", "3")
+    post.check("a")
+    post.ok("ack", acked, "--session", "a")
+    post.ok("roster", "freeze", "a")
+    post.register("b", "--role", "builder")
+    assert post.unread("b") == []
+    post.ok("roster", "retire", "a")
+    assert post.check("b") == [owed]
+
+
+def test_mail_to_the_dead_is_refused_naming_their_roles(post: Post) -> None:
+    """By id and by name; to the frozen it waits and is said to wait."""
+    post.register("a-session", "--name", "Ann", "--role", "builder")
+    post.ok("roster", "freeze", "Ann")
+    answer = post.ok("send", "--from", "x", "--to", "Ann", "--body", "hi")["delivery"]
+    assert answer == {"agents": [], "waiting_for": ["a-session"], "warnings": []}
+    post.ok("roster", "retire", "Ann")
+    for word in ("Ann", "a-session", "a-sess"):
+        told = refused_both(
+            post.call, 1, "send", "--from", "x", "--to", word, "--body", "hi", said=["dead", "role:builder"]
+        )
+        assert told.json["error"]["code"] == "dead_recipient"
+    refused(post.call("send", "--from", "x", "--to", "all,Ann", "--body", "hi"), 1, "dead")

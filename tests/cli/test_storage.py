@@ -1,0 +1,382 @@
+"""When files are not what they should be, or cannot be written: exit 5 (or 4), one line, and nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import stat
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import Mailbox
+from agent_mailbox.cli import context
+from agent_mailbox.store.lock import FileLock
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROSTER, Post, refused, refused_both
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SEND = ("send", "--from", "x", "--to", "all", "--body", "new")
+
+
+@pytest.fixture
+def pair(post: Post) -> Post:
+    """A mailbox with two agents, one message read and one unread."""
+    post.register("a", "--role", "builder")
+    post.register("b")
+    post.send("b", "a", "read")
+    post.check("a")
+    post.send("b", "a", "unread")
+    return post
+
+
+# -- something else stands in a file's place --------------------------------------------------------------------------
+
+
+def put(path: Path, what: str) -> None:
+    """Replace a file by a directory, a FIFO, a link to a file, or a link to nowhere."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        path.unlink()
+    if what == "directory":
+        path.mkdir()
+    elif what == "fifo":
+        os.mkfifo(path)
+    elif what == "file":
+        path.write_text("not a directory")
+    else:
+        target = path.parent.parent / "elsewhere"
+        if what == "link":
+            target.write_text("precious\n")
+        path.symlink_to(target)
+
+
+def mail(post: Post) -> dict[str, bytes]:
+    """The logs, live and archived, that are files."""
+    return {name: data for name, data in post.snapshot().items() if name.endswith(".jsonl")}
+
+
+USES: dict[str, list[tuple[str, ...]]] = {
+    MESSAGES: [
+        SEND,
+        (*SEND, "--id", "00000000-0000-4000-8000-000000000000"),
+        ("check", "--session", "a"),
+        ("check", "--session", "a", "--peek"),
+        ("history", "--all"),
+        ("show", "abcdef"),
+        ("search", "x"),
+        ("status", "--session", "a"),
+        ("dead-letters", "--all"),
+        ("wait", "--session", "a", "--timeout", "0"),
+        ("steward", "run"),
+    ],
+    READS: [("check", "--session", "a"), ("history", "--all"), ("status", "--session", "a"), ("steward", "run")],
+    ROSTER: [SEND, ("check", "--session", "a"), ("roster", "register", "--session-id", "c"), ("roster", "list")],
+    f"{HEARTBEATS}/a": [("check", "--session", "a"), ("roster", "heartbeat", "a")],
+}
+
+
+@pytest.mark.parametrize("what", ["directory", "fifo", "link", "dangling"])
+@pytest.mark.parametrize("name", USES)
+def test_what_stands_in_the_place_of_a_file_is_refused(pair: Post, name: str, what: str) -> None:
+    """A directory, a FIFO (nothing blocks on it) or a link: exit 5 naming it; what the link leads to is untouched."""
+    put(pair.file(name), what)
+    before = mail(pair)
+    for words in USES[name]:
+        refused_both(pair.call, 5, *words, said=[os.path.basename(name)])
+    assert mail(pair) == before
+    elsewhere = pair.scratch / "elsewhere"
+    assert not elsewhere.exists() or elsewhere.read_text() == "precious\n"
+
+
+def test_a_fifo_in_the_place_of_the_configuration_blocks_nobody(pair: Post) -> None:
+    """Exit 5 like any other file that is none; a directory there too."""
+    for what in ("directory", "fifo"):
+        put(pair.file("config.toml"), what)
+        code = "import signal, sys; signal.alarm(10); from agent_mailbox.__main__ import main; sys.exit(main())"
+        refused(pair.python(code, "check", "--session", "a"), 5, "config.toml")
+
+
+@pytest.mark.parametrize("what", ["file", "dangling"])
+@pytest.mark.parametrize("name", [HEARTBEATS, ARCHIVE])
+def test_what_stands_in_the_place_of_a_directory_is_refused(pair: Post, name: str, what: str) -> None:
+    """Heartbeats for who checks, the archive for the steward: exit 5, no traceback, and mail is still mail."""
+    put(pair.file(name), what)
+    words = ("check", "--session", "a") if name == HEARTBEATS else ("steward", "run", "--max-live", "0")
+    refused_both(pair.call, 5, *words)
+    assert len(pair.unread("a")) == 1
+    assert len(pair.lines(MESSAGES)) == 2
+
+
+@pytest.mark.parametrize("what", ["directory", "fifo", "dangling"])
+def test_what_stands_in_the_place_of_the_stewards_lock_is_refused(pair: Post, what: str) -> None:
+    """Exit 5, at once."""
+    put(pair.file(ARCHIVE, ".lock"), what)
+    code = "import signal, sys; signal.alarm(10); from agent_mailbox.__main__ import main; sys.exit(main())"
+    refused(pair.python(code, "steward", "run", "--max-live", "0"), 5, ".lock")
+    assert len(pair.lines(MESSAGES)) == 2
+
+
+@pytest.mark.parametrize("what", ["directory", "link", "fifo"])
+def test_a_month_that_is_no_file_stops_the_steward_before_it_moves_anything(pair: Post, what: str) -> None:
+    """Exit 5 naming it; live mail stays live, and is moved once the obstacle is gone."""
+    month = pair.file(ARCHIVE, pair.objects(MESSAGES)[0]["timestamp"][:7] + ".jsonl")
+    put(month, what)
+    before = (pair.lines(MESSAGES), pair.lines(READS))
+    refused_both(pair.call, 5, "steward", "run", "--max-live", "0", said=[month.name])
+    assert (pair.lines(MESSAGES), pair.lines(READS)) == before
+    month.rmdir() if what == "directory" else month.unlink()
+    assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 1
+
+
+# -- read-only --------------------------------------------------------------------------------------------------------
+
+
+class Bound(Post):
+    """A mailbox whose processes are bound by file modes, even where the tests run as root."""
+
+    def start(self, *words: object, **how: Any) -> Any:
+        if os.geteuid() == 0:
+            how["preexec_fn"] = _without_override
+        return super().start(*words, **how)
+
+
+def _without_override() -> None:
+    """prctl(2), PR_CAPBSET_DROP of CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what is executed next has neither."""
+    libc = ctypes.CDLL(None)
+    for capability in (1, 2):
+        libc.prctl(24, capability, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def closed(root: Path) -> Iterator[None]:
+    """Nothing below may be written while this lasts."""
+    paths = [root, *root.rglob("*")]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    for path in reversed(paths):
+        path.chmod(modes[path] & 0o555)
+    try:
+        yield
+    finally:
+        for path in paths:
+            path.chmod(modes[path])
+
+
+@pytest.fixture
+def frugal(tmp_path: Path) -> Bound:
+    """A mailbox with two agents, one message read and one unread, whose files' modes count."""
+    post = Bound(tmp_path)
+    post.register("a", "--role", "builder")
+    post.register("b")
+    post.send("b", "a", "read", "--ack")
+    post.check("a")
+    post.send("b", "a", "unread")
+    with closed(post.cwd):
+        if post.python("open('probe', 'w')").rc == 0:
+            pytest.skip("file modes do not bind this user")
+    return post
+
+
+def test_a_mailbox_that_may_only_be_read_can_be_read(frugal: Bound) -> None:
+    """Looking works; whatever would write is exit 5, shows no mail it could not record, and loses none."""
+    read, unread = (m["id"] for m in frugal.objects(MESSAGES))
+    before = frugal.snapshot()
+    with closed(frugal.box):
+        for words, wanted in (
+            (("check", "--session", "a", "--peek"), unread),
+            (("history", "--all"), read),
+            (("show", read), read),
+            (("status", "--session", "a"), "alive"),
+            (("roster", "list"), "builder"),
+            (("doctor",), "ok"),
+        ):
+            result = frugal.run(*words, "--json")
+            assert (result.rc, result.stderr) == (0, ""), result
+            assert wanted in result.stdout
+        for words in (
+            ("check", "--session", "a"),
+            ("check", "--session", "stranger"),
+            ("ack", read, "--session", "a"),
+            ("release", read, "--session", "a"),
+            ("roster", "register", "--session-id", "c"),
+            ("roster", "freeze", "a"),
+            ("steward", "run", "--max-live", "0"),
+        ):
+            result = refused(frugal.run(*words, "--json"), 5)
+            assert list(result.json) == ["error"], words
+            assert unread not in result.stdout
+        sent = refused(frugal.run(*SEND, "--json"), 5, "--id ", MESSAGES)
+        hook = frugal.run("hook", "UserPromptSubmit", stdin=json.dumps({"session_id": "a"}))
+        assert hook.rc == 0
+        assert list(hook.json) == ["systemMessage"]
+    assert frugal.snapshot() == before
+    retry = sent.json["error"]["hint"].split("--id ")[1].split(":")[0].split()[0]
+    assert frugal.run(*SEND, "--id", retry, "--json").json["message"]["id"] == retry
+    assert json.loads(frugal.run("check", "--session", "a", "--json").stdout)["count"] == 2
+
+
+def test_a_place_where_nothing_can_be_made_refuses_init(frugal: Bound) -> None:
+    """Exit 5 with the reason; nothing half made; an unwritable state directory is an error as well."""
+    with closed(frugal.cwd):
+        refused(frugal.run("init", env={"AGENT_MAILBOX_DIR": None}), 5, "data")
+        refused(frugal.run("init", frugal.cwd / "deep/er"), 5)
+    assert list(frugal.cwd.iterdir()) == []
+    (frugal.scratch / "file").write_text("")
+    refused(frugal.run("init", frugal.scratch / "file"), 5)
+    with closed(frugal.home):
+        refused(frugal.run("init", frugal.cwd / "new", env={"XDG_STATE_HOME": str(frugal.home / "other")}), 5, "other")
+
+
+# -- the disk says no -------------------------------------------------------------------------------------------------
+
+FULL = """
+import os, resource, sys
+room = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+from agent_mailbox.__main__ import main
+sys.exit(main())
+"""
+BROKEN = """
+import errno, os, sys
+def fail(fd):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+from agent_mailbox.store import system
+system.fdatasync = fail
+from agent_mailbox.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_send_on_a_full_disk_takes_back_its_bytes_and_names_the_id(pair: Post) -> None:
+    """Exit 5; the log is as before; the retry it names is the message."""
+    before = pair.file(MESSAGES).read_bytes()
+    words = ("send", "--from", "b", "--to", "a", "--body", "x" * 2000)
+    failed = refused(pair.python(FULL, len(before) + 100, *words, "--json"), 5, MESSAGES, "--id ")
+    assert pair.file(MESSAGES).read_bytes() == before
+    retry = failed.json["error"]["hint"].split("--id ")[1][:36]
+    assert pair.ok(*words, "--id", retry)["message"]["id"] == retry
+    batch = "\n".join(json.dumps({"recipient": "a", "content": f"{n}" * 500}) for n in range(5))
+    before = pair.file(MESSAGES).read_bytes()
+    told = refused(pair.python(FULL, len(before) + 1200, "send", "--jsonl", "-", "--from", "b", stdin=batch), 5)
+    assert pair.file(MESSAGES).read_bytes() == before
+    assert told.stderr.count("-4") >= 5  # the ids of all five lines
+
+
+def test_a_failed_sync_is_never_an_acknowledgement(pair: Post) -> None:
+    """send, check, ack and register exit 5 when the disk does not confirm; a retry by id doubles nothing."""
+    own = "00000000-0000-4000-8000-00000000000a"
+    refused(pair.python(BROKEN, *SEND, "--id", own), 5, "sync", own)
+    assert pair.ok(*SEND, "--id", own)["message"]["id"] == own
+    assert [m["id"] for m in pair.objects(MESSAGES)].count(own) == 1
+    refused(pair.python(BROKEN, *SEND, "--id", own), 5, "sync", own)
+    refused(pair.python(BROKEN, "roster", "register", "--session-id", "new"), 5, "sync")
+
+
+def test_a_check_whose_record_fails_shows_again(pair: Post) -> None:
+    """Nothing is lost: what could not be recorded is unread."""
+    unread = pair.unread("a")
+    size = pair.file(READS).stat().st_size
+    failed = pair.python(FULL, size + 10, "check", "--session", "a", "--json")
+    assert failed.rc == 5
+    assert pair.unread("a") == unread
+    assert pair.check("a") == unread
+
+
+# -- busy -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's ten seconds for a lock, shortened."""
+    monkeypatch.setattr(context, "Mailbox", partial(Mailbox, wait=0.02))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_that_is_not_to_be_had_is_exit_4_naming_its_holder(pair: Post) -> None:
+    """Each writing command says which file and, where the system tells, whose pid; nothing changes."""
+    unread = pair.unread("a")
+    before = mail(pair)
+    who = [f"pid {os.getpid()}"] if sys.platform.startswith("linux") else []
+    with FileLock(str(pair.file(MESSAGES))):
+        refused_both(pair.call, 4, *SEND, said=[MESSAGES, *who])
+        refused_both(pair.call, 4, "steward", "run", "--max-live", "0", said=[MESSAGES, *who])
+    with FileLock(str(pair.file(READS))):
+        told = refused_both(pair.call, 4, "check", "--session", "a", said=[READS, *who])
+        assert unread[0] not in told.stdout
+    with FileLock(str(pair.file(ROSTER))):
+        refused_both(pair.call, 4, "roster", "register", "--session-id", "c", said=[ROSTER, *who])
+    with FileLock(str(pair.file(HEARTBEATS, "a"))):
+        refused_both(pair.call, 4, "check", "--session", "a", said=who)
+    with FileLock(str(pair.file(ARCHIVE, ".lock"))):
+        refused_both(pair.call, 4, "steward", "run", said=["steward"])
+    assert mail(pair) == before
+    assert pair.unread("a") == unread
+
+
+@pytest.mark.usefixtures("impatient")
+def test_role_mail_waits_for_whoever_is_being_shown_some(pair: Post) -> None:
+    """While another session is being shown role mail a check that has some is busy; one that has none is not."""
+    pair.send("b", "builder", "for the role")
+    with FileLock(str(pair.file(HEARTBEATS))):
+        refused_both(pair.call, 4, "check", "--session", "a")
+        assert pair.check("b") == []
+    assert len(pair.check("a")) == 2
+
+
+# -- derived files ----------------------------------------------------------------------------------------------------
+
+
+def test_derived_files_may_be_deleted_or_ruined_at_any_time(pair: Post) -> None:
+    """``.cache/`` gone, a file, a link, full of rubbish or of an older state: the same answers, the same mail."""
+
+    def answers() -> list[Any]:
+        return [
+            pair.ok("check", "--session", "a", "--peek"),
+            pair.ok("status", "--session", "a"),
+            pair.ok("history", "--all"),
+            pair.ok("search", "unread"),
+            pair.ok("roster", "list")["agents"],
+            pair.ok("thread", pair.objects(MESSAGES)[0]["id"]),
+        ]
+
+    cache = pair.file(".cache")
+    wanted = answers()
+    older = pair.scratch / "older"
+    if cache.exists():
+        shutil.copytree(cache, older)
+    pair.send("b", "all", "newer")
+    pair.register("c", "--role", "librarian")
+    wanted = answers()
+    for ruin in ("delete", "rubbish", "zeros", "cut", "older", "directories", "file", "link", "nothing"):
+        files = [p for p in cache.rglob("*") if p.is_file()] if cache.is_dir() else []
+        if ruin in ("delete", "file", "link", "older"):
+            cache.unlink() if cache.is_symlink() or cache.is_file() else shutil.rmtree(cache, ignore_errors=True)
+        if ruin == "file":
+            cache.write_text("in the way")
+        elif ruin == "link":
+            (pair.scratch / "target").mkdir()
+            cache.symlink_to(pair.scratch / "target")
+        elif ruin == "older" and older.exists():
+            shutil.copytree(older, cache)
+        for path in files if ruin in ("rubbish", "zeros", "cut", "directories") else ():
+            data = path.read_bytes()
+            path.unlink()
+            if ruin == "directories":
+                path.mkdir()
+            else:
+                path.write_bytes({"rubbish": b"\xff{[1 2 3\n" * 50, "zeros": bytes(len(data)), "cut": data[:-3]}[ruin])
+        assert answers() == wanted, ruin
+        assert pair.call("check", "--session", "b", "--json").rc == 0, ruin
+        pair.ok("release", wanted[2]["messages"][0]["id"], "--session", "a")
+        assert len(pair.check("a")) >= 1, ruin
+        for message in wanted[0]["messages"]:
+            pair.ok("release", message["id"], "--session", "a")
+        wanted = answers()

@@ -1,0 +1,293 @@
+"""What a person at a terminal, a pipe, or a shell sees: colours, completion, help, streams that are closed or full."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import PATIENCE, READS, Post, Program, refused, until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ESCAPE = re.compile(rb"\x1b\[[0-9;]*m")
+BIG = "line of text that fills a pipe\n" * 2000
+
+
+@pytest.fixture
+def pair(post: Post) -> Post:
+    """A mailbox with two agents, both builders, and a message for one of them."""
+    post.register("alice", "--role", "builder", "--tags", "project:x")
+    post.register("bob", "--role", "builder")
+    post.send("bob", "alice", "hello", "--subject", "greetings")
+    return post
+
+
+def on_terminal(post: Post, *words: str, env: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
+    """Run with standard output on a terminal; exit code and what the terminal got."""
+    master, slave = pty.openpty()
+    with post.start(*words, stdin=slave, stdout=slave, stderr=slave, env={"TERM": "xterm", **(env or {})}) as child:
+        os.close(slave)
+        got = b""
+        while True:
+            try:
+                part = os.read(master, 1 << 16)
+            except OSError:  # EIO is what Linux says when the other side is closed
+                break
+            if not part:
+                break
+            got += part
+        os.close(master)
+        return child.wait(PATIENCE), got.replace(b"\r\n", b"\n")
+
+
+# -- colour -----------------------------------------------------------------------------------------------------------
+
+
+def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None:
+    """On a terminal yes; with NO_COLOR or a dumb one no; into a pipe never; the words are the same."""
+    words = ("check", "--session", "alice", "--peek")
+    plain = pair.run(*words).raw
+    assert ESCAPE.search(plain) is None
+    code, coloured = on_terminal(pair, *words)
+    assert code == 0
+    assert ESCAPE.search(coloured)
+    assert ESCAPE.sub(b"", coloured) == plain
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert on_terminal(pair, *words, env=env) == (0, plain)
+    roster = on_terminal(pair, "roster", "list")[1]
+    assert [line.rstrip() for line in ESCAPE.sub(b"", roster).splitlines()] == pair.run(
+        "roster", "list"
+    ).raw.splitlines()
+    assert ESCAPE.search(roster)
+    assert on_terminal(pair, *words, "--json")[1] == pair.run(*words, "--json").raw
+    assert pair.run(*words, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm"}).raw == plain
+
+
+def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
+    """On a terminal a line, into a pipe not a byte; an error on a terminal is its two lines."""
+    pair.check("alice")
+    assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
+    assert pair.run("check", "--session", "alice").raw == b""
+    code, said = on_terminal(pair, "show", "nothing")
+    assert (code, said.count(b"\n")) == (1, 2)
+    assert said.startswith(b"error: ")
+
+
+# -- help and completion ----------------------------------------------------------------------------------------------
+
+
+def test_help_and_version_need_no_mailbox(program: Program) -> None:
+    """For the program, a group, a command; in full or by ``-h``; exit 0 and nothing on stderr."""
+    for words in (("--help",), ("-h",), ("roster", "--help"), ("send", "-h"), ("roster", "update", "--help")):
+        result = program.call(*words)
+        assert (result.rc, result.stderr) == (0, "")
+        assert result.stdout.startswith("Usage: agent-mailbox")
+    top = program.call("--help").stdout
+    for word in ("send", "check", "steward", "Exit codes", "_AGENT_MAILBOX_COMPLETE"):
+        assert word in top
+    assert re.fullmatch(r"agent-mailbox, version \d+\.\d+\.\d+\n", program.call("--version").stdout)
+    assert program.call().rc in (0, 2)
+    assert "Usage" in program.call().stdout + program.call().stderr
+
+
+def complete(post: Post, line: str, **env: str) -> list[str]:
+    """What the shell is offered for the last word of a line."""
+    words = line.split(" ")
+    asked = {"_AGENT_MAILBOX_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **env}
+    result = post.run(env=asked)
+    assert result.stderr == "", result
+    return [word.partition(",")[2] for word in result.stdout.splitlines() if word]
+
+
+def test_the_shell_completes_commands_options_and_addresses(pair: Post) -> None:
+    """Names, ids, roles, tags, ``all`` and ``user`` for ``--to``; sessions for ``--session``; the living only."""
+    pair.register("carla", "--name", "Carla", "--tags", "concern:y")
+    pair.register("dead-one", "--role", "ghost")
+    pair.ok("roster", "retire", "dead-one")
+    assert complete(pair, "agent-mailbox se") == ["search", "send"]
+    assert complete(pair, "agent-mailbox roster re") == ["register", "retire"]
+    assert "--priority" in complete(pair, "agent-mailbox send --pr")
+    assert complete(pair, "agent-mailbox send --to a") == ["alice", "all"]
+    assert complete(pair, "agent-mailbox send --to role:") == ["role:builder", "role:ghost"]
+    everything = complete(pair, "agent-mailbox send --to ")
+    assert {"Carla", "carla", "project:x", "concern:y", "user", "all"} <= set(everything)
+    assert "dead-one" not in everything
+    assert complete(pair, "agent-mailbox check --session b") == ["bob"]
+    assert complete(pair, "agent-mailbox roster freeze al") == ["alice"]
+
+
+def test_completion_looks_into_the_mailbox_that_is_named(pair: Post) -> None:
+    """``--dir`` before or behind the command; and where there is none it is silent."""
+    other = str(pair.scratch / "other")
+    assert pair.call("init", other).rc == 0
+    assert pair.call("roster", "register", "--session-id", "zoe", "--dir", other).rc == 0
+    assert complete(pair, f"agent-mailbox --dir {other} send --to z") == ["zoe"]
+    assert complete(pair, f"agent-mailbox send --dir {other} --to z") == ["zoe"]
+    assert complete(pair, "agent-mailbox send --to z", AGENT_MAILBOX_DIR=str(pair.scratch / "nowhere")) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_of_each_shell_is_given(program: Program, shell: str) -> None:
+    """What README and ``--help`` tell people to evaluate."""
+    result = program.run(env={"_AGENT_MAILBOX_COMPLETE": f"{shell}_source"})
+    assert result.rc == 0
+    assert "agent-mailbox" in result.stdout
+    if shell == "bash" and shutil.which("bash"):
+        checked = subprocess.run(["bash", "-n"], input=result.raw, capture_output=True, timeout=PATIENCE)
+        assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_text_is_utf_8_whatever_the_locale_says(pair: Post) -> None:
+    """In the C locale, in and out, body from an argument, from a stream, to a pipe."""
+    text = "“€” \U0001f600 é"
+    for env in ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}):
+        assert pair.run("send", "--from", "x", "--to", "bob", "--body", "-", stdin=text, env=env).rc == 0
+        assert text in pair.run("check", "--session", "bob", env=env).stdout
+
+
+def test_a_pipe_nobody_reads_is_given_up_and_holds_nobody_up(pair: Post) -> None:
+    """Exit 4 after a bounded patience; nothing recorded; role mail is at once free for the other holder."""
+    sent = [pair.send("x", to, BIG) for to in ("alice", "role:builder", "role:builder")]
+    before = pair.file(READS).read_bytes() if pair.file(READS).exists() else b""
+    read, write = os.pipe()
+    with pair.start("check", "--session", "alice", "--limit", "0", stdout=write) as child:
+        os.close(write)
+        assert child.stderr is not None
+        said = child.stderr.read().decode()
+        assert child.wait(PATIENCE) == 4
+    assert said.splitlines()[0].startswith("error: ")
+    assert "nothing was recorded" in said
+    assert (pair.file(READS).read_bytes() if pair.file(READS).exists() else b"") == before
+    assert pair.check("bob") == sent[1:]
+    assert sent[0] in pair.check("alice")
+    os.close(read)
+
+
+def test_a_reader_that_is_gone_or_full_records_nothing(pair: Post) -> None:
+    """A pipe closed before, and a disk that is full behind standard output: exit 5, one line, still unread."""
+    unread = pair.unread("alice")
+    read, write = os.pipe()
+    os.close(read)
+    with pair.start("check", "--session", "alice", stdout=write) as child:
+        os.close(write)
+        assert child.stderr is not None
+        said = child.stderr.read().decode()
+        assert child.wait(PATIENCE) == 5
+    assert said.startswith("error: ")
+    assert "Traceback" not in said
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "wb") as full:
+            for words in (("check", "--session", "alice"), ("history", "--all"), ("export",), ("roster", "list")):
+                refused(pair.run(*words, stdout=full), 5)
+    assert pair.unread("alice") == unread
+
+
+@pytest.mark.parametrize("words", [("history", "--all", "--limit", "0"), ("export",), ("show",)], ids=lambda w: w[0])
+def test_a_reader_that_stops_early_ends_the_program_in_order(pair: Post, words: tuple[str, ...]) -> None:
+    """As under ``head -1``: no traceback, no message of the interpreter's, at most the one error line."""
+    sent = [pair.send("x", "bob", BIG, "--subject", "s" * 900) for _ in range(60 if words[0] == "history" else 3)]
+    with pair.start(*words, *(sent[:1] if words[0] == "show" else ())) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.read(1)
+        child.stdout.close()
+        said = child.stderr.read().decode()
+        code = child.wait(PATIENCE)
+    assert code in (0, 5)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+    assert len(said.splitlines()) <= 2
+
+
+def test_paging_with_peek_is_not_given_up(pair: Post) -> None:
+    """The hint of a given-up check is true: a peek holds no lock, so it may wait for its reader as long as it likes."""
+    pair.send("x", "alice", BIG)
+    impatient = "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
+    impatient += "from agent_mailbox.__main__ import main; sys.exit(main())"
+    wanted = pair.run("check", "--session", "alice", "--peek", "--limit", "0").raw
+    words = ("check", "--session", "alice", "--peek", "--limit", "0")
+    with pair.start(*words, python=("-c", impatient)) as child:
+        assert child.stdout is not None
+        until(lambda: child.poll() is not None or _waits_for_its_reader(child.stdout))
+        assert child.poll() is None, child.communicate()
+        assert child.stdout.read() == wanted
+        assert child.wait(PATIENCE) == 0
+
+
+def _waits_for_its_reader(pipe: Any) -> bool:
+    """Is the pipe as full as it gets?"""
+    import fcntl
+    import termios
+
+    waiting = int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+    return waiting >= select.PIPE_BUF * 12
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_no_traceback(pair: Post, closed: str) -> None:
+    """Started with a standard stream closed, as daemons do: an error in one line, or the work done; never a crash."""
+    number = ("stdin", "stdout", "stderr").index(closed)
+    shut = f"import os, sys; os.close({number}); "
+    shut += "os.execv(sys.executable, [sys.executable, '-m', 'agent_mailbox', *sys.argv[1:]])"
+    for words, stdin in (
+        (("send", "--from", "x", "--to", "bob", "--body", "-"), b"text"),
+        (("check", "--session", "alice"), None),
+        (("show", "nothing"), None),
+        (("hook", "SessionStart"), b'{"session_id": "alice"}'),
+        (("export",), None),
+        (("roster", "list", "--json"), None),
+    ):
+        result = pair.python(shut, *words, stdin=stdin)
+        assert result.rc in range(6), result
+        assert "Traceback" not in result.stderr
+        if result.stderr and words[0] != "hook":
+            assert result.stderr.startswith("error: ")
+        if words[0] == "hook":
+            assert result.rc == 0
+    if closed == "stdout":
+        assert pair.unread("alice") == [m["id"] for m in pair.ok("history", "--with", "alice", "--all")["messages"]]
+
+
+def test_json_is_one_document_on_one_line_of_ascii_safe_text(pair: Post) -> None:
+    """Exactly one document and a newline, nothing else on standard output, whatever is warned of."""
+    result = pair.run("send", "--from", "x", "--to", "nobody-known", "--body", "w " * 501, "--json")
+    assert result.rc == 0
+    assert len(result.warnings) == 2
+    assert result.stdout.count("\n") == 1
+    assert result.stdout.endswith("}\n")
+    assert json.loads(result.stdout)["delivery"]["warnings"] == [w.removeprefix("warning: ") for w in result.warnings]
+
+
+def test_an_interrupt_is_no_traceback(pair: Post) -> None:
+    """Ctrl-C during ``wait``: silent, with the shell's own code for it."""
+    import signal
+
+    with pair.start("wait", "--session", "bob") as child:
+        if sys.platform.startswith("linux"):
+            until(lambda: _is_waiting(child.pid))
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, out, err.strip()) == (130, b"", b"")
+
+
+def _is_waiting(pid: int) -> bool:
+    """Does the process watch the mailbox (an inotify descriptor is open) and sleep?"""
+    try:
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        with open(f"/proc/{pid}/stat") as file:
+            return "anon_inode:inotify" in links and file.read().rsplit(")", 1)[1].split()[0] == "S"
+    except OSError:
+        return False

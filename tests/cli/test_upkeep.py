@@ -1,0 +1,440 @@
+"""init, steward, doctor, export and the seed's scripts: each option, in text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import mailbox as mailboxes
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import (
+    ARCHIVE,
+    MESSAGES,
+    PATIENCE,
+    READS,
+    ROOT,
+    ROSTER,
+    Post,
+    Program,
+    Result,
+    record,
+    refused,
+    stamp,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = 86_400_000
+
+
+# -- init -------------------------------------------------------------------------------------------------------------
+
+
+def test_init_says_where_in_text_and_json(program: Program) -> None:
+    """DIR before --dir before AGENT_MAILBOX_DIR before ``data/`` here."""
+    box = program.scratch
+    named = {"AGENT_MAILBOX_DIR": str(box / "env")}
+    assert program.call("init", "--json").json == {"dir": str(program.cwd / "data")}
+    assert program.call("init", "--json", env=named).json == {"dir": str(box / "env")}
+    assert program.call("init", "--json", "--dir", box / "option", env=named).json == {"dir": str(box / "option")}
+    words = ("init", box / "given", "--dir", box / "other")
+    assert program.call(*words, env=named).stdout == f"mailbox at {box / 'given'}\n"
+    assert not (box / "other").exists()
+
+
+# -- steward ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_steward_archives_above_the_limit_and_prints_what_it_did(post: Post) -> None:
+    """Nothing up to the limit; above it all that is finished; pending mail never; counts in text and JSON."""
+    post.register("a")
+    for n in range(3):
+        post.send("x", "a", f"read {n}")
+    post.check("a")
+    post.send("x", "a", "unread")
+    post.send("x", "role:nobody", "waits")
+    first = post.ok("steward", "run")
+    assert list(first) == ["archived", "kept", "pending", "frozen", "retired", "problems"]
+    assert list(first.values()) == [0, 5, 2, 0, 0, []]
+    assert post.ok("steward", "run", "--max-live", "5")["archived"] == 0
+    answer = post.ok("steward", "run", "--max-live", "4")
+    assert (answer["archived"], answer["kept"], answer["pending"]) == (3, 2, 2)
+    month = stamp()[:7]
+    names = {p.name for p in post.file(ARCHIVE).iterdir() if not p.name.startswith(".")}
+    assert names == {f"{month}.jsonl", f"{month}-reads.jsonl"}
+    assert len(post.lines(f"{ARCHIVE}/{month}.jsonl")) == len(post.lines(f"{ARCHIVE}/{month}-reads.jsonl")) == 3
+    assert (len(post.lines(MESSAGES)), len(post.lines(READS))) == (2, 0)
+    text = post.call("steward", "run", "--max-live", "0").stdout
+    assert text == "archived 0, kept 2 (2 still to be delivered)\nfroze 0, retired 0\n"
+    for path in post.box.rglob("*"):
+        assert not path.stat().st_mode & 0o077, path
+
+
+def test_the_configured_limit_counts_where_none_is_given(post: Post) -> None:
+    """``[steward] max_live`` of config.toml; the option overrides it."""
+    post.file("config.toml").write_text("[steward]\nmax_live = 1\n")
+    post.register("a")
+    for _ in range(2):
+        post.send("x", "a")
+    post.check("a")
+    assert post.ok("steward", "run", "--max-live", "2")["archived"] == 0
+    assert post.ok("steward", "run")["archived"] == 2
+
+
+def test_a_steward_freezes_the_silent_and_retires_the_long_frozen(post: Post) -> None:
+    """24 hours of silence; 7 days frozen; what the dead still owed goes back to its role."""
+    post.register("silent", "--role", "builder")
+    owed = post.send("x", "builder", "please", "--ack")
+    post.check("silent")
+    now = record()["timestamp"]
+    for session, days in (("silent", 2), ("gone", 9)):
+        at = stamp(_millis(now) - days * DAY)
+        events = [{"event": "register", "session_id": session, "timestamp": at, "tags": ["role:builder"]}]
+        events += [{"event": "freeze", "session_id": session, "timestamp": at}] if session == "gone" else []
+        post.append(ROSTER, *events)
+        old = (_millis(now) - days * DAY) / 1000
+        post.file("agent-heartbeats", session).touch()
+        os.utime(post.file("agent-heartbeats", session), (old, old))
+    post.file(ROSTER).write_bytes(b"\n".join(post.lines(ROSTER)[1:]) + b"\n")
+    answer = post.ok("steward", "run")
+    assert (answer["frozen"], answer["retired"]) == (1, 1)
+    states = {a["session_id"]: a["state"] for a in post.ok("roster", "list")["agents"]}
+    assert states == {"silent": "frozen", "gone": "dead"}
+    assert post.ok("steward", "run")["frozen"] == 0
+    post.ok("roster", "retire", "silent")
+    post.register("next", "--role", "builder")
+    assert post.check("next") == [owed]
+
+
+def _millis(text: str) -> int:
+    from agent_mailbox.core import instant
+
+    return instant.parse(text)
+
+
+def test_a_steward_reports_problems_and_still_exits_zero(post: Post) -> None:
+    """Verification is part of the run; a foreign line is told with its place, in both forms."""
+    post.append(MESSAGES, b"not a record\n")
+    result = post.call("steward", "run", "--json")
+    assert result.rc == 0
+    (problem,) = result.json["problems"]
+    assert (problem["file"], problem["line"], problem["repair"]) == (str(post.file(MESSAGES)), 1, None)
+    assert f"{post.file(MESSAGES)}:1: " in post.call("steward", "run").stdout
+
+
+def test_the_cron_line_works_from_anywhere_with_cron_s_bare_environment(tmp_path: Path) -> None:
+    """Whatever characters stand in the path: run by a shell in ``/`` with almost no environment, it archives."""
+    box = tmp_path / 'it\'s a $box; "quoted" & more'
+    box.mkdir()
+    post = Post(box)
+    post.register("a")
+    post.append(MESSAGES, record("x", "a", timestamp=stamp(1)))
+    post.file("config.toml").write_text("[steward]\nmax_live = 1\n")
+    post.append(MESSAGES, record("x", "a", timestamp=stamp(1)))
+    line = post.ok("steward", "crontab")["line"]
+    assert post.call("steward", "crontab").stdout == f"{line}\n"
+    *when, command = line.split(" ", 5)
+    assert len(when) == 5
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(post.home), "SHELL": "/bin/sh"}
+    done = subprocess.run(["/bin/sh", "-c", command], cwd="/", env=bare, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert post.lines(MESSAGES) == []
+    percent = Post(tmp_path / "100%")
+    refused(percent.call("steward", "crontab"), 1, "%")
+
+
+CRONTAB = """#!/bin/sh
+# Stands in for crontab(1): -l prints the file, - replaces it.
+case $1 in
+-l) [ -z "$CRONTAB_FAILS" ] || { echo 'crontab: cannot read the spool' >&2; exit 1; }
+    [ -e "$HOME/crontab" ] || { echo 'no crontab for you' >&2; exit 1; }
+    cat "$HOME/crontab" ;;
+-) cat >"$HOME/crontab" ;;
+esac
+"""
+
+
+@pytest.fixture
+def cron(post: Post) -> Post:
+    """A mailbox beside a ``crontab`` program of our own, which keeps its table in the home."""
+    tools = post.scratch / "tools"
+    tools.mkdir()
+    (tools / "crontab").write_text(CRONTAB)
+    (tools / "crontab").chmod(0o755)
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    return post
+
+
+def test_the_cron_line_is_installed_once_beside_what_is_there(cron: Post) -> None:
+    """An empty table gets it; again changes nothing; other lines stay byte for byte, whatever they hold."""
+    line = cron.ok("steward", "crontab", "--install")["line"]
+    table = cron.home / "crontab"
+    assert table.read_text() == f"{line}\n"
+    assert cron.call("steward", "crontab", "--install").stdout == f"already in your crontab: {line}\n"
+    foreign = b"# caf\xe9 \x0c form feed\n5 4 * * * mine --dir x\n"
+    table.write_bytes(foreign)
+    assert cron.ok("steward", "crontab", "--install")["line"] == line
+    assert table.read_bytes() == foreign + line.encode() + b"\n"
+    earlier = line.replace("17 *", "3 4")
+    table.write_text(f"{earlier}\n1 2 3 4 5 other\n")
+    cron.ok("steward", "crontab", "--install")
+    assert table.read_text() == f"1 2 3 4 5 other\n{line}\n"
+
+
+def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
+    """What stands in it is somebody's work: refused, nothing lost."""
+    table = cron.home / "crontab"
+    table.write_text("1 2 3 4 5 precious\n")
+    refused(cron.call("steward", "crontab", "--install", env={"CRONTAB_FAILS": "1"}), 1, "crontab")
+    assert table.read_text() == "1 2 3 4 5 precious\n"
+    no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
+    refused(no_program, 1, "no crontab program")
+
+
+# -- doctor -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
+    """Foreign and torn lines, twins, modes, months, configuration, leftovers: file, line, what, repair; exit 3."""
+    assert post.call("doctor").stdout == "nothing wrong\n"
+    assert post.ok("doctor") == {"ok": True, "problems": []}
+    twin = record(content="one")
+    post.append(MESSAGES, twin, {**twin, "content": "two"}, b"\n\nforeign\n", b'{"id":"to')
+    post.append(READS, b"[]\n")
+    post.append(ROSTER, b'{"event":"explode","session_id":"a","timestamp":"2026-01-01T00:00:00Z"}\n')
+    post.append(f"{ARCHIVE}/2020-01.jsonl", record(timestamp="2021-05-05T00:00:00Z"))
+    post.file(f"{MESSAGES}.new").touch(0o600)
+    for name in (READS, ROSTER, f"{ARCHIVE}/2020-01.jsonl"):
+        post.file(name).chmod(0o600)
+    post.file(MESSAGES).chmod(0o644)
+    fine = post.call("doctor", "--json")
+    assert fine.rc == 3
+    assert fine.json["ok"] is False
+    found = {(os.path.relpath(p["file"], post.box), p["line"], p["repair"]) for p in fine.json["problems"]}
+    assert found == {
+        (MESSAGES, None, "chmod"),
+        (MESSAGES, 2, None),
+        (MESSAGES, 5, None),
+        (MESSAGES, 6, "remove torn line"),
+        (READS, 1, None),
+        (ROSTER, 1, None),
+        (f"{ARCHIVE}/2020-01.jsonl", 1, None),
+        (f"{MESSAGES}.new", None, None),
+    }
+    text = post.call("doctor")
+    assert (text.rc, text.stderr) == (3, "")
+    assert len(text.stdout.splitlines()) == 8
+    assert f"{post.file(MESSAGES)}:5: " in text.stdout
+    assert f"id {twin['id']} found again with another body" in text.stdout
+
+
+def test_the_doctor_reports_a_wrong_configuration(post: Post) -> None:
+    """Among its findings, not in their place: the rest of the mailbox is looked at all the same."""
+    post.append(MESSAGES, b"foreign\n")
+    post.file("config.toml").write_text("[ttl]\ndirect = 'never'\n")
+    post.file("config.toml").chmod(0o600)
+    result = post.call("doctor", "--json")
+    assert result.rc == 3
+    assert [(os.path.basename(p["file"]), p["line"]) for p in result.json.get("problems", ())] == [
+        *(("config.toml", None), (MESSAGES, 1))
+    ]
+
+
+def test_a_repair_mends_only_modes_and_torn_lines_and_keeps_the_original(post: Post) -> None:
+    """Foreign lines, twins and records stay; the file as it was lies beside; what remains is still exit 3."""
+    first = post.send("x", "all", "first")
+    post.append(MESSAGES, b"foreign\r\n", b'{"id":"torn', b"\n", b"\0\0\0\n", b'{"whole": "json, no record"}\n')
+    second = post.send("x", "all", "second")
+    post.file(MESSAGES).chmod(0o666)
+    os.chmod(post.box, 0o777)
+    before = post.file(MESSAGES).read_bytes()
+    result = post.call("doctor", "--repair", "--json")
+    assert result.rc == 3
+    assert [(p["line"], p["repair"]) for p in result.json["problems"]] == [(2, None), (3, None)]
+    aside = [p for p in post.box.iterdir() if ".damaged-" in p.name]
+    assert [p.read_bytes() for p in aside] == [before]
+    assert stat.S_IMODE(aside[0].stat().st_mode) == stat.S_IMODE(post.file(MESSAGES).stat().st_mode) == 0o600
+    assert post.file(MESSAGES).read_bytes() == before.replace(b'{"id":"torn\n', b"").replace(b"\0\0\0\n", b"")
+    assert stat.S_IMODE(post.box.stat().st_mode) == 0o700
+    assert post.unread("b") == [first, second]
+    again = post.call("doctor", "--repair", "--json")
+    assert again.json == result.json
+    assert [p for p in post.box.iterdir() if ".damaged-" in p.name] == aside
+
+
+def test_a_whole_line_that_is_too_long_is_not_taken_for_a_torn_one(post: Post) -> None:
+    """Only what is provably torn is mended: the giant stays, is reported as no record, and no copy is made of it."""
+    giant = json.dumps(record(content="x" * (2 << 20))).encode() + b"\n"
+    post.append(MESSAGES, giant)
+    sent = post.send("x", "all")
+    assert [(p["line"], p["repair"]) for p in post.doctor()] == [(1, None)]
+    assert post.call("doctor", "--repair").rc == 3
+    assert post.file(MESSAGES).read_bytes().startswith(giant)
+    assert [p.name for p in post.box.iterdir() if ".damaged-" in p.name] == []
+    assert post.check("b") == [sent]
+
+
+# -- export -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def history(post: Post) -> Post:
+    """Archived and live mail of each mode, read, replied to, with every awkward text."""
+    post.register("ann", "--role", "builder")
+    post.register("bob")
+    texts = [
+        "plain",
+        "From the start\nFrom within\n>From quoted",
+        "line\r\nends\rthree ways\n",
+        "“€” \U0001f600\u2028x",
+        ".",
+    ]
+    for text in texts:
+        post.send("bob", "ann", text, "--subject", "s\u00e9e: From\r\nBcc: evil@example.org")
+    post.check("ann")
+    post.ok("steward", "run", "--max-live", "0")
+    question = post.send("bob", "role:builder,all", "who?")
+    post.check("ann")
+    post.ok("reply", question, "--from", "ann", "--body", "me " * 400)
+    return post
+
+
+def test_jsonl_is_the_whole_history_in_canonical_records(history: Post) -> None:
+    """Archived first, ``read_by`` filled; ``--since`` cuts; the default format; a batch can be made of it."""
+    plain = history.call("export")
+    lines = [json.loads(line) for line in plain.raw.split(b"\n") if line]
+    assert plain.raw == history.call("export", "--format", "jsonl").raw
+    wanted = history.ok("history", "--all", "--limit", "0")["messages"]
+    assert lines == wanted
+    assert [line["read_by"] for line in lines] == [["ann"]] * 6 + [[]]
+    since = lines[5]["timestamp"]
+    assert [json.loads(x) for x in history.call("export", "--since", since).raw.splitlines()] == [
+        *(line for line in wanted if line["timestamp"] >= since)
+    ]
+    other = Post(history.scratch / "other")
+    for who in ("ann", "bob"):
+        other.register(who, "--role", "builder")
+    assert other.ok("send", "--jsonl", "-", stdin=plain.raw)["ids"] == [line["id"] for line in wanted]
+
+
+def test_mbox_is_read_by_the_standard_library(history: Post) -> None:
+    """As many mails as messages; senders, recipients, subjects on one line, threads, dates, bodies."""
+    path = history.scratch / "mail.mbox"
+    path.write_bytes(history.call("export", "--format", "mbox").raw)
+    mails = list(mailboxes.mbox(path, create=False))
+    wanted = history.ok("history", "--all", "--limit", "0")["messages"]
+    assert len(mails) == len(wanted) == 7
+    for mail, message in zip(mails, wanted, strict=True):
+        assert mail["From"] == f"{message['sender']}@agent-mailbox"
+        assert mail["Message-ID"] == f"<{message['id']}@agent-mailbox>"
+        assert mail["Bcc"] is None
+        assert mail.get_content_type() == "text/plain"
+        body = mail.get_payload(decode=True).decode().replace("\n>From ", "\nFrom ").removeprefix(">")
+        text = message["content"].replace("\r\n", "\n").replace("\r", "\n").replace("\n>From ", "\nFrom ")
+        assert body.rstrip("\n") == text.rstrip("\n")
+    assert mails[-1]["In-Reply-To"] == mails[-2]["Message-ID"]
+    assert mails[-2]["To"] == "role_builder@agent-mailbox, all@agent-mailbox"
+
+
+def test_entities_are_statements_a_librarian_can_resume_from(history: Post) -> None:
+    """type, belongs-to, quality; actual readers of role and broadcast mail; from the last ``at`` on none is missed."""
+
+    def statements(*words: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in history.call("export", "--format", "entities", *words).raw.splitlines()]
+
+    before = statements()
+    assert [s["at"] for s in before] == sorted(s["at"] for s in before)
+    assert {tuple(sorted(s)) for s in before} == {
+        ("at", "entity", "type"),
+        ("at", "belongs-to", "entity", "quality"),
+        ("at", "belongs-to", "content", "entity", "quality"),
+    }
+    question = history.ok("history", "--all")["messages"][5]["id"]
+    actors = {s["entity"] for s in before if s.get("belongs-to") == f"situation:mailbox-msg-{question}"}
+    assert actors == {"agent:bob", "agent:ann", f"message-content:{question}"}
+    last = before[-1]["at"]
+    history.check("bob")
+    history.register("cat")
+    history.check("cat")
+    history.send("cat", "bob", "news")
+    after = statements()
+    resumed = statements("--since", last)
+    fresh = [s for s in after if s not in before]
+    assert fresh
+    assert all(s in resumed for s in fresh)
+    assert [s for s in resumed if s["at"] > last] == [s for s in after if s["at"] > last]
+
+
+def test_export_refuses_an_unknown_format_and_a_bad_instant(post: Post) -> None:
+    """Exit 2, naming what would do; an empty history is empty in every format."""
+    refused(post.call("export", "--format", "pdf"), 2, "mbox")
+    refused(post.call("export", "--since", "yesterday"), 2, "yesterday")
+    for form in ("jsonl", "mbox", "entities"):
+        assert post.call("export", "--format", form).raw == b""
+
+
+# -- the seed's scripts -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Program:
+    """A plain checkout (no installation, no PYTHONPATH) and a working directory elsewhere."""
+    program = Program(tmp_path)
+    del program.env["PYTHONPATH"]
+    for name in ("agent_mailbox", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / "checkout" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "checkout/data").mkdir()
+    return program
+
+
+def script(program: Program, cwd: Path, name: str, *words: str) -> Result:
+    """One of the checkout's scripts, run by its path as seen from the working directory."""
+    path = os.path.relpath(program.scratch / "checkout/scripts" / name, cwd)
+    return program.run(*words, python=(path,), cwd=cwd)
+
+
+SEND = shlex.split('send --from ID --to "project:inscription" --subject "Schema" --body "The schema has changed"')
+UPDATE = shlex.split('update --session-id ID --tags "project:inscription,concern:governance"')
+
+
+def test_the_seeds_two_lines_work_from_the_checkout(checkout: Program) -> None:
+    """Word for word, from its root; the roster script is the roster command."""
+    root = checkout.scratch / "checkout"
+    assert script(checkout, root, "agent_mailbox.py", "init").rc == 0
+    assert script(checkout, root, "agent_roster.py", *UPDATE).rc == 0
+    sent = script(checkout, root, "agent_mailbox.py", *SEND)
+    assert (sent.rc, sent.stderr) == (0, ""), sent
+    box = root / "data"
+    assert json.loads((box / MESSAGES).read_bytes())["recipient"] == "project:inscription"
+    assert json.loads((box / ROSTER).read_bytes())["tags"] == ["project:inscription", "concern:governance"]
+
+
+def test_the_seeds_two_lines_work_from_any_working_directory(checkout: Program) -> None:
+    """With nothing named and no mailbox above, the checkout's own is meant."""
+    root = checkout.scratch / "checkout"
+    assert script(checkout, root, "agent_mailbox.py", "init").rc == 0
+    assert script(checkout, checkout.cwd, "agent_roster.py", *UPDATE).rc == 0
+    sent = script(checkout, checkout.cwd, "agent_mailbox.py", *SEND)
+    assert sent.rc == 0, sent
+    assert json.loads((root / "data" / MESSAGES).read_bytes())["recipient"] == "project:inscription"
+    assert list(checkout.cwd.iterdir()) == []
+
+
+def test_the_module_the_script_and_the_console_script_are_one_program(checkout: Program) -> None:
+    """The same version from each."""
+    root = checkout.scratch / "checkout"
+    wanted = script(checkout, root, "agent_mailbox.py", "--version").stdout
+    assert wanted.startswith("agent-mailbox, version ")
+    assert checkout.run("--version", env={"PYTHONPATH": str(root)}).stdout == wanted
+    installed = os.path.join(os.path.dirname(sys.executable), "agent-mailbox")
+    if os.access(installed, os.X_OK):
+        done = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+        assert done.stdout == wanted

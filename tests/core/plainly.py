@@ -1,0 +1,188 @@
+"""What semantics.md says, written down plainly, to hold the core against. Nothing here calls the core.
+
+It reads the three logs from their beginnings for every question and counts hours one by one: slow, and easy to check
+against the page. It knows whole hours and agents without names, which is what ``world`` deals in.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_mailbox.core.records import Message, Read, RosterEvent
+
+HOUR = 3_600_000
+HOURS_TO_LIVE = {"direct": 24, "role": None, "tag": 72, "broadcast": 4}
+
+
+class Agent:
+    """What the roster's lines say of one session."""
+
+    def __init__(self) -> None:
+        self.state = "alive"
+        self.tags: tuple[str, ...] = ()
+        self.continues: set[str] = set()
+        self.freezes: list[list[int]] = []  # [since, until], the last one open while it is frozen
+
+    def hear(self, event: RosterEvent) -> None:
+        """alive → frozen → alive, alive|frozen → dead, dead → alive only by registering anew."""
+        was = self.state
+        if event.event == "register":
+            self.state = "alive"
+        elif event.event == "freeze" and was == "alive":
+            self.state = "frozen"
+        elif event.event == "thaw" and was == "frozen":
+            self.state = "alive"
+        elif event.event == "retire" and was != "dead":
+            self.state = "dead"
+        elif event.event != "update" or was == "dead":
+            return
+        if event.tags is not None:
+            self.tags = event.tags
+        if event.continues is not None:
+            self.continues.add(event.continues)
+        if self.state == "frozen" and was != "frozen":
+            self.freezes.append([event.timestamp])
+        elif was == "frozen" and self.state != "frozen":
+            self.freezes[-1].append(event.timestamp)
+
+    def is_frozen_at(self, instant: int) -> bool:
+        """Was it frozen then? An open freeze has no end yet."""
+        return any(span[0] <= instant and (len(span) == 1 or instant < span[1]) for span in self.freezes)
+
+
+class Logs:
+    """The three logs, and what the page says they mean."""
+
+    def __init__(self, messages: list[Message], reads: list[Read], events: list[RosterEvent]) -> None:
+        self.messages = messages
+        self._selves: dict[str, set[str]] = {}
+        self.agents: dict[str, Agent] = {}
+        for event in events:
+            if event.session_id not in self.agents and event.event in ("register", "update"):
+                self.agents[event.session_id] = Agent()
+            if event.session_id in self.agents:
+                self.agents[event.session_id].hear(event)
+        # Set difference: a read stands until the same reader releases it; of a standing read the first line counts.
+        self.standing: dict[tuple[str, str], Read] = {}
+        self.acked: set[tuple[str, str]] = set()
+        for read in reads:
+            key = (read.message_id, read.session_id)
+            if read.event == "release":
+                self.standing.pop(key, None)
+                self.acked.discard(key)
+            elif read.event in ("read", "ack"):
+                self.standing.setdefault(key, read)
+                if read.event == "ack":
+                    self.acked.add(key)
+
+    def selves(self, session_id: str) -> set[str]:
+        """The session and those it continues, and those they continue."""
+        if session_id not in self._selves:
+            self._selves[session_id] = self._reached(session_id)
+        return self._selves[session_id]
+
+    def _reached(self, session_id: str) -> set[str]:
+        found, fresh = {session_id}, {session_id}
+        while fresh:
+            fresh = {old for one in fresh if one in self.agents for old in self.agents[one].continues} - found
+            found |= fresh
+        return found
+
+    def mode(self, address: str) -> str:
+        """``all`` → broadcast; ``ns:value`` → tag; ``role:x`` → role; a session id → direct; else a role."""
+        if address == "all":
+            return "broadcast"
+        if ":" in address:
+            return "role" if address.startswith("role:") else "tag"
+        return "direct" if address in self.agents or address == "user" else "role"
+
+    def ways(self, message: Message, session_id: str) -> set[str]:
+        """The modes by which the message reaches the session."""
+        agent = self.agents.get(session_id)
+        tags = agent.tags if agent else ()
+        found = set()
+        for address in message.recipients:
+            if address == "all":
+                found.add("broadcast")
+            elif address in self.selves(session_id):
+                found.add("direct")
+            elif address in tags:
+                found.add("role" if address.startswith("role:") else "tag")
+            elif "role:" + address in tags:
+                found.add("role")
+        return found
+
+    def has_expired(self, message: Message, now: int) -> bool:
+        """Every address has run out: "several addresses: the longest"."""
+        return all(self._has_run_out(address, message, now) for address in message.recipients)
+
+    def _has_run_out(self, address: str, message: Message, now: int) -> bool:
+        mode = self.mode(address)
+        hours = HOURS_TO_LIVE[mode] if message.ttl_hours is None else message.ttl_hours
+        if hours is None:
+            return False
+        # The recipient, and whoever continues it: the mail is theirs, and waits for them.
+        recipients = [self.agents[one] for one in self.agents if address in self.selves(one)] if mode == "direct" else []
+        passed = 0
+        for instant in range(message.timestamp, now, HOUR):
+            if not any(agent.is_frozen_at(instant) for agent in recipients):
+                passed += 1
+            if passed >= hours:
+                return True
+        return False
+
+    def claimers(self, message: Message) -> set[str]:
+        """Who holds it: a standing read *as* a role; of a line without ``as``, one that only a role can explain."""
+        only_roles = all(self.mode(address) == "role" for address in message.recipients)
+        found = set()
+        for (message_id, session_id), read in self.standing.items():
+            if message_id == message.id and (only_roles if read.via is None else read.via.startswith("role:")):
+                found.add(session_id)
+        return found
+
+    def has_read(self, message: Message, session_id: str) -> bool:
+        """Read by it, or by one that it continues, and not released."""
+        return any((message.id, one) in self.standing for one in self.selves(session_id))
+
+    def unread(self, session_id: str, now: int) -> list[tuple[str, str, bool]]:
+        """(id, mode, would it be a claim) of all unread mail, in the order it is shown."""
+        found = []
+        for message in self.messages:
+            ways = self.ways(message, session_id)
+            if not ways or message.sender == session_id or self.has_read(message, session_id):
+                continue
+            if ways == {"role"} and self.claimers(message):
+                continue
+            if self.has_expired(message, now):
+                continue
+            mode = next(mode for mode in ("direct", "role", "tag", "broadcast") if mode in ways)
+            found.append((message, mode, ways == {"role"}))
+        control = [one for one in found if one[0].type == "control"]
+        high = [one for one in found if one[0].type != "control" and one[0].priority == "high"]
+        rest = [one for one in found if one not in control and one not in high]
+        return [(message.id, mode, claims) for message, mode, claims in (*control, *high, *rest)]
+
+    def is_answered(self, message: Message, session_id: str) -> bool:
+        """Acked, or replied to, by the session or one it continues."""
+        selves = self.selves(session_id)
+        replied = any(m.thread == message.id and m.sender in selves for m in self.messages)
+        return replied or any((message.id, one) in self.acked for one in selves)
+
+    def obligations(self, session_id: str) -> list[str]:
+        """Ids of read mail that asked for an ack and has neither ack nor reply."""
+        return [
+            m.id
+            for m in self.messages
+            if m.ack and self.has_read(m, session_id) and not self.is_answered(m, session_id)
+        ]
+
+    def given_back(self, dead: str) -> list[tuple[str, str]]:
+        """(id, session) of the claims that a death ends: by it or one it continues, with nobody left who owes an ack."""
+        found = []
+        for message in self.messages:
+            for holder in self.claimers(message) & self.selves(dead):
+                heirs = {one for one in self.agents if holder in self.selves(one)}
+                owes = message.ack and not any(self.is_answered(message, heir) for heir in heirs)
+                if owes and all(self.agents[heir].state == "dead" for heir in heirs):
+                    found.append((message.id, holder))
+        return found

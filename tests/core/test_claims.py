@@ -1,0 +1,275 @@
+"""Who has read what, and who holds a role message: claim, ack, release, re-offer."""
+
+from __future__ import annotations
+
+import pytest
+from agent_mailbox.core import claims
+from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.inbox import owed_on_death, unread
+from agent_mailbox.core.records import Message, Read, RosterEvent
+
+from .build import ack, at, event, message, read, register, release, roster, state
+
+PEOPLE = [
+    register("ann-1"),
+    register("bob-1", "role:x"),
+    register("cat-1", "role:x", "project:p"),
+    register("dan-1", "role:x", "role:y"),
+]
+
+
+def unread_by(session_id: str, messages: list[Message], reads: list[Read], *events: RosterEvent) -> list[str]:
+    """Ids of what the session has yet to read, an hour after ``T0``."""
+    return [i.message.id for i in unread(session_id, state(messages, reads, [*PEOPLE, *events]), at(1))]
+
+
+def holder(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = ()) -> str | None:
+    """Who holds the message."""
+    return claims.holder(mail, Reads(reads), roster(*PEOPLE, *events))
+
+
+# -- the fold of the reads log ----------------------------------------------------------------------------------------
+
+
+def test_a_read_stands_until_its_reader_releases_it():
+    """Read, read again, released, read anew: the last word counts, each session for itself."""
+    reads = Reads([read("m1", "bob-1"), read("m1", "cat-1")])
+    assert [r.session_id for r in reads.of("m1")] == ["bob-1", "cat-1"]
+    reads.apply(release("m1", "bob-1"))
+    assert [r.session_id for r in reads.of("m1")] == ["cat-1"]
+    reads.apply(read("m1", "bob-1", hours=2))
+    assert [r.session_id for r in reads.of("m1")] == ["cat-1", "bob-1"]
+    assert reads.by("m1", ("bob-1", "eve-1")) == ["bob-1"]
+    assert reads.by("m2", ("bob-1",)) == []
+    assert reads.of("m2") == []
+
+
+def test_an_ack_implies_the_read_and_a_release_takes_both_back():
+    """Given back is unread again, and what was said to be done is not."""
+    reads = Reads([ack("m1", "bob-1")])
+    assert reads.by("m1", ("bob-1",)) == ["bob-1"]
+    assert reads.acked("m1", ("bob-1",))
+    reads.apply(release("m1", "bob-1"))
+    assert not reads.by("m1", ("bob-1",))
+    assert not reads.acked("m1", ("bob-1",))
+    reads.apply(read("m1", "bob-1"))
+    assert not reads.acked("m1", ("bob-1",))
+
+
+def test_reading_does_not_ack_and_a_receipt_does_not_read():
+    """``seen`` and ``read`` say what they say, no more."""
+    reads = Reads([read("m1", "bob-1"), read("m1", "cat-1", event="seen")])
+    assert not reads.acked("m1", ("bob-1",))
+    assert reads.by("m1", ("cat-1",)) == []
+    assert [r.session_id for r in reads.of("m1")] == ["bob-1"]
+
+
+def test_a_release_of_what_was_not_read_changes_nothing_and_is_remembered():
+    """Whoever gives back twice is not taken for a stranger to the message."""
+    reads = Reads([release("m1", "bob-1")])
+    assert reads.of("m1") == []
+    assert reads.released("m1", ("bob-1", "x"))
+    assert not reads.released("m1", ("cat-1",))
+    assert not reads.released("m2", ("bob-1",))
+
+
+def test_sessions_and_messages_do_not_mix():
+    """An ack by one is none by another, and of one message none of another."""
+    reads = Reads([read("m1", "bob-1"), ack("m1", "cat-1"), read("m2", "bob-1"), release("m2", "bob-1")])
+    assert not reads.acked("m1", ("bob-1",))
+    assert not reads.acked("m2", ("cat-1",))
+    assert reads.acked("m1", ("bob-1", "cat-1"))
+    assert reads.by("m1", ("bob-1",)) == ["bob-1"]
+
+
+def test_readers_are_all_who_read_it_the_foreign_lines_own_included():
+    """First reader first, nobody twice."""
+    mail = message(read_by=("eve-1", "bob-1"))
+    reads = Reads([read("m1", "cat-1"), read("m1", "bob-1")])
+    assert claims.readers(mail, reads) == ["cat-1", "bob-1", "eve-1"]
+    assert claims.read_by(mail, Reads(), ("eve-1",))
+    assert not claims.read_by(mail, Reads(), ("dan-1",))
+    assert claims.read_by(message(), Reads([read("m1", "old-1")]), ("new-1", "old-1"))
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_role_message_read_as_the_role_belongs_to_that_holder():
+    """It is gone for the other holders, and read for its own."""
+    mail = message(to="role:x")
+    assert unread_by("cat-1", [mail], []) == ["m1"]
+    claim = read("m1", "bob-1", via="role:x")
+    assert holder(mail, claim) == "bob-1"
+    for session in ("bob-1", "cat-1", "dan-1"):
+        assert unread_by(session, [mail], [claim]) == []
+
+
+def test_of_two_claims_the_first_in_the_log_counts():
+    """Log order decides, not the clock: exactly one holds it."""
+    mail = message(to="role:x")
+    first, second = read("m1", "cat-1", via="role:x", hours=5), read("m1", "bob-1", via="role:x", hours=1)
+    assert holder(mail, first, second) == "cat-1"
+    assert holder(mail, first, second, release("m1", "cat-1")) == "bob-1"
+    assert holder(mail, first, second, release("m1", "bob-1")) == "cat-1"
+
+
+def test_a_released_claim_is_offered_to_every_holder_again():
+    """Also to who gave it back; and who then takes it holds it."""
+    mail = message(to="role:x")
+    log = [read("m1", "bob-1", via="role:x"), release("m1", "bob-1")]
+    assert holder(mail, *log) is None
+    for session in ("bob-1", "cat-1", "dan-1"):
+        assert unread_by(session, [mail], log) == ["m1"]
+    log.append(read("m1", "cat-1", via="role:x"))
+    assert holder(mail, *log) == "cat-1"
+    for session in ("bob-1", "cat-1", "dan-1"):
+        assert unread_by(session, [mail], log) == []
+
+
+def test_a_release_by_another_does_not_free_a_claim():
+    """Only the holder gives back what it holds."""
+    mail = message(to="role:x")
+    claim = read("m1", "bob-1", via="role:x")
+    assert holder(mail, claim, release("m1", "cat-1")) == "bob-1"
+    assert unread_by("dan-1", [mail], [claim, release("m1", "cat-1")]) == []
+
+
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+def test_a_frozen_or_dead_claimer_keeps_its_claim_until_a_release(end):
+    """Ownership follows from the reads log alone."""
+    mail = message(to="role:x")
+    claim = read("m1", "bob-1", via="role:x")
+    assert holder(mail, claim, events=(event(end, "bob-1"),)) == "bob-1"
+    assert unread_by("cat-1", [mail], [claim], event(end, "bob-1")) == []
+    assert unread_by("cat-1", [mail], [claim, release("m1", "bob-1")], event(end, "bob-1")) == ["m1"]
+
+
+def test_giving_up_the_role_does_not_give_up_the_claim():
+    """The roster does not decide who holds what was claimed."""
+    mail = message(to="role:x")
+    claim = read("m1", "bob-1", via="role:x")
+    assert holder(mail, claim, events=(event("update", "bob-1", tags=()),)) == "bob-1"
+
+
+def test_a_reader_matched_by_session_tag_or_all_reads_for_itself():
+    """Its reading leaves the role's message to the role; and the role's claim leaves it to its own readers."""
+    for other, via in (("cat-1", "cat-1"), ("project:p", "project:p"), ("all", "all")):
+        mail = message(to=("role:x", other))
+        by_itself = read("m1", "cat-1", via=via)
+        assert holder(mail, by_itself) is None
+        assert unread_by("cat-1", [mail], [by_itself]) == []
+        if other != "all":
+            assert unread_by("bob-1", [mail], [by_itself]) == ["m1"]
+            assert unread_by("dan-1", [mail], [by_itself, read("m1", "bob-1", via="role:x")]) == []
+        assert unread_by("cat-1", [mail], [read("m1", "bob-1", via="role:x")]) == ["m1"]
+
+
+def test_a_message_to_two_roles_is_claimed_once():
+    """It is one message: whichever role brought it, it has one holder."""
+    mail = message(to=("role:x", "role:y"))
+    assert unread_by("bob-1", [mail], [read("m1", "dan-1", via="role:y")]) == []
+    assert holder(mail, read("m1", "dan-1", via="role:y")) == "dan-1"
+
+
+# -- lines of older writers -------------------------------------------------------------------------------------------
+
+
+def test_a_line_without_as_is_a_claim_if_only_a_role_brought_the_message():
+    """``role:x`` or the seed's bare ``x``; not where the session, a tag or ``all`` brought it too."""
+    plain = read("m1", "cat-1")
+    for to in ("role:x", "x", ("role:x", "role:y"), ("bob-1", "role:x"), ("concern:c", "x")):
+        assert holder(message(to=to), plain) == "cat-1"
+    for to in ("cat-1", "all", "project:p", ("role:x", "cat-1"), ("x", "all"), ("role:x", "project:p")):
+        assert holder(message(to=to), plain) is None
+
+
+def test_a_bare_word_that_is_an_agent_is_no_role_to_claim():
+    """A line without ``as`` about another's direct mail holds nothing."""
+    assert holder(message(to="ann-1"), read("m1", "bob-1")) is None
+
+
+def test_a_line_with_as_says_itself_whether_it_claims():
+    """What the roster says today does not change what was recorded then."""
+    mail = message(to=("role:x", "project:p"))
+    assert holder(mail, read("m1", "cat-1", via="role:x")) == "cat-1"
+    assert holder(mail, read("m1", "bob-1", via="project:p")) is None
+
+
+def test_an_ack_of_an_older_writer_claims_as_its_read_would():
+    """An ack implies the read, so it implies the claim."""
+    assert holder(message(to="role:x"), ack("m1", "bob-1")) == "bob-1"
+    assert holder(message(to="all"), ack("m1", "bob-1")) is None
+    assert holder(message(to=("role:x", "all")), read("m1", "bob-1", via="all"), ack("m1", "bob-1")) is None
+
+
+# -- what the dead owe ------------------------------------------------------------------------------------------------
+
+
+def owed(mails: list[Message], reads: list[Read], *events: RosterEvent, of: str = "bob-1") -> list[str]:
+    """What goes back to its role when the session dies."""
+    return owed_on_death(of, state(mails, reads, [*PEOPLE, event("retire", of), *events]))
+
+
+def test_the_dead_give_back_the_claims_that_asked_for_an_ack_and_got_none():
+    """Those and no others: not what asked for none, was acked, was released, was another's, or was its own mail."""
+    mails = [
+        message("asked", to="role:x", ack=True),
+        message("asked too", to=("x", "role:y"), ack=True),
+        message("not asked", to="role:x"),
+        message("acked", to="role:x", ack=True),
+        message("released", to="role:x", ack=True),
+        message("another's", to="role:x", ack=True),
+        message("unread", to="role:x", ack=True),
+        message("direct", to="bob-1", ack=True),
+        message("broadcast", to="all", ack=True),
+        message("second claim", to="role:x", ack=True),
+    ]
+    reads = [
+        *(read(m, "bob-1", via="role:x") for m in ("asked", "asked too", "not asked", "acked", "released")),
+        ack("acked", "bob-1"),
+        release("released", "bob-1"),
+        read("another's", "cat-1", via="role:x"),
+        read("direct", "bob-1", via="bob-1"),
+        read("broadcast", "bob-1", via="all"),
+        read("second claim", "dan-1", via="role:x"),
+        read("second claim", "bob-1", via="role:x"),
+    ]
+    assert owed(mails, reads) == ["asked", "asked too"]
+
+
+ASKED = message("m1", to="role:x", ack=True)
+CLAIM = read("m1", "bob-1", via="role:x")
+
+
+def test_once_given_back_nothing_is_owed_and_the_role_has_it_again():
+    """The release is what the next holder needs, and repeating the bookkeeping adds nothing."""
+    log = [CLAIM, release("m1", "bob-1")]
+    assert owed([ASKED], log) == []
+    assert unread_by("cat-1", [ASKED], log, event("retire", "bob-1")) == ["m1"]
+
+
+def test_a_claim_that_was_answered_is_not_given_back():
+    """A reply by the holder is an ack: nobody else must answer the same mail again."""
+    reply = message("m2", to="ann-1", sender="bob-1", thread="m1")
+    assert owed([ASKED, reply], [CLAIM]) == []
+    assert owed([ASKED, reply.replace(sender="cat-1")], [CLAIM]) == ["m1"]
+
+
+SUCCESSOR = register("bob-2", "role:x", continues="bob-1")
+
+
+@pytest.mark.parametrize("end", [None, "freeze"])
+def test_a_claim_goes_to_the_successor_and_not_back_to_the_role(end):
+    """The new agent has the old one's obligations, as long as it is not dead."""
+    more = [SUCCESSOR, *([event(end, "bob-2")] if end else [])]
+    assert owed([ASKED], [CLAIM], *more) == []
+    assert owed([ASKED], [CLAIM], SUCCESSOR, event("retire", "bob-2")) == ["m1"]
+
+
+@pytest.mark.parametrize("end", [None, "freeze", "retire"])
+def test_a_claim_that_the_successor_dealt_with_is_never_given_back(end):
+    """It got its ack or its reply; that the successor died since does not undo it."""
+    more = [SUCCESSOR, *([event(end, "bob-2")] if end else [])]
+    assert owed([ASKED], [CLAIM, ack("m1", "bob-2")], *more) == []
+    assert owed([ASKED, message("m2", sender="bob-2", thread="m1")], [CLAIM], *more) == []

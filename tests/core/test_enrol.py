@@ -1,0 +1,616 @@
+"""Decisions about the roster: names, roles, leads, succession, ends, the sweep."""
+
+from __future__ import annotations
+
+import pytest
+from agent_mailbox.core import enrol
+from agent_mailbox.core.address import NAMESPACES
+from agent_mailbox.core.enrol import Decision, Request
+from agent_mailbox.core.instant import DAY, HOUR
+from agent_mailbox.core.records import RosterEvent
+from agent_mailbox.core.roster import Roster
+from agent_mailbox.errors import MailboxError, Malformed, NotFound, Refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .build import at, event, register, roster
+
+NOW = at(100)
+
+
+def decide(agents: Roster, session_id: str, actor: str | None = None, **asked: object) -> Decision:
+    """What a request leads to; who asks is the session itself unless said."""
+    request = Request(session_id=session_id, **asked)
+    return enrol.enrolled(request, agents, actor or session_id, NOW, NAMESPACES)
+
+
+def enrolled(agents: Roster, session_id: str, actor: str | None = None, **asked: object) -> Decision:
+    """The same, carried out on ``agents``."""
+    decision = decide(agents, session_id, actor, **asked)
+    for told in decision.events:
+        agents.apply(told)
+    return decision
+
+
+# -- registering ------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_session_registers_with_all_that_it_says():
+    """One event holds name, roles, tags, lead and client, at the time and by whom it was asked."""
+    decision = decide(
+        roster(register("ann-1")),
+        "bob-1",
+        "user",
+        name="bob",
+        roles=("x", "role:y"),
+        tags=("project:p", "role:z"),
+        lead="ann-1",
+        client="claude-code",
+    )
+    (told,) = decision.events
+    assert set(told.tags) == {"role:x", "role:y", "role:z", "project:p"}
+    assert told.replace(tags=None) == RosterEvent(
+        "register", "bob-1", NOW, name="bob", lead="ann-1", by="user", client="claude-code"
+    )
+    assert decision.warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["register", "update"])
+def test_registering_and_updating_an_unknown_session_both_make_it_known(kind):
+    """``roster update`` of a session nobody knows registers it, with the tags it names."""
+    agents = roster()
+    enrolled(agents, "bob-1", event=kind, tags=("project:p",))
+    assert agents.state("bob-1") == "alive"
+    assert agents.get("bob-1").tags == ("project:p",)
+
+
+def test_saying_nothing_new_appends_nothing():
+    """The roster log grows by changes alone."""
+    agents = roster(register("bob-1", "role:x", name="bob", lead="user", client="c"))
+    for kind in ("register", "update"):
+        assert decide(agents, "bob-1", event=kind).events == ()
+        same = decide(agents, "bob-1", event=kind, name="bob", roles=("x",), lead="user", client="c")
+        assert same.events == ()
+
+
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+def test_registering_brings_the_frozen_and_the_dead_back(end):
+    """A session-start hook registers, and whoever registers lives."""
+    agents = roster(register("bob-1", "role:x", name="bob"), event(end, "bob-1"))
+    enrolled(agents, "bob-1")
+    assert agents.state("bob-1") == "alive"
+    assert agents.get("bob-1").roles == ("role:x",)
+
+
+def test_updating_leaves_the_frozen_frozen_and_is_refused_to_the_dead():
+    """Only registering anew ends a death; an update is no sign of life."""
+    agents = roster(register("bob-1"), event("freeze", "bob-1"))
+    enrolled(agents, "bob-1", event="update", tags=("project:p",))
+    assert agents.state("bob-1") == "frozen"
+    assert agents.get("bob-1").tags == ("project:p",)
+    agents.apply(event("retire", "bob-1"))
+    with pytest.raises(Refused) as refused:
+        decide(agents, "bob-1", event="update", tags=("project:q",))
+    assert "register" in refused.value.hint
+
+
+@pytest.mark.parametrize("session_id", ["", "a b", "role:x", "all", "../x", "user"])
+def test_a_session_id_must_be_one(session_id):
+    """The person, everybody and words with colons or spaces are no sessions."""
+    with pytest.raises(Malformed):
+        decide(roster(), session_id)
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "a b", "role:x", "all", "user", "a/b"])
+def test_a_name_must_be_one(name):
+    """Names follow the grammar of ids, and neither ``all`` nor ``user`` is free."""
+    with pytest.raises(Malformed):
+        decide(roster(), "bob-1", name=name)
+
+
+@pytest.mark.parametrize("kind", ["register", "update"])
+def test_a_living_agents_name_or_id_cannot_be_anothers_name_or_id(kind):
+    """A bare word means one agent: the refusal names who has it."""
+    agents = roster(register("ann-1", name="ann"), register("bob-1", name="bob"))
+    for taken in ("ann", "ann-1"):
+        with pytest.raises(Refused) as refused:
+            decide(agents, "bob-1", event=kind, name=taken)
+        assert refused.value.code == "name_taken"
+        assert "ann-1" in str(refused.value)
+    with pytest.raises(Refused):
+        decide(agents, "ann", event=kind)
+    assert agents.get("bob-1").name == "bob"
+
+
+def test_a_frozen_agents_id_stays_its_own():
+    """Frozen is not gone: its id is no one's name, and its name no one's id."""
+    agents = roster(register("ann-1", name="ann"), event("freeze", "ann-1"))
+    with pytest.raises(Refused):
+        decide(agents, "bob-1", name="ann-1")
+    with pytest.raises(Refused):
+        decide(agents, "ann")
+
+
+def test_a_name_is_free_again_once_its_bearer_is_dead():
+    """As a name for a successor, and as an id for anybody."""
+    agents = roster(register("ann-1", name="ann"), event("retire", "ann-1"))
+    assert decide(agents, "ann-2", name="ann").events
+    assert decide(agents, "ann").events
+    assert decide(agents, "bob-1", roles=("ann",)).events
+
+
+def test_an_agent_may_be_named_as_its_own_id_and_may_rename_itself():
+    """A name clashes with others only."""
+    agents = roster(register("bob-1", name="bob"))
+    enrolled(agents, "bob-1", name="bob-1")
+    assert agents.get("bob-1").name == "bob-1"
+    enrolled(agents, "bob-1", name="bob")
+    assert agents.get("bob-1").name == "bob"
+
+
+@pytest.mark.parametrize("end", [None, "freeze"])
+def test_ids_and_names_equal_no_role_in_use(end):
+    """A word that is a role of someone not dead, frozen included, means the role."""
+    agents = roster(register("ann-1", "role:x"), *([event(end, "ann-1")] if end else []))
+    for asked in ({"session_id": "x"}, {"session_id": "bob-1", "name": "x"}):
+        with pytest.raises(Refused) as refused:
+            decide(agents, **asked)
+        assert refused.value.code == "name_taken"
+    agents.apply(event("retire", "ann-1"))
+    assert decide(agents, "x").events
+    assert decide(agents, "bob-1", name="x").events
+
+
+@pytest.mark.parametrize("how", ["roles", "tags", "add_tags"])
+@pytest.mark.parametrize("word", ["ann-1", "ann", "bob-1"])
+def test_a_role_equals_no_id_or_name_of_an_agent_not_dead(how, word):
+    """The other way round, and one's own id included, however the role is given."""
+    agents = roster(register("ann-1", name="ann"), event("freeze", "ann-1"))
+    with pytest.raises(Refused) as refused:
+        decide(agents, "bob-1", **{how: (word if how == "roles" else f"role:{word}",)})
+    assert refused.value.code == "name_taken"
+
+
+def test_a_role_and_a_name_of_one_request_must_differ():
+    """What is checked against others holds within one request."""
+    with pytest.raises(Refused):
+        decide(roster(), "bob-1", name="x", roles=("x",))
+
+
+def test_a_dead_id_does_not_hide_the_living_agent_of_that_name():
+    """After a session ``x`` died, another may be named ``x``; then ``x`` is taken for names, ids and roles."""
+    agents = roster(register("x"), event("retire", "x"), register("bob-1", name="x"))
+    with pytest.raises(Refused):
+        decide(agents, "cat-1", name="x")
+    with pytest.raises(Refused):
+        decide(agents, "cat-1", roles=("x",))
+
+
+def test_a_dead_name_does_not_hide_the_living_agent_of_that_id():
+    """After an agent named ``x`` died, a session may have the id ``x``; then nobody else is named or called so."""
+    agents = roster(register("ann-1", name="x"), event("retire", "ann-1"), register("x"))
+    with pytest.raises(Refused):
+        decide(agents, "cat-1", name="x")
+
+
+def alive_named(agents: Roster, name: str) -> list[str]:
+    """Who bears the name and is not dead."""
+    return [a.session_id for a in agents.agents.values() if a.name == name and a.state != "dead"]
+
+
+def test_who_comes_back_from_death_does_not_share_its_name_with_who_took_it():
+    """A resumed session whose name has a new bearer must not make the name mean two agents."""
+    agents = roster(register("bob-1", name="bob"), event("retire", "bob-1", 1), register("bob-2", name="bob"))
+    try:
+        enrolled(agents, "bob-1")
+    except Refused:
+        pass
+    assert len(alive_named(agents, "bob")) == 1
+
+
+def test_who_comes_back_from_death_does_not_share_its_id_with_a_role_or_name_taken_meanwhile():
+    """The rule "ids equal no role in use" holds at every registration, not at the first alone."""
+    for other in (register("cat-1", "role:x"), register("cat-1", name="x")):
+        with pytest.raises(Refused):
+            decide(roster(register("x"), event("retire", "x"), other), "x")
+
+
+def test_who_comes_back_from_death_does_not_keep_a_name_that_became_a_role():
+    """Its old name is a role in use by now: one of the two meanings must give way."""
+    agents = roster(register("bob-1", name="x"), event("retire", "bob-1"), register("cat-1", "role:x"))
+    try:
+        enrolled(agents, "bob-1")
+    except Refused:
+        pass
+    assert not (alive_named(agents, "x") and agents.role_in_use("x"))
+
+
+def test_a_name_is_not_taken_from_a_frozen_agent_that_the_session_continues_already():
+    """Continuing someone once is no licence to bear its name beside it when it lives again."""
+    agents = roster(
+        register("bob-1", name="bob"),
+        event("retire", "bob-1"),
+        register("bob-2", continues="bob-1"),
+        event("register", "bob-1"),
+        event("freeze", "bob-1"),
+    )
+    try:
+        enrolled(agents, "bob-2", name="bob")
+    except Refused:
+        pass
+    assert len(alive_named(agents, "bob")) == 1
+
+
+# -- roles and tags ---------------------------------------------------------------------------------------------------
+
+
+def tags_after(before: tuple[str, ...], **asked: object) -> set[str]:
+    """The tags that an agent carries after an update."""
+    agents = roster(register("bob-1", *before))
+    enrolled(agents, "bob-1", event="update", **asked)
+    return set(agents.get("bob-1").tags)
+
+
+def test_tags_replace_all_but_role_tags():
+    """``--tags`` says what an agent works on; its roles are another matter."""
+    before = ("role:x", "project:p", "concern:c")
+    assert tags_after(before, tags=("project:q",)) == {"role:x", "project:q"}
+    assert tags_after(before, tags=()) == {"role:x"}
+
+
+def test_roles_change_by_role_and_by_role_tags():
+    """``--role`` replaces the roles; so does a ``role:`` among the tags; both together are a union."""
+    before = ("role:x", "project:p")
+    assert tags_after(before, roles=("y",)) == {"role:y", "project:p"}
+    assert tags_after(before, tags=("role:y",)) == {"role:y"}
+    assert tags_after(before, roles=("y",), tags=("role:z", "project:q")) == {"role:y", "role:z", "project:q"}
+
+
+def test_tags_are_added_and_removed_one_by_one():
+    """``--add-tags`` and ``--remove-tags`` leave the others; roles come and go with them too."""
+    before = ("role:x", "project:p")
+    assert tags_after(before, add_tags=("project:q", "role:y", "project:p")) == {
+        *before,
+        "project:q",
+        "role:y",
+    }
+    assert tags_after(before, remove_tags=("project:p", "concern:c")) == {"role:x"}
+    assert tags_after(before, remove_tags=("role:x",)) == {"project:p"}
+
+
+def test_no_tag_is_carried_twice():
+    """A tag given in several ways is one tag."""
+    agents = roster()
+    enrolled(agents, "bob-1", roles=("x", "x"), tags=("role:x", "project:p", "project:p"), add_tags=("project:p",))
+    assert sorted(agents.get("bob-1").tags) == ["project:p", "role:x"]
+
+
+@pytest.mark.parametrize("how", ["tags", "add_tags", "remove_tags"])
+def test_a_tag_of_an_unknown_namespace_is_refused(how):
+    """Naming the known ones, on whichever way it came."""
+    with pytest.raises(Malformed) as refused:
+        decide(roster(), "bob-1", **{how: ("planet:mars",)})
+    assert "project:" in refused.value.hint
+
+
+def test_several_live_holders_of_a_role_are_allowed_and_reported():
+    """Who takes a held role hears with whom it shares; the frozen and the dead share nothing now."""
+    agents = roster(
+        register("ann-1", "role:x", name="ann"),
+        register("cat-1", "role:x"),
+        register("dan-1", "role:x", name="dan"),
+        event("freeze", "cat-1"),
+        event("retire", "dan-1"),
+    )
+    decision = enrolled(agents, "bob-1", roles=("x", "y"), tags=("project:p",))
+    (warning,) = decision.warnings
+    assert "role:x" in warning
+    assert "ann" in warning
+    assert "cat-1" not in warning
+    assert "dan" not in warning
+    assert agents.get("bob-1").roles == ("role:x", "role:y")
+
+
+# -- leads ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_lead_is_set_at_registration_by_id_or_by_name():
+    """What is stored is the lead's session id, or ``user``."""
+    agents = roster(register("ann-1", name="ann"))
+    for asked, stored in (("ann", "ann-1"), ("ann-1", "ann-1"), ("user", "user"), ("later-1", "later-1")):
+        (told,) = decide(agents, "bob-1", lead=asked).events
+        assert told.lead == stored
+
+
+@pytest.mark.parametrize(
+    ("actor", "may"), [("user", True), ("ann-1", True), ("bob-1", False), ("cat-1", False), ("eve-1", False)]
+)
+@pytest.mark.parametrize("kind", ["register", "update"])
+def test_the_lead_is_changed_only_by_the_user_or_the_present_lead(actor, may, kind):
+    """An agent cannot choose whom it obeys, nor can another choose for it."""
+    agents = roster(register("ann-1"), register("cat-1"), register("bob-1", lead="ann-1"))
+    if may:
+        enrolled(agents, "bob-1", actor, event=kind, lead="cat-1")
+        assert agents.get("bob-1").lead == "cat-1"
+    else:
+        with pytest.raises(Refused):
+            decide(agents, "bob-1", actor, event=kind, lead="cat-1")
+        assert decide(agents, "bob-1", actor, event=kind, lead="ann-1").events == ()
+
+
+def test_where_no_lead_was_set_only_the_user_sets_one():
+    """Having none is no licence to pick one later."""
+    agents = roster(register("ann-1"), register("bob-1"))
+    for actor in ("bob-1", "ann-1"):
+        with pytest.raises(Refused):
+            decide(agents, "bob-1", actor, event="update", lead="ann-1")
+    assert decide(agents, "bob-1", "user", event="update", lead="ann-1").events
+
+
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+def test_coming_back_does_not_free_an_agent_of_its_lead(end):
+    """Dying and registering anew is no way around the lead."""
+    agents = roster(register("ann-1"), register("bob-1", lead="user"), event(end, "bob-1"))
+    with pytest.raises(Refused):
+        decide(agents, "bob-1", lead="ann-1")
+    enrolled(agents, "bob-1")
+    assert agents.get("bob-1").lead == "user"
+
+
+def test_nobody_leads_itself():
+    """Neither by id nor by name."""
+    with pytest.raises(Refused):
+        decide(roster(), "bob-1", lead="bob-1")
+    with pytest.raises(Refused):
+        decide(roster(register("bob-1", name="bob")), "bob-1", "user", event="update", lead="bob")
+
+
+# -- succession -------------------------------------------------------------------------------------------------------
+
+
+def test_registering_under_the_name_of_the_dead_continues_it():
+    """The new agent has the old one in its lineage; the old one's death is not told again."""
+    agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"))
+    (told,) = enrolled(agents, "bob-2", name="bob").events
+    assert told.continues == "bob-1"
+    assert agents.lineage("bob-2") == ("bob-2", "bob-1")
+
+
+def test_registering_under_the_name_of_the_frozen_continues_it_and_ends_it():
+    """The old one is retired first, so that the name never has two bearers that are not dead."""
+    agents = roster(register("bob-1", name="bob"), event("freeze", "bob-1"))
+    first, second = enrolled(agents, "bob-2", name="bob").events
+    assert (first.event, first.session_id, first.timestamp, first.by) == ("retire", "bob-1", NOW, "bob-2")
+    assert (second.event, second.session_id, second.continues) == ("register", "bob-2", "bob-1")
+    assert agents.state("bob-1") == "dead"
+    assert agents.bearer("bob").session_id == "bob-2"
+
+
+def test_a_name_borne_several_times_continues_the_last_bearer_and_so_all():
+    """Through the generations nothing is dropped."""
+    agents = roster()
+    for generation in range(1, 5):
+        enrolled(agents, f"bob-{generation}", name="bob")
+        for told in enrol.ended(f"bob-{generation}", "retire", agents, "user", NOW + generation).events:
+            agents.apply(told)
+    assert set(agents.lineage("bob-4")) == {"bob-1", "bob-2", "bob-3", "bob-4"}
+
+
+@pytest.mark.parametrize("end", [None, "freeze", "retire"])
+def test_a_clients_clear_continues_the_session_before_and_takes_its_name(end):
+    """``continues`` names the old session: it is retired if it was not dead, and its name goes on."""
+    agents = roster(register("bob-1", name="bob"), *([event(end, "bob-1")] if end else []))
+    decision = enrolled(agents, "bob-2", name="bob", continues="bob-1")
+    assert [told.event for told in decision.events] == (["register"] if end == "retire" else ["retire", "register"])
+    assert agents.state("bob-1") == "dead"
+    assert agents.lineage("bob-2") == ("bob-2", "bob-1")
+    assert alive_named(agents, "bob") == ["bob-2"]
+
+
+def test_continuing_and_taking_the_name_of_another_dead_agent_continues_both():
+    """Two successions in one request: the mail of neither is left behind."""
+    agents = roster(register("bob-1"), register("cat-1", name="cat"), event("retire", "cat-1"))
+    enrolled(agents, "bob-2", name="cat", continues="bob-1")
+    assert set(agents.lineage("bob-2")) == {"bob-2", "bob-1", "cat-1"}
+
+
+def test_nobody_continues_itself_nor_the_same_session_twice():
+    """Registering again under one's own name, or as continuing what one continues, says nothing new."""
+    agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"))
+    enrolled(agents, "bob-1", name="bob")
+    assert agents.lineage("bob-1") == ("bob-1",)
+    agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"), register("bob-2", continues="bob-1"))
+    assert decide(agents, "bob-2", continues="bob-1").events == ()
+    (told,) = enrolled(agents, "bob-2", name="bob").events
+    assert told.continues is None
+    assert decide(agents, "bob-2", continues="bob-2").events == ()
+
+
+def test_a_fork_under_a_new_id_is_a_new_agent():
+    """Without the name of one that is gone and without a clear, nothing is continued."""
+    agents = roster(register("bob-1", "role:x", name="bob"), event("retire", "bob-1"))
+    enrolled(agents, "bob-2", name="bob2", roles=("x",))
+    assert agents.lineage("bob-2") == ("bob-2",)
+
+
+# -- ends -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "outcome"),
+    [
+        ("alive", "freeze", "frozen"),
+        ("alive", "thaw", None),
+        ("alive", "retire", "dead"),
+        ("frozen", "freeze", None),
+        ("frozen", "thaw", "alive"),
+        ("frozen", "retire", "dead"),
+        ("dead", "freeze", Refused),
+        ("dead", "thaw", Refused),
+        ("dead", "retire", None),
+    ],
+)
+def test_freezing_thawing_and_retiring_follow_the_table(state, kind, outcome):
+    """To be so already is no error and no event; the dead are neither frozen nor thawed."""
+    ends = {"alive": [], "frozen": [event("freeze", "bob-1")], "dead": [event("retire", "bob-1")]}
+    agents = roster(register("bob-1"), *ends[state])
+    if outcome is Refused:
+        with pytest.raises(Refused) as refused:
+            enrol.ended("bob-1", kind, agents, "user", NOW)
+        assert "register" in refused.value.hint
+        return
+    decision = enrol.ended("bob-1", kind, agents, "user", NOW, "why")
+    if outcome is None:
+        assert decision == Decision()
+    else:
+        assert decision.events == (RosterEvent(kind, "bob-1", NOW, by="user", reason="why"),)
+        agents.apply(decision.events[0])
+        assert agents.state("bob-1") == outcome
+
+
+def test_an_end_names_its_agent_as_any_command_does_and_says_who_asked():
+    """By name or by prefix; an agent that ends itself is not noted as asked by another."""
+    agents = roster(register("abcdef-1", name="bob"))
+    for word in ("abcdef-1", "bob", "abcdef"):
+        (told,) = enrol.ended(word, "retire", agents, "abcdef-1", NOW).events
+        assert (told.session_id, told.by) == ("abcdef-1", None)
+
+
+def test_strangers_and_the_user_do_not_end():
+    """Nobody unknown is retired by a slip, and the person is always there."""
+    for kind in ("freeze", "thaw", "retire"):
+        with pytest.raises(NotFound):
+            enrol.ended("eve-1", kind, roster(register("bob-1")), "user", NOW)
+        with pytest.raises(Refused):
+            enrol.ended("user", kind, roster(), "user", NOW)
+
+
+# -- checking in ------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_registers_the_unknown_thaws_the_frozen_and_is_refused_to_the_dead():
+    """A check is a sign of life, of those that can still live."""
+    assert enrol.checked_in("bob-1", roster(), NOW).events == (RosterEvent("register", "bob-1", NOW, tags=()),)
+    agents = roster(register("bob-1", name="bob"))
+    assert enrol.checked_in("bob-1", agents, NOW) == Decision()
+    agents.apply(event("freeze", "bob-1"))
+    assert enrol.checked_in("bob-1", agents, NOW).events == (RosterEvent("thaw", "bob-1", NOW),)
+    agents.apply(event("retire", "bob-1", reason="bye"))
+    with pytest.raises(Refused) as refused:
+        enrol.checked_in("bob-1", agents, NOW)
+    assert "bye" in str(refused.value)
+    assert refused.value.code == "dead"
+
+
+def test_a_check_is_by_session_id_and_the_person_needs_no_register():
+    """A check by a word that is another's name is no check by that agent; ``user`` leaves no event."""
+    agents = roster(register("bob-1", name="bob"))
+    with pytest.raises(Refused):
+        enrol.checked_in("bob", agents, NOW)
+    assert enrol.checked_in("user", agents, NOW) == Decision()
+
+
+# -- the sweep --------------------------------------------------------------------------------------------------------
+
+
+def swept(agents: Roster, seen: dict[str, int], now: int) -> list[tuple[str, str]]:
+    """What a sweep with the default thresholds does."""
+    return [(told.event, told.session_id) for told in enrol.swept(agents, seen, now, 24, 7)]
+
+
+def test_silence_of_exactly_the_threshold_freezes():
+    """One millisecond less does not; the heartbeat counts, and before the first one the registration."""
+    agents = roster(register("bob-1"))
+    assert swept(agents, {}, at(24) - 1) == []
+    assert swept(agents, {}, at(24)) == [("freeze", "bob-1")]
+    assert swept(agents, {"bob-1": at(5)}, at(29) - 1) == []
+    assert swept(agents, {"bob-1": at(5)}, at(29)) == [("freeze", "bob-1")]
+    assert swept(agents, {"bob-1": at(-50)}, at(24) - 1) == []
+    assert swept(agents, {"other": at(20)}, at(24)) == [("freeze", "bob-1")]
+
+
+def test_frozen_for_exactly_the_threshold_retires():
+    """Counted from the freezing, whatever the heartbeats say; one millisecond less does not."""
+    agents = roster(register("bob-1"), event("freeze", "bob-1", 10))
+    deadline = at(10) + 7 * DAY
+    assert swept(agents, {}, deadline - 1) == []
+    assert swept(agents, {"bob-1": at(10)}, deadline) == [("retire", "bob-1")]
+    again = roster(
+        register("bob-1"), event("freeze", "bob-1"), event("thaw", "bob-1", 1), event("freeze", "bob-1", 10)
+    )
+    assert swept(again, {}, deadline - 1) == []
+    assert swept(again, {}, deadline) == [("retire", "bob-1")]
+
+
+def test_the_dead_and_the_user_are_left_alone_and_no_agent_goes_two_steps_at_once():
+    """However long a silence, an agent freezes first: its mail waits, and it can come back."""
+    agents = roster(register("bob-1"), register("cat-1"), event("retire", "cat-1"))
+    assert swept(agents, {"user": at(0)}, at(24 * 365)) == [("freeze", "bob-1")]
+
+
+def test_a_clock_gone_back_sweeps_nobody():
+    """Heartbeats and registrations of the future are no silence."""
+    agents = roster(register("bob-1"), register("cat-1"), event("freeze", "cat-1", 500))
+    assert swept(agents, {"bob-1": at(300)}, at(100)) == []
+
+
+def test_the_thresholds_are_those_given_and_the_events_say_why():
+    """Half hours and part days are taken; what is appended names the steward and the reason."""
+    agents = roster(register("bob-1"), register("cat-1"), event("freeze", "cat-1"))
+    told = enrol.swept(agents, {}, at(0) + DAY // 2, 0.5, 0.5)
+    assert [(e.event, e.session_id, e.by, e.timestamp) for e in told] == [
+        ("freeze", "bob-1", "steward", at(12)),
+        ("retire", "cat-1", "steward", at(12)),
+    ]
+    assert all(e.reason for e in told)
+    assert not enrol.swept(agents, {}, at(0) + HOUR // 2 - 1, 0.5, 0.5)
+
+
+# -- whatever is asked, in whatever order -----------------------------------------------------------------------------
+
+WORDS = ["w-1", "w-2", "w-3", "w-4"]  # ids, names and roles from one small pool, so that they meet
+maybe_word = st.none() | st.sampled_from(WORDS)
+requests = st.builds(
+    Request,
+    session_id=st.sampled_from(WORDS),
+    event=st.sampled_from(["register", "update"]),
+    name=maybe_word,
+    roles=st.none() | st.lists(st.sampled_from(WORDS), max_size=2).map(tuple),
+    add_tags=st.lists(st.sampled_from(WORDS).map("role:{}".format), max_size=1).map(tuple),
+    lead=maybe_word,
+    continues=maybe_word,
+)
+ends = st.tuples(st.sampled_from(WORDS), st.sampled_from(["freeze", "thaw", "retire"]))
+
+
+def clashes(agents: Roster) -> list[str]:
+    """Words that mean more than one thing among agents not dead."""
+    living = [a for a in agents.agents.values() if a.state != "dead"]
+    words = [*(a.session_id for a in living), *(a.name for a in living if a.name and a.name != a.session_id)]
+    roles = {role.removeprefix("role:") for a in living for role in a.roles}
+    return [word for word in words if words.count(word) > 1 or word in roles]
+
+
+@given(st.lists(st.tuples(requests | ends, st.sampled_from([*WORDS, "user"])), max_size=12))
+@settings(max_examples=600)
+def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong_hand(asked):
+    """After any accepted requests: every bare word means one agent or one role, and leads changed by right."""
+    agents = roster()
+    for moment, (request, actor) in enumerate(asked):
+        try:
+            if isinstance(request, Request):
+                decision = enrol.enrolled(request, agents, actor, at(moment), NAMESPACES)
+            else:
+                decision = enrol.ended(*request, agents, actor, at(moment))
+        except MailboxError:
+            continue
+        for told in decision.events:
+            before = agents.get(told.session_id)
+            agents.apply(told)
+            after = agents.get(told.session_id)
+            if before is not None and after.lead != before.lead:
+                assert actor in ("user", before.lead)
+        assert clashes(agents) == []

@@ -1,0 +1,335 @@
+"""The archive plan: what may move and what must stay; and the roster retold in fewer events."""
+
+from __future__ import annotations
+
+import pytest
+from agent_mailbox.core import codec, inbox, retention
+from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
+from agent_mailbox.core.inbox import State
+from agent_mailbox.core.records import ROSTER_EVENTS, Message, Read, RosterEvent
+from agent_mailbox.core.retention import compacted
+from agent_mailbox.core.roster import Agent, Roster
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from .build import ack, at, event, message, read, register, release, state
+from .plainly import Logs
+from .world import EVERYBODY, World, played, steps
+
+PEOPLE = [
+    register("ann-1"),
+    register("bob-1", "role:x", "project:p", name="bob"),
+    register("cat-1", "role:x", "project:p"),
+]
+DEAD_BOB = event("retire", "bob-1", 1)
+HEIR = register("bob-2", hours=1, continues="bob-1")
+
+
+def moved(messages: list[Message], reads: list[Read] = (), *events: RosterEvent, hours: float = 2) -> set[str]:
+    """Ids of what an archive of everything finished takes."""
+    mailbox = state(messages, list(reads), [*PEOPLE, *events])
+    return set(retention.plan(mailbox, at(hours), 0).move)
+
+
+def is_moved(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), hours: float = 2) -> bool:
+    """Would this one be taken?"""
+    return moved([mail], list(reads), *events, hours=hours) == {mail.id}
+
+
+# -- when -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 1000])
+def test_nothing_moves_until_more_messages_are_live_than_the_limit_and_then_all_that_is_finished(limit):
+    """At the limit exactly nothing; one more, and every finished one goes, not only the surplus."""
+    read_ones = [message(f"m{n}") for n in range(limit + 1)]
+    reads = [read(m.id, "bob-1") for m in read_ones]
+    at_limit = state(read_ones[1:], reads, PEOPLE)
+    assert retention.plan(at_limit, at(1), limit).move == frozenset()
+    above = state([*read_ones[1:], message("unread")], reads, PEOPLE)
+    assert retention.plan(above, at(1), limit).move == {m.id for m in read_ones[1:]}
+    assert retention.MAX_LIVE == 1000
+
+
+# -- finished, by mode ------------------------------------------------------------------------------------------------
+
+
+def test_direct_mail_is_finished_when_read_expired_or_its_recipient_dead():
+    """Not before: unread mail to the living and the frozen stays."""
+    assert not is_moved(message())
+    assert is_moved(message(), read("m1", "bob-1"))
+    assert not is_moved(message(), read("m1", "bob-1"), release("m1", "bob-1"))
+    assert not is_moved(message(), read("m1", "cat-1"))
+    assert not is_moved(message(), hours=24 - 1e-6)
+    assert is_moved(message(), hours=24)
+    assert is_moved(message(), events=(DEAD_BOB,))
+    assert not is_moved(message(), events=(event("freeze", "bob-1", 1),), hours=10**5)
+    assert not is_moved(message(to="user"))
+    assert is_moved(message(to="user"), read("m1", "user"))
+    assert not is_moved(message(to="bob"))
+    assert is_moved(message(to="bob"), read("m1", "bob-1"))
+
+
+def test_direct_mail_to_the_dead_stays_for_a_successor():
+    """Until that one has read it, or is dead too."""
+    assert not is_moved(message(), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), read("m1", "bob-2"), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), read("m1", "bob-1"), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), events=(DEAD_BOB, HEIR, event("retire", "bob-2", 1)))
+
+
+def test_direct_mail_stays_while_any_who_has_it_has_not_read_it():
+    """A session that lives again beside its successor still has its own unread mail: pending mail is never moved."""
+    both = (DEAD_BOB, HEIR, event("register", "bob-1", 1))
+    assert not is_moved(message(), read("m1", "bob-2"), events=both)
+    assert is_moved(message(), read("m1", "bob-2"), read("m1", "bob-1"), events=both)
+    assert is_moved(message(), read("m1", "bob-1"), events=both)
+
+
+def test_role_mail_is_finished_when_claimed_or_expired_by_its_own_time():
+    """However old it is, an unclaimed role message stays; dead or frozen holders change nothing about that."""
+    assert not is_moved(message(to="role:x"), hours=10**6)
+    assert not is_moved(message(to="role:nobody"), hours=10**6)
+    assert not is_moved(message(to="later-1"), hours=10**6)
+    assert is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"))
+    assert is_moved(message(to="x"), read("m1", "bob-1"))
+    assert not is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"), release("m1", "bob-1"))
+    assert not is_moved(message(to="role:x", ttl_hours=5), hours=5 - 1e-6)
+    assert is_moved(message(to="role:x", ttl_hours=5), hours=5)
+    assert is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"), events=(DEAD_BOB,))
+
+
+@pytest.mark.parametrize(("to", "hours"), [("project:p", 72), ("all", 4)])
+def test_tag_and_broadcast_mail_is_finished_by_expiry_alone(to, hours):
+    """Late comers may still read what everybody present has read."""
+    everybody = [read("m1", who, to) for who in ("ann-1", "bob-1", "cat-1", "user")]
+    assert not is_moved(message(to=to), *everybody)
+    assert not is_moved(message(to=to), *everybody, hours=hours - 1e-6)
+    assert is_moved(message(to=to), *everybody, hours=hours)
+    assert is_moved(message(to=to), hours=hours)
+
+
+def test_mail_with_several_addresses_is_finished_when_all_parts_are():
+    """The slowest part keeps it: it expires as a whole, with the longest time, and till then others have it unread."""
+    two = message(to=("bob-1", "cat-1"))
+    assert not is_moved(two, read("m1", "bob-1"))
+    assert is_moved(two, read("m1", "bob-1"), read("m1", "cat-1"))
+    assert is_moved(two, read("m1", "cat-1"), events=(DEAD_BOB,))
+    for_the_role_too = message(to=("ann-1", "role:x"))
+    assert not is_moved(for_the_role_too, read("m1", "ann-1"), hours=10**6)
+    assert not is_moved(for_the_role_too, read("m1", "bob-1", "role:x"))
+    assert is_moved(for_the_role_too, read("m1", "bob-1", "role:x"), read("m1", "ann-1"))
+    assert not is_moved(message(to=("bob-1", "role:x")), read("m1", "cat-1", "role:x"), hours=10**6)
+    for_all_too = message(to=("bob-1", "all"))
+    assert not is_moved(for_all_too, read("m1", "bob-1"), hours=5)
+    assert not is_moved(for_all_too, read("m1", "bob-1"))
+    assert is_moved(for_all_too, hours=24)
+
+
+# -- obligations ------------------------------------------------------------------------------------------------------
+
+ASKED = message(ack=True)
+
+
+def test_mail_with_an_open_obligation_stays_however_old():
+    """Read, even expired: whoever owes an ack must still find it."""
+    for mail, via in ((ASKED, "bob-1"), (message(to="role:x", ack=True), "role:x"), (message(to="all", ack=True), "all")):
+        owed = read("m1", "bob-1", via)
+        assert not is_moved(mail, owed, hours=10**6)
+        assert is_moved(mail, owed, ack("m1", "bob-1"), hours=10**6)
+        assert "m1" in moved([mail, message("m2", sender="bob-1", thread="m1", to="ann-1")], [owed], hours=10**6)
+
+
+def test_every_readers_obligation_counts():
+    """One ack does not settle what another owes."""
+    mail = message(to="all", ack=True)
+    reads = [read("m1", "bob-1", "all"), read("m1", "cat-1", "all"), ack("m1", "cat-1")]
+    assert not is_moved(mail, *reads, hours=100)
+    assert is_moved(mail, *reads, ack("m1", "bob-1"), hours=100)
+
+
+def test_the_dead_owe_nothing_and_their_successors_do():
+    """An obligation ends with the last who could meet it."""
+    owed = read("m1", "bob-1")
+    assert not is_moved(ASKED, owed, events=(event("freeze", "bob-1", 1),))
+    assert is_moved(ASKED, owed, events=(DEAD_BOB,))
+    assert not is_moved(ASKED, owed, events=(DEAD_BOB, HEIR))
+    assert is_moved(ASKED, owed, ack("m1", "bob-2"), events=(DEAD_BOB, HEIR))
+
+
+def test_mail_that_asked_and_expired_unread_is_finished():
+    """Nobody owes what nobody read."""
+    assert is_moved(ASKED, hours=24)
+    assert is_moved(message(to="all", ack=True), hours=4)
+
+
+def test_the_reply_that_settles_an_obligation_stays_while_the_mail_that_asked_stays():
+    """Else the obligation would come back when the reply is gone."""
+    asked = message(to=("bob-1", "cat-1"), ack=True)
+    reply = message("m2", to="ann-1", sender="bob-1", thread="m1")
+    reads = [read("m1", "bob-1"), read("m2", "ann-1")]
+    assert moved([asked, reply], reads) == set()
+    assert moved([asked, reply], [*reads, read("m1", "cat-1"), ack("m1", "cat-1")]) == {"m1", "m2"}
+    assert moved([asked.replace(ack=False), reply], reads) == {"m2"}
+
+
+def test_a_reply_kept_so_keeps_the_replies_that_settle_what_it_asked_itself():
+    """Along the chain: each that stays and asked for an ack needs the answer it got."""
+    asked = message("m1", to=("bob-1", "cat-1"), ack=True)
+    reply = message("m2", to="ann-1", sender="bob-1", thread="m1", ack=True)
+    back = message("m3", to="bob-1", sender="ann-1", thread="m2")
+    reads = [read("m1", "bob-1"), read("m2", "ann-1"), read("m3", "bob-1")]
+    assert moved([asked, reply, back], reads) == set()
+    everything = [*reads, read("m1", "cat-1"), ack("m1", "cat-1")]
+    assert moved([asked, reply, back], everything) == {"m1", "m2", "m3"}
+
+
+# -- pending ----------------------------------------------------------------------------------------------------------
+
+
+def pending(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), hours: float = 2) -> bool:
+    """Is it counted among what is still to be delivered?"""
+    mailbox = state([mail], list(reads), [*PEOPLE, *events])
+    return retention.plan(mailbox, at(hours), 1000).pending == 1
+
+
+def test_pending_is_what_someone_has_yet_to_get():
+    """By mode: an unread direct recipient, an unclaimed role, a bearer or hearer who has not read it."""
+    assert pending(message())
+    assert not pending(message(), read("m1", "bob-1"))
+    assert not pending(message(), hours=24)
+    assert not pending(message(), events=(DEAD_BOB,))
+    assert pending(message(), events=(DEAD_BOB, HEIR))
+    assert pending(message(to="role:nobody"), hours=10**6)
+    assert not pending(message(to="role:x"), read("m1", "bob-1", "role:x"))
+    assert pending(message(to="project:p"), read("m1", "bob-1", "project:p"))
+    assert not pending(message(to="project:p"), read("m1", "bob-1", "project:p"), read("m1", "cat-1", "project:p"))
+    assert not pending(message(to="project:p"), read("m1", "cat-1", "project:p"), events=(DEAD_BOB,))
+    assert not pending(message(to="project:nobody"))
+    assert pending(message(to="all"))
+    assert not pending(message(to="all"), hours=4)
+    assert pending(message(to=("bob-1", "role:x")), read("m1", "bob-1", "bob-1"))
+
+
+def test_the_plan_counts_what_is_pending_of_what_stays():
+    """Kept for an obligation is not pending; moved is not pending either."""
+    mailbox = state(
+        [message("m1"), message("m2", ack=True), message("m3"), message("m4", to="role:x")],
+        [read("m2", "bob-1"), read("m3", "bob-1")],
+        PEOPLE,
+    )
+    assert retention.plan(mailbox, at(1), 0) == retention.Plan(move=frozenset({"m3"}), pending=2)
+
+
+# -- any history ------------------------------------------------------------------------------------------------------
+
+
+def without(world: World, gone: frozenset[str]) -> State:
+    """The logs after the steward moved these messages, with their reads, away."""
+    return State(
+        messages={m.id: m for m in world.messages if m.id not in gone},
+        reads=Reads(r for r in world.reads if r.message_id not in gone),
+        roster=world.state.roster,
+        ttls=DEFAULT_TTL,
+    )
+
+
+@given(st.lists(steps, min_size=10, max_size=60))
+@settings(max_examples=500)
+def test_to_readers_nothing_changes_when_the_steward_archives(history):
+    """For everyone not dead: the same unread mail, the same obligations; and nothing undelivered has moved."""
+    world = played(history)
+    plan = retention.plan(world.state, world.now, 0)
+    after = without(world, plan.move)
+    plain = world.plainly()
+    for who in EVERYBODY:
+        if world.state.roster.state(who) != "dead":
+            assert [i.message.id for i in inbox.unread(who, after, world.now)] == [
+                message_id for message_id, _, _ in plain.unread(who, world.now)
+            ]
+            assert [m.id for m in inbox.obligations(who, after)] == plain.obligations(who)
+    for mail in world.messages:
+        if mail.id in plan.move:
+            unclaimed = any(plain.mode(a) == "role" for a in mail.recipients) and not plain.claimers(mail)
+            assert plain.has_expired(mail, world.now) or not unclaimed
+    assert retention.plan(after, world.now, 0).move == frozenset()
+
+
+@given(st.lists(steps, max_size=60))
+@settings(max_examples=100)
+def test_up_to_the_limit_no_history_moves_anything(history):
+    """What is small stays whole."""
+    world = played(history)
+    assert retention.plan(world.state, world.now, max(1, len(world.messages))).move == frozenset()
+    assert isinstance(world.plainly(), Logs)
+
+
+# -- compaction -------------------------------------------------------------------------------------------------------
+
+SESSIONS = ["a-1", "b-1", "c-1"]
+histories = st.lists(
+    st.builds(
+        event,
+        st.sampled_from(ROSTER_EVENTS),
+        st.sampled_from(SESSIONS),
+        st.integers(-5, 60),
+        name=st.none() | st.sampled_from(["ann", "bob"]),
+        tags=st.none()
+        | st.lists(st.sampled_from(["role:x", "role:y", "role:z", "project:p"]), max_size=3, unique=True).map(tuple),
+        lead=st.none() | st.sampled_from(["user", *SESSIONS]),
+        continues=st.none() | st.sampled_from([*SESSIONS, "old-1"]),
+        reason=st.none() | st.sampled_from(["bye", "silent"]),
+        client=st.none() | st.just("claude-code"),
+    ),
+    max_size=16,
+)
+
+
+def spans_that_count(agent: Agent, since: int) -> Agent:
+    """The agent without the freezes that ended by then."""
+    return agent.replace(frozen=tuple(span for span in agent.frozen if span[1] is None or span[1] > since))
+
+
+@given(events=histories, since=st.integers(-5, 60))
+@example(
+    events=[register("a-1", "role:x"), event("update", "a-1", 1, tags=()), event("thaw", "a-1", 2, tags=("role:y",))],
+    since=0,
+)
+@example(events=[register("a-1"), event("retire", "a-1", 1), event("update", "a-1", 2, tags=("role:y",))], since=0)
+@settings(max_examples=600)
+def test_a_roster_retold_in_fewer_events_tells_of_the_same_agents(events, since):
+    """The same agents in the same order, all they are and were, but freezes that ended before ``since``."""
+    whole, told = Roster(events), compacted(events, at(since))
+    retold = Roster(told)
+    assert list(retold.agents) == list(whole.agents)
+    for session_id, agent in whole.agents.items():
+        assert spans_that_count(retold.agents[session_id], at(since)) == spans_that_count(agent, at(since))
+        assert retold.agents[session_id].frozen == spans_that_count(agent, at(since)).frozen
+        assert retold.lineage(session_id) == whole.lineage(session_id)
+        assert set(retold.heirs(session_id)) == set(whole.heirs(session_id))
+    assert retold.roles_ever == whole.roles_ever
+    assert Roster(map(codec.roster_event, map(codec.roster_line, told))).agents == retold.agents
+    assert Roster(compacted(told, at(since))).agents == retold.agents
+
+
+@given(events=histories, since=st.integers(-5, 60), later=st.integers(0, 30), hours=st.integers(1, 30))
+@settings(max_examples=300)
+def test_no_deadline_of_live_mail_changes_when_the_roster_is_retold(events, since, later, hours):
+    """``since`` is the oldest live message: for mail from then on, the stopped clocks are the same."""
+    mail = message(to="a-1", hours=since + later, ttl_hours=hours)
+    retold = Roster(compacted(events, at(since)))
+    assert expires_at(mail, retold, DEFAULT_TTL) == expires_at(mail, Roster(events), DEFAULT_TTL)
+
+
+def test_a_long_life_is_retold_in_few_events():
+    """The sessions of years do not make the roster longer, only who they were does."""
+    events = [register("a-1", "role:x", name="ann")]
+    for day in range(1, 400):
+        events += [event("freeze", "a-1", 24 * day), event("thaw", "a-1", 24 * day + 8)]
+        events.append(event("update", "a-1", 24 * day + 9, tags=("role:x", f"project:p{day}")))
+    told = compacted(events, at(24 * 399))
+    assert len(told) <= 6
+    assert Roster(told).get("a-1").tags == ("role:x", "project:p399")
+    assert compacted([], at(0)) == []
+    assert compacted([event("register", "user")], at(0)) == []

@@ -1,0 +1,376 @@
+"""The roster: who lives, who holds a role, whom a name means, who continues whom."""
+
+from __future__ import annotations
+
+import pytest
+from agent_mailbox.core import roster as module
+from agent_mailbox.core.address import Reader
+from agent_mailbox.core.records import ROSTER_EVENTS
+from agent_mailbox.core.roster import Roster, changed
+from agent_mailbox.errors import Ambiguous, NotFound
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .build import at, event, register, roster
+
+HOW_TO_BE = {
+    None: [],
+    "alive": [register("bob-1")],
+    "frozen": [register("bob-1"), event("freeze", "bob-1")],
+    "dead": [register("bob-1"), event("retire", "bob-1")],
+}
+# The page: alive → frozen → alive, alive|frozen → dead, dead → alive only by registering anew.
+BECOMES = {
+    (None, "register"): "alive",
+    (None, "update"): "alive",
+    (None, "freeze"): None,
+    (None, "thaw"): None,
+    (None, "retire"): None,
+    ("alive", "register"): "alive",
+    ("alive", "update"): "alive",
+    ("alive", "freeze"): "frozen",
+    ("alive", "thaw"): "alive",
+    ("alive", "retire"): "dead",
+    ("frozen", "register"): "alive",
+    ("frozen", "update"): "frozen",
+    ("frozen", "freeze"): "frozen",
+    ("frozen", "thaw"): "alive",
+    ("frozen", "retire"): "dead",
+    ("dead", "register"): "alive",
+    ("dead", "update"): "dead",
+    ("dead", "freeze"): "dead",
+    ("dead", "thaw"): "dead",
+    ("dead", "retire"): "dead",
+}
+WITHOUT_EFFECT = [
+    *((None, kind) for kind in ("freeze", "thaw", "retire")),
+    *(("dead", kind) for kind in ("update", "freeze", "thaw", "retire")),
+    *(("alive", "thaw"), ("frozen", "freeze")),
+]
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_below_is_whole():
+    """Every state meets every event."""
+    assert BECOMES.keys() == {(state, kind) for state in HOW_TO_BE for kind in ROSTER_EVENTS}
+
+
+@pytest.mark.parametrize(("pair", "after"), BECOMES.items(), ids=str)
+def test_each_event_takes_each_state_where_the_page_says(pair, after):
+    """States change as the page says and in no other way."""
+    before, kind = pair
+    assert roster(*HOW_TO_BE[before]).state("bob-1") == before
+    assert roster(*HOW_TO_BE[before], event(kind, "bob-1", 1)).state("bob-1") == after
+
+
+@pytest.mark.parametrize(("before", "kind"), WITHOUT_EFFECT, ids=str)
+def test_an_event_that_does_not_fit_the_state_says_nothing(before, kind):
+    """Nothing an impossible event carries reaches the agent, its roles or its time."""
+    events = HOW_TO_BE[before]
+    tried = roster(*events, event(kind, "bob-1", 5, name="bobby", tags=("role:x",), lead="ann-1", continues="old-1"))
+    assert tried.agents == roster(*events).agents
+    assert tried.roles_ever == set()
+    assert tried.bearer("bobby") is None
+    agent = roster(*events).get("bob-1")
+    assert changed(agent, event(kind, "bob-1", 5)) is agent
+
+
+# -- the fold ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_changes_what_it_says_and_leaves_the_rest():
+    """Absent fields keep what was; an empty list of tags empties them."""
+    agents = roster(
+        register("bob-1", "role:x", "project:p", name="bob", lead="ann-1", client="claude-code"),
+        event("update", "bob-1", 1, tags=("concern:c",)),
+        event("update", "bob-1", 2, name="robert"),
+        event("freeze", "bob-1", 3, reason="session ended"),
+    )
+    bob = agents.get("bob-1")
+    assert (bob.name, bob.tags, bob.lead, bob.client) == ("robert", ("concern:c",), "ann-1", "claude-code")
+    assert (bob.state, bob.reason, bob.registered, bob.changed) == ("frozen", "session ended", at(0), at(3))
+    agents.apply(event("thaw", "bob-1", 4))
+    agents.apply(event("update", "bob-1", 5, tags=()))
+    bob = agents.get("bob-1")
+    assert (bob.tags, bob.roles, bob.reason, bob.state) == ((), (), None, "alive")
+
+
+def test_frozen_spans_are_kept_open_while_they_last_and_never_run_backwards():
+    """Freezing opens a span; thawing, registering and retiring close it; a clock gone back makes it empty."""
+    frozen = roster(register("bob-1"), event("freeze", "bob-1", 1), event("freeze", "bob-1", 2))
+    assert frozen.get("bob-1").frozen == ((at(1), None),)
+    for kind in ("thaw", "register", "retire"):
+        closed = roster(register("bob-1"), event("freeze", "bob-1", 1), event(kind, "bob-1", 3))
+        assert closed.get("bob-1").frozen == ((at(1), at(3)),)
+    still = roster(register("bob-1"), event("freeze", "bob-1", 1), event("update", "bob-1", 3))
+    assert still.get("bob-1").frozen == ((at(1), None),)
+    back = roster(register("bob-1"), event("freeze", "bob-1", 5), event("thaw", "bob-1", 2))
+    assert back.get("bob-1").frozen == ((at(5), at(5)),)
+
+
+def test_the_dead_live_again_by_registering_with_what_they_had():
+    """Name, tags and lineage come back with the agent."""
+    again = roster(
+        register("bob-1", "role:x", name="bob", continues="bob-0"),
+        event("retire", "bob-1", 1, reason="bye"),
+        event("register", "bob-1", 2),
+    ).get("bob-1")
+    assert (again.state, again.name, again.tags, again.continues) == ("alive", "bob", ("role:x",), ("bob-0",))
+    assert again.reason is None
+
+
+def test_the_user_always_lives_and_no_event_changes_that():
+    """The person is reserved: known without registering, untouched by any line of the log."""
+    agents = roster(*(event(kind, "user", tags=("role:x",), name="root") for kind in ROSTER_EVENTS))
+    assert agents.state("user") == "alive"
+    assert agents.get("user").tags == ()
+    assert agents.agents == {}
+    assert agents.roles_ever == set()
+    assert agents.is_agent("user")
+    assert agents.find("user").session_id == "user"
+    assert agents.heirs("user") == ["user"]
+    assert agents.reader("user") == Reader(session_id="user", lineage=("user",))
+
+
+def test_a_stranger_is_nobody_but_can_read():
+    """A session the roster never heard of has no state, and reads as an agent without name or tags."""
+    assert roster().state("eve-1") is None
+    assert roster().get("eve-1") is None
+    assert not roster().is_agent("eve-1")
+    assert roster().heirs("eve-1") == []
+    assert roster().reader("eve-1") == Reader(session_id="eve-1", lineage=("eve-1",))
+
+
+def test_roles_once_held_are_remembered():
+    """Roles outlive instances: giving one up, or dying, does not make it unknown."""
+    agents = roster(
+        register("bob-1", "role:x"),
+        event("update", "bob-1", tags=("role:y", "project:p")),
+        event("retire", "bob-1"),
+    )
+    assert agents.roles_ever == {"role:x", "role:y"}
+    assert not agents.role_in_use("x")
+    assert not agents.role_in_use("y")
+
+
+def test_holders_are_the_agents_in_a_state_that_carry_the_role_now():
+    """Several may hold one; the frozen are asked for by state; a role in use is one that any not dead holds."""
+    agents = roster(
+        register("ann-1", "role:x"),
+        register("bob-1", "role:x", "project:p"),
+        register("cat-1", "role:x"),
+        register("dan-1", "role:x"),
+        event("freeze", "cat-1"),
+        event("retire", "dan-1"),
+    )
+    assert [a.session_id for a in agents.carrying("role:x")] == ["ann-1", "bob-1"]
+    assert [a.session_id for a in agents.carrying("role:x", "frozen")] == ["cat-1"]
+    assert [a.session_id for a in agents.carrying("role:x", "dead")] == ["dan-1"]
+    assert [a.session_id for a in agents.carrying("project:p")] == ["bob-1"]
+    assert agents.role_in_use("x")
+    frozen_only = roster(register("cat-1", "role:x"), event("freeze", "cat-1"))
+    assert frozen_only.role_in_use("x")
+
+
+# -- lineage and heirs ------------------------------------------------------------------------------------------------
+
+
+def test_a_lineage_is_the_session_and_all_it_continues():
+    """Succession is followed through every generation, the session itself first."""
+    agents = roster(
+        register("bob-1"),
+        event("retire", "bob-1"),
+        register("bob-2", continues="bob-1"),
+        event("retire", "bob-2"),
+        register("bob-3", continues="bob-2"),
+        event("update", "bob-3", continues="cat-1"),
+    )
+    assert agents.lineage("bob-3")[0] == "bob-3"
+    assert set(agents.lineage("bob-3")) == {"bob-3", "bob-2", "bob-1", "cat-1"}
+    assert agents.lineage("bob-1") == ("bob-1",)
+    assert set(agents.reader("bob-3").lineage) == set(agents.lineage("bob-3"))
+
+
+def test_heirs_are_those_not_dead_that_continue_a_session():
+    """A living successor inherits, a dead one passes it on, and a session not dead is its own heir."""
+    events = [register("bob-1"), event("retire", "bob-1"), register("bob-2", continues="bob-1")]
+    assert roster(*events).heirs("bob-1") == ["bob-2"]
+    assert roster(*events, event("freeze", "bob-2")).heirs("bob-1") == ["bob-2"]
+    events += [event("retire", "bob-2")]
+    assert roster(*events).heirs("bob-1") == []
+    events += [register("bob-3", continues="bob-2")]
+    assert roster(*events).heirs("bob-1") == ["bob-3"]
+    events += [register("bob-1", hours=9)]
+    assert sorted(roster(*events).heirs("bob-1")) == ["bob-1", "bob-3"]
+    assert roster(*events).heirs("bob-3") == ["bob-3"]
+
+
+def test_answers_follow_each_event_as_it_is_folded_in():
+    """Nothing remembered from before an event is told after it."""
+    agents = roster(register("bob-1"), event("retire", "bob-1"))
+    assert (agents.lineage("bob-2"), agents.heirs("bob-1")) == (("bob-2",), [])
+    agents.apply(register("bob-2", continues="bob-1"))
+    assert (agents.lineage("bob-2"), agents.heirs("bob-1")) == (("bob-2", "bob-1"), ["bob-2"])
+    agents.apply(event("retire", "bob-2"))
+    assert agents.heirs("bob-1") == []
+
+
+def test_continuing_oneself_or_in_a_circle_ends():
+    """A foreign line may claim anything: the walk visits each session once."""
+    agents = roster(
+        register("a-1", continues="a-1"),
+        register("b-1", continues="c-1"),
+        register("c-1", continues="d-1"),
+        register("d-1", continues="b-1"),
+    )
+    assert agents.lineage("a-1") == ("a-1",)
+    for session in ("b-1", "c-1", "d-1"):
+        assert agents.lineage(session)[0] == session
+        assert sorted(agents.lineage(session)) == ["b-1", "c-1", "d-1"]
+        assert sorted(agents.heirs(session)) == ["b-1", "c-1", "d-1"]
+
+
+SESSIONS = ["a-1", "b-1", "c-1", "d-1"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            event,
+            st.sampled_from(ROSTER_EVENTS),
+            st.sampled_from(SESSIONS),
+            continues=st.none() | st.sampled_from(SESSIONS),
+        ),
+        max_size=14,
+    )
+)
+def test_lineage_is_what_can_be_reached_and_heirs_are_its_reverse(events):
+    """In any history, cycles included: a lineage is the reflexive closure of "continues", and an heir has it."""
+    agents = Roster(events)
+    reached = {one: {one} for one in SESSIONS}
+    for _ in SESSIONS:
+        for one in SESSIONS:
+            for old in list(reached[one]):
+                reached[one] |= set(agents.agents[old].continues) if old in agents.agents else set()
+    for one in SESSIONS:
+        lineage = agents.lineage(one)
+        assert set(lineage) == reached[one]
+        assert len(lineage) == len(set(lineage))
+        assert lineage[0] == one
+        not_dead = {other for other in SESSIONS if agents.state(other) in ("alive", "frozen")}
+        assert set(agents.heirs(one)) == {other for other in not_dead if one in reached[other]}
+
+
+# -- whom a word means ------------------------------------------------------------------------------------------------
+
+
+def test_a_name_means_its_bearer_that_is_not_dead_else_the_last_one():
+    """A name is free again once its bearer is dead; until someone takes it, it means who bore it last."""
+    events = [register("bob-1", name="bob"), event("retire", "bob-1", 1)]
+    assert roster(*events).bearer("bob").session_id == "bob-1"
+    events += [register("bob-2", hours=2, name="bob")]
+    assert roster(*events).bearer("bob").session_id == "bob-2"
+    assert roster(*events, event("freeze", "bob-2", 3)).bearer("bob").session_id == "bob-2"
+    events += [event("retire", "bob-2", 3)]
+    assert roster(*events).bearer("bob").session_id == "bob-2"
+    assert roster(*events).bearer("bobby") is None
+
+
+def test_a_name_given_up_means_nobody():
+    """Renaming frees the old name at once."""
+    agents = roster(register("bob-1", name="bob"), event("update", "bob-1", name="rob"))
+    assert agents.bearer("bob") is None
+    assert not agents.is_agent("bob")
+    assert agents.is_agent("rob")
+
+
+FOUND = roster(
+    register("abcdef-1", name="first"),
+    register("abcdef-2"),
+    register("abcxyz-3", "role:architect"),
+    register("first-of-all"),
+    register("gone12-4", name="ghost"),
+    event("retire", "gone12-4"),
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "session_id"),
+    [
+        ("abcdef-1", "abcdef-1"),
+        ("first", "abcdef-1"),
+        ("abcxyz", "abcxyz-3"),
+        ("abcxyz-3", "abcxyz-3"),
+        ("abcdef-2", "abcdef-2"),
+        ("first-", "first-of-all"),
+        ("gone12", "gone12-4"),
+        ("ghost", "gone12-4"),
+        ("user", "user"),
+    ],
+)
+def test_a_bare_word_is_an_id_else_a_name_else_a_unique_prefix(word, session_id):
+    """The most exact meaning wins."""
+    assert FOUND.find(word).session_id == session_id
+
+
+def test_an_id_wins_over_the_same_word_as_a_name():
+    """An id cannot be taken over by somebody's name."""
+    agents = roster(register("ann-1", name="bob-1"), register("bob-1"))
+    assert agents.find("bob-1").session_id == "bob-1"
+
+
+def test_a_prefix_that_two_agents_share_is_refused_with_the_candidates():
+    """No guess is made between two."""
+    with pytest.raises(Ambiguous) as refused:
+        FOUND.find("abcdef")
+    assert "abcdef-1" in refused.value.hint
+    assert "abcdef-2" in refused.value.hint
+    assert "abcxyz-3" not in refused.value.hint
+
+
+@pytest.mark.parametrize("word", ["abcxy", "gone1", "a", "", "bcxyz-3", "ABCXYZ", "abcxyz-33"])
+def test_less_than_six_characters_or_another_word_finds_nobody(word):
+    """Fewer characters would hit by accident; an id is not found by its middle."""
+    with pytest.raises(NotFound):
+        FOUND.find(word)
+
+
+def test_prefixes_can_be_declined():
+    """Where only whole words count, the beginning of an id is nobody."""
+    with pytest.raises(NotFound):
+        FOUND.find("abcxyz", prefixes=False)
+    assert FOUND.find("first", prefixes=False).session_id == "abcdef-1"
+
+
+def test_a_misspelt_word_is_asked_back():
+    """Near names, roles and ids of those not dead are offered; for a strange word, the way to the list."""
+    for word, meant in (("frist", "first"), ("architct", "architect"), ("abcxyz-4", "abcxyz-3")):
+        with pytest.raises(NotFound) as refused:
+            FOUND.find(word)
+        assert f"did you mean {meant}" in refused.value.hint
+    with pytest.raises(NotFound) as refused:
+        FOUND.find("qqqqqqq")
+    assert "did you mean" not in refused.value.hint
+    assert refused.value.hint
+    assert "ghost" not in FOUND.near("ghosd")
+
+
+def test_many_candidates_are_counted_and_not_all_listed():
+    """A hint stays readable however many share the prefix."""
+    agents = roster(*(register(f"common-{n}") for n in range(9)))
+    with pytest.raises(Ambiguous) as refused:
+        agents.find("common")
+    assert "9 agents" in str(refused.value)
+    assert refused.value.hint.count("common-") == 5
+
+
+def test_modes_follow_the_roster():
+    """The same stored word is direct once it is an agent's id or name, and role mail before."""
+    assert roster().mode("bob-1") == "role"
+    assert roster(register("bob-1")).mode("bob-1") == "direct"
+    assert roster(register("bob-1", name="bob")).mode("bob") == "direct"
+    assert roster(register("bob-1"), event("retire", "bob-1")).mode("bob-1") == "direct"
+    assert roster().mode("user") == "direct"
+    assert module.MIN_PREFIX == 6

@@ -1,0 +1,220 @@
+"""A small mailbox in memory: three logs that grow by what its agents do, and the core's fold of them.
+
+Steps are plain tuples, so that a random list of them is a random history; a step that makes no sense where it comes
+(an ack without anything read) does nothing. Time goes in whole hours, forward and back.
+"""
+
+from __future__ import annotations
+
+from agent_mailbox.core import inbox
+from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.core.inbox import State
+from agent_mailbox.core.records import TYPES, Message, Read, RosterEvent
+from agent_mailbox.core.roster import Roster
+from hypothesis import strategies as st
+
+from .build import T0, at, message
+from .plainly import Logs
+
+SESSIONS = ["s-1", "s-2", "s-3", "s-4"]
+EVERYBODY = [*SESSIONS, "user", "stranger"]
+ROLES = ["role:x", "role:y"]
+TAGS = ["project:p", "concern:c"]
+ADDRESSES = [*SESSIONS, *SESSIONS, *ROLES, "x", *TAGS, "all", "user"]
+
+START = [
+    RosterEvent("register", "s-1", T0, tags=("role:x", "project:p")),
+    RosterEvent("register", "s-2", T0, tags=("role:x", "role:y")),
+    RosterEvent("register", "s-3", T0, tags=("project:p", "concern:c")),
+]
+
+someone = st.sampled_from(SESSIONS)
+which = st.integers(0, 9)
+addresses = st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3, unique=True).map(tuple)
+tags = st.lists(st.sampled_from([*ROLES, *TAGS]), max_size=3, unique=True).map(tuple)
+kinds = st.sampled_from([*("message",) * 4, *TYPES])
+priorities = st.sampled_from(["normal", "normal", "low", "high"])
+lifetimes = st.none() | st.integers(1, 30)
+
+STEPS = {
+    "send": (st.sampled_from([*SESSIONS, "user"]), addresses, lifetimes, st.booleans(), kinds, priorities),
+    "reply": (someone, which),
+    "check": (st.sampled_from(EVERYBODY), st.integers(1, 5), st.booleans()),
+    "ack": (st.sampled_from(EVERYBODY), which),
+    "release": (st.sampled_from(EVERYBODY), which),
+    "register": (someone, tags),
+    "retag": (someone, tags),
+    "freeze": (someone,),
+    "thaw": (someone,),
+    "sleep": (someone, st.integers(1, 50), st.booleans()),
+    "retire": (someone, st.booleans()),
+    "succeed": (someone, someone, tags),
+    "pass_time": (st.integers(1, 50),),
+    "turn_back": (st.integers(1, 60),),
+}
+"""Each step by name, with what it needs."""
+
+steps = st.one_of(*(st.tuples(st.just(name), *needs) for name, needs in STEPS.items()))
+
+
+class World:
+    """The logs, the clock, and ``state``: the core's fold, kept up line by line."""
+
+    def __init__(self) -> None:
+        self.hours = 1000
+        self.earliest = 0
+        self.messages: list[Message] = []
+        self.reads: list[Read] = []
+        self.events: list[RosterEvent] = []
+        self._plainly: tuple[tuple[int, int, int], Logs] | None = None
+        self.state = State(messages={}, reads=Reads(), roster=Roster(), ttls=DEFAULT_TTL)
+        for event in START:
+            self._tell(event)
+
+    @property
+    def now(self) -> int:
+        """The present instant."""
+        return at(self.hours)
+
+    def plainly(self) -> Logs:
+        """The logs as the page reads them; read anew only after something was appended."""
+        lengths = (len(self.messages), len(self.reads), len(self.events))
+        if self._plainly is None or self._plainly[0] != lengths:
+            self._plainly = (lengths, Logs(list(self.messages), list(self.reads), list(self.events)))
+        return self._plainly[1]
+
+    def play(self, step: tuple) -> None:
+        """Carry out one step."""
+        name, *given = step
+        getattr(self, name)(*given)
+
+    # -- mail ---------------------------------------------------------------------------------------------------------
+
+    def send(self, sender, to, ttl_hours, ack, kind, priority, thread=None) -> Message:
+        """Someone, known or not, sends a message."""
+        sent = message(
+            f"m{len(self.messages)}",
+            to=to,
+            sender=sender,
+            hours=self.hours,
+            ttl_hours=ttl_hours,
+            ack=ack,
+            type=kind,
+            priority=priority,
+            thread=thread,
+        )
+        self.messages.append(sent)
+        self.state.messages[sent.id] = sent
+        return sent
+
+    def reply(self, who, place) -> None:
+        """Someone answers a message it has read, by its thread alone; the answer sometimes asks for an ack too."""
+        read = self._read_by(who)
+        if read:
+            parent = next(m for m in self.messages if m.id == read[place % len(read)])
+            self.send(who, (parent.sender,), None, place % 2 == 0, "message", "normal", parent.id)
+
+    def check(self, who, how_many, by_older_writer) -> list[str]:
+        """Someone looks, and reads the first of what is unread; an older writer leaves out through what."""
+        if self.state.roster.state(who) == "dead":
+            return []
+        if who != "user" and self.state.roster.state(who) != "alive":
+            known = who in self.state.roster.agents
+            self._tell(RosterEvent("thaw" if known else "register", who, self.now, tags=None if known else ()))
+        shown = inbox.unread(who, self.state, self.now)[:how_many]
+        for item in shown:
+            via = None if by_older_writer and self._is_clear(item.message) else item.via
+            self._note(item.message.id, who, "read", via)
+        return [item.message.id for item in shown]
+
+    def _is_clear(self, mail: Message) -> bool:
+        """Can a line without ``as`` mean one thing only, whatever the roster becomes?"""
+        by_role = [address in (*ROLES, "x") for address in mail.recipients]
+        return all(by_role) or not any(by_role)
+
+    def ack(self, who, place) -> None:
+        """Someone acks a message it has read."""
+        read = self._read_by(who)
+        if read:
+            self._note(read[place % len(read)], who, "ack")
+
+    def release(self, who, place) -> None:
+        """Someone gives back a message it has read."""
+        read = self._read_by(who)
+        if read:
+            self._note(read[place % len(read)], who, "release")
+
+    def _read_by(self, who: str) -> list[str]:
+        return [message_id for message_id, session_id in self.plainly().standing if session_id == who]
+
+    def _note(self, message_id: str, who: str, event: str, via: str | None = None) -> None:
+        self.reads.append(Read(message_id, who, self.now, event=event, via=via))
+        self.state.reads.apply(self.reads[-1])
+
+    # -- roster -------------------------------------------------------------------------------------------------------
+
+    def _tell(self, event: RosterEvent) -> None:
+        self.events.append(event)
+        self.state.roster.apply(event)
+
+    def register(self, who, carried) -> None:
+        """Someone registers: for the first time, again, or from the dead."""
+        self._tell(RosterEvent("register", who, self.now, tags=carried))
+
+    def retag(self, who, carried) -> None:
+        """Someone's roles and tags change."""
+        self._tell(RosterEvent("update", who, self.now, tags=carried))
+
+    def freeze(self, who) -> None:
+        """Someone's session ends, or falls silent."""
+        self._tell(RosterEvent("freeze", who, self.now))
+
+    def thaw(self, who) -> None:
+        """Someone is resumed."""
+        self._tell(RosterEvent("thaw", who, self.now))
+
+    def sleep(self, who, hours, is_resumed) -> None:
+        """Someone's session ends and time passes; it may be resumed then."""
+        self.freeze(who)
+        self.pass_time(hours)
+        if is_resumed:
+            self.thaw(who)
+
+    def retire(self, who, is_given_back) -> None:
+        """Someone dies; whoever records it gives back what it owes, unless killed in between."""
+        self._tell(RosterEvent("retire", who, self.now))
+        if is_given_back and self.state.roster.state(who) == "dead":
+            for message_id, holder in self.plainly().given_back(who):
+                self._note(message_id, holder, "release")
+
+    def succeed(self, heir, old, carried) -> None:
+        """One session continues another, which is dead from then on.
+
+        Not one that has been frozen before, nor one whose successors have: whether a freeze from before the
+        succession counts for the mail it brings is asked elsewhere.
+        """
+        agents = self.plainly().agents
+        heirs = [one for one in agents if heir in self.plainly().selves(one)]
+        if heir != old and old in agents and not any(agents[one].freezes for one in heirs):
+            self._tell(RosterEvent("retire", old, self.now, by=heir))
+            self._tell(RosterEvent("register", heir, self.now, tags=carried, continues=old))
+            self.earliest = self.hours
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def pass_time(self, hours) -> None:
+        """The clock goes on."""
+        self.hours += hours
+
+    def turn_back(self, hours) -> None:
+        """The clock is set back, though not beyond the last succession (see ``succeed``)."""
+        self.hours = max(self.hours - hours, self.earliest)
+
+
+def played(history: list[tuple]) -> World:
+    """The world after these steps."""
+    world = World()
+    for step in history:
+        world.play(step)
+    return world

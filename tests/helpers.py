@@ -1,0 +1,293 @@
+"""What the outside-in tests share: the program as a process or in-process, a mailbox to run it in, raw log lines.
+
+``Program.run`` starts a real process with an environment of its own; ``Program.call`` runs the same entry point inside
+this one, for the many cases whose point is not the process. Both give the same ``Result``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 60
+"""Seconds after which a child that should have ended counts as hung; never a synchronisation."""
+MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
+ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
+
+
+class Result:
+    """How an invocation ended: exit code, both streams as text, and standard output as JSON."""
+
+    def __init__(self, rc: int, stdout: bytes, stderr: bytes) -> None:
+        self.rc = rc
+        self.raw = stdout
+        self.stdout = stdout.decode("utf-8", "surrogateescape")
+        self.stderr = stderr.decode("utf-8", "surrogateescape")
+
+    @property
+    def json(self) -> Any:
+        """Standard output as exactly one JSON document."""
+        return json.loads(self.stdout)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The lines of standard error that warn."""
+        return [line for line in self.stderr.splitlines() if line.startswith("warning: ")]
+
+    def __repr__(self) -> str:
+        return f"Result(rc={self.rc}, stdout={self.stdout[-2000:]!r}, stderr={self.stderr[-2000:]!r})"
+
+
+class Program:
+    """The program in a scratch directory, with a home and an environment of its own."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.home = scratch / "home"
+        self.cwd = scratch / "work"
+        self.box = scratch / "box"
+        for directory in (self.home, self.cwd):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        self.env |= {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
+
+    def environ(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
+        """The child's whole environment; a value of None takes a variable away."""
+        merged: dict[str, str | None] = {**self.env, **(more or {})}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def _words(self, words: Sequence[object]) -> list[str]:
+        return [os.fspath(w) if isinstance(w, os.PathLike) else str(w) for w in words]
+
+    def start(
+        self,
+        *words: object,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        python: Sequence[str] = ("-m", "agent_mailbox"),
+        **popen: Any,
+    ) -> subprocess.Popen[bytes]:
+        """A process of the program, to be talked to."""
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, *python, *self._words(words)],
+            env=self.environ(env),
+            cwd=cwd or self.cwd,
+            **{**pipes, **popen},
+        )
+
+    def run(self, *words: object, stdin: bytes | str | None = None, **how: Any) -> Result:
+        """One invocation in a process of its own."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        if data is None:
+            how.setdefault("stdin", subprocess.DEVNULL)
+        with self.start(*words, **how) as child:
+            try:
+                out, err = child.communicate(data, timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                raise
+        return Result(child.returncode, out or b"", err or b"")
+
+    def call(
+        self,
+        *words: object,
+        stdin: bytes | str = b"",
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+    ) -> Result:
+        """One invocation inside this process; a bug's exception comes straight through."""
+        from agent_mailbox.cli.main import main
+
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        out, err = io.BytesIO(), io.BytesIO()
+        with _surroundings(self.environ(env), cwd or self.cwd, data, out, err):
+            rc = main(self._words(words))
+            sys.stdout.flush()
+            sys.stderr.flush()
+        return Result(rc, out.getvalue(), err.getvalue())
+
+    def python(self, code: str, *words: object, **how: Any) -> Result:
+        """A child that runs ``code`` (the arguments in ``sys.argv[1:]``)."""
+        return self.run(*words, python=("-c", code), **how)
+
+
+@contextmanager
+def _surroundings(
+    environ: Mapping[str, str], cwd: Path, stdin: bytes, out: io.BytesIO, err: io.BytesIO
+) -> Iterator[None]:
+    with ExitStack() as undo:
+        before = dict(os.environ)
+        undo.callback(lambda: (os.environ.clear(), os.environ.update(before)))
+        os.environ.clear()
+        os.environ.update(environ)
+        undo.callback(os.chdir, os.getcwd())
+        os.chdir(cwd)
+        for name, stream in (("stdin", io.BytesIO(stdin)), ("stdout", out), ("stderr", err)):
+            undo.callback(setattr, sys, name, getattr(sys, name))
+            setattr(sys, name, io.TextIOWrapper(_Kept(stream), encoding="utf-8", write_through=True))
+        yield
+
+
+class _Kept(io.BufferedIOBase):
+    """Bytes that outlive the text stream around them."""
+
+    def __init__(self, inner: io.BytesIO) -> None:
+        self._inner = inner
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._inner.read(size)
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._inner.read1(size)
+
+    def write(self, data: Any) -> int:
+        return self._inner.write(data)
+
+
+class Post(Program):
+    """A ``Program`` whose mailbox stands in ``box`` and is named by ``AGENT_MAILBOX_DIR``."""
+
+    def __init__(self, scratch: Path) -> None:
+        super().__init__(scratch)
+        assert self.call("init", self.box).rc == 0
+        self.env["AGENT_MAILBOX_DIR"] = str(self.box)
+
+    def file(self, *names: str) -> Path:
+        """A file of the mailbox."""
+        return self.box.joinpath(*names)
+
+    def lines(self, name: str) -> list[bytes]:
+        """The lines of a log that are not empty."""
+        path = self.file(name)
+        return [line for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
+
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        """The records of a log, raw."""
+        return [json.loads(line) for line in self.lines(name)]
+
+    def ok(self, *words: object, **how: Any) -> Any:
+        """The JSON answer of a command that must succeed."""
+        result = self.call(*words, "--json", **how)
+        assert result.rc == 0, result
+        return result.json
+
+    def register(self, session_id: str, *words: object) -> None:
+        """Put an agent into the roster."""
+        self.ok("roster", "register", "--session-id", session_id, *words)
+
+    def send(self, sender: str, to: str, body: str = "hello", *words: object) -> str:
+        """Send; returns the id."""
+        return str(self.ok("send", "--from", sender, "--to", to, "--body", body, *words)["message"]["id"])
+
+    def unread(self, session_id: str) -> list[str]:
+        """The ids of a session's unread mail; nothing is marked."""
+        answer = self.ok("check", "--session", session_id, "--peek", "--limit", "0")
+        return [m["id"] for m in answer["messages"]]
+
+    def check(self, session_id: str, *words: object) -> list[str]:
+        """Check for real; the ids shown."""
+        return [m["id"] for m in self.ok("check", "--session", session_id, "--limit", "0", *words)["messages"]]
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Every file of the mailbox with its bytes."""
+        return {
+            str(path.relative_to(self.box)): path.read_bytes() for path in sorted(self.box.rglob("*")) if path.is_file()
+        }
+
+    def append(self, name: str, *records: Mapping[str, Any] | bytes) -> None:
+        """Write into a log as a foreign program does."""
+        with open(self.file(name), "ab") as file:
+            for record in records:
+                file.write(record if isinstance(record, bytes) else json.dumps(record).encode() + b"\n")
+
+    def doctor(self) -> list[dict[str, Any]]:
+        """What the doctor finds."""
+        result = self.call("doctor", "--json")
+        assert result.rc == (0 if result.json["ok"] else 3), result
+        return list(result.json["problems"])
+
+
+def record(sender: str = "stranger", recipient: Any = "all", content: str = "foreign", **more: Any) -> dict[str, Any]:
+    """A message record as another program may write it."""
+    return {
+        "id": str(uuid.uuid4()),
+        "sender": sender,
+        "recipient": recipient,
+        "timestamp": stamp(),
+        "content": content,
+        "thread": None,
+        "ttl_hours": None,
+        "read_by": [],
+        **more,
+    }
+
+
+def stamp(millis: int | None = None) -> str:
+    """An instant as the logs write it; now by default."""
+    from agent_mailbox.core import instant
+
+    return instant.text(time.time_ns() // 1_000_000 if millis is None else millis)
+
+
+def refused(result: Result, rc: int, *said: str) -> Result:
+    """The result is an error as the contract has it: its code, one ``error:`` line, at most one ``hint:`` line."""
+    assert result.rc == rc, result
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert lines, result
+    assert lines[0].startswith("error: "), result
+    assert len(lines) <= 2, result
+    assert all(line.startswith("hint: ") for line in lines[1:]), result
+    assert "Traceback" not in result.stderr
+    assert all(line.isprintable() for line in result.stderr.splitlines()), result
+    for word in said:
+        assert word in " ".join(lines), (word, result)
+    return result
+
+
+def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequence[str] = (), **how: Any) -> Result:
+    """The command is refused alike in text and under ``--json``, where stdout is the error and nothing else."""
+    plain = refused(run(*words, **how), rc, *said)
+    assert plain.stdout == "", plain
+    told = refused(run(*words, "--json", **how), rc, *said)
+    assert list(told.json) == ["error"]
+    error = told.json["error"]
+    assert set(error) == {"code", "message", "hint"}
+    assert all(isinstance(value, str) for value in error.values())
+    lines = [line for line in told.stderr.splitlines() if not line.startswith("warning: ")]
+    assert lines[0] == f"error: {error['message']}"
+    assert (lines[1:] or ["hint: "])[0] == f"hint: {error['hint']}"
+    return told
+
+
+def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """Poll a condition until it holds; a test that waits longer has found a hang."""
+    give_up = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < give_up, "the condition never came true"
+        time.sleep(0.002)
+    return value
+
+
+def utf16(text: str) -> int:
+    """The length a JavaScript client counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,79 @@
+"""Runs a command again and again on copies of a mailbox, killing it at each of its steps in turn.
+
+``python -m tests.store.crash BOX OUT WHICH WORDS…``: in ``OUT/<n>/box`` stands the mailbox as the command left it when
+it was killed at its n-th step, in ``OUT/<n>/stdout`` what it had said by then; the last one ran to its end. ``WHICH``
+is ``before`` (a step not taken) or ``within`` (half of what it wrote arrived). A step is a system call that changes a
+file or its durability, or writes output.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any
+
+STEPS = ("write", "rename", "replace", "link", "unlink", "ftruncate", "fsync", "fdatasync", "mkdir", "utime", "open")
+KILLED = 77
+COMPACT_ABOVE = 60
+"""Stands in for the 1000 roster events above which a roster is retold: the steps are the same, the lines fewer."""
+
+
+class Fuse:
+    """Ends the process at the n-th step, as ``kill -9`` does: nothing is flushed, nothing is tidied up."""
+
+    def __init__(self, left: int, within: bool) -> None:
+        self.left = left
+        self.within = within
+
+    def lay(self) -> None:
+        """Put itself around every step."""
+        from agent_mailbox.store import system
+
+        for module in (os, system):
+            for name in STEPS:
+                if hasattr(module, name):
+                    setattr(module, name, self._around(name, getattr(module, name)))
+
+    def _around(self, name: str, real: Any) -> Any:
+        def step(*args: Any, **more: Any) -> Any:
+            if name == "open" and not (args[1] & os.O_CREAT):
+                return real(*args, **more)
+            self.left -= 1
+            if self.left < 0:
+                if self.within and name == "write":
+                    real(args[0], bytes(args[1])[: len(args[1]) // 2])
+                os._exit(KILLED)
+            return real(*args, **more)
+
+        return step
+
+
+def run(box: str, out: str, within: bool, words: list[str]) -> None:
+    """All the runs, from a first step not taken to an end that was reached."""
+    from agent_mailbox import steward  # noqa: F401 - loaded once, before the forks
+    from agent_mailbox.cli.main import main
+    from agent_mailbox.store import rotation
+
+    rotation.COMPACT_ABOVE = COMPACT_ABOVE
+    step = 0
+    while True:
+        place = os.path.join(out, f"{step:03}")
+        shutil.copytree(box, os.path.join(place, "box"))
+        child = os.fork()
+        if child == 0:
+            fd = os.open(os.path.join(place, "stdout"), os.O_WRONLY | os.O_CREAT, 0o600)
+            os.dup2(fd, 1)
+            os.environ["AGENT_MAILBOX_DIR"] = os.path.join(place, "box")
+            Fuse(step, within).lay()
+            code = main(words)
+            sys.stdout.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code != KILLED:
+            sys.exit(code)
+        step += 1
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], sys.argv[3] == "within", sys.argv[4:])

@@ -1,0 +1,252 @@
+"""Where a mailbox is found, whose it must be, and what stands in the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.store import paths
+from tests.helpers import MESSAGES, Program, refused, refused_both
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+def git(where: Path, *words: object) -> None:
+    """Run git in a directory, with an identity of its own."""
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
+    command = ["git", *identity, *map(str, words)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(command, cwd=where, check=True, capture_output=True, env=environ)
+
+
+def sent_from(program: Program, where: Path, *words: str) -> None:
+    """A message is sent from there; where it went is for the caller to look up."""
+    where.mkdir(parents=True, exist_ok=True)
+    result = program.call("send", "--from", "a", "--to", "all", "--body", "x", *words, cwd=where)
+    assert result.rc == 0, result
+
+
+def size(directory: Path) -> int:
+    """How many messages a mailbox holds."""
+    return (directory / MESSAGES).read_bytes().count(b"\n")
+
+
+def test_the_nearest_mailbox_upwards_is_found(program: Program) -> None:
+    """A directory itself, or its ``data/``; the nearest wins; links on the way are followed to where they lead."""
+    outer, inner = program.scratch / "project", program.scratch / "project/part/deep"
+    program.cwd.joinpath("x").mkdir()
+    outer.mkdir()
+    assert program.call("init", cwd=outer).rc == 0
+    assert (outer / "data" / MESSAGES).exists()
+    sent_from(program, inner)
+    assert size(outer / "data") == 1
+    assert program.call("init", inner.parent).rc == 0
+    sent_from(program, inner)
+    assert (size(outer / "data"), size(inner.parent)) == (1, 1)
+    (program.cwd / "link").symlink_to(inner)
+    sent_from(program, program.cwd / "link")
+    assert size(inner.parent) == 2
+    sent_from(program, outer / "data")
+    assert size(outer / "data") == 2
+
+
+def test_what_is_named_comes_before_what_is_found(program: Program) -> None:
+    """--dir before AGENT_MAILBOX_DIR before looking; --dir stands before or behind the command."""
+    for name in ("one", "two", "three"):
+        assert program.call("init", program.scratch / name).rc == 0
+    one, two, three = (program.scratch / name for name in ("one", "two", "three"))
+    sent_from(program, one)
+    program.env["AGENT_MAILBOX_DIR"] = str(two)
+    sent_from(program, one)
+    sent_from(program, one, "--dir", str(three))
+    assert program.call("--dir", three, "send", "--from", "a", "--to", "all", "--body", "x", cwd=one).rc == 0
+    assert (size(one), size(two), size(three)) == (1, 1, 2)
+
+
+def test_no_mailbox_is_said_with_what_to_do(program: Program) -> None:
+    """Exit 1 for every command that needs one, and nothing is made by looking."""
+    commands = [
+        ("check", "--session", "a"),
+        ("send", "--from", "a", "--to", "b", "--body", "x"),
+        ("status", "--session", "a"),
+        ("history", "--all"),
+        ("roster", "list"),
+        ("roster", "register", "--session-id", "a"),
+        ("steward", "run"),
+        ("steward", "crontab"),
+        ("doctor",),
+        ("wait", "--session", "a", "--timeout", "0"),
+    ]
+    for words in commands:
+        assert refused_both(program.call, 1, *words, said=["agent-mailbox init"]).json["error"]["code"] == "no_mailbox"
+        refused_both(program.call, 1, *words, "--dir", program.scratch / "nowhere", said=["nowhere"])
+    assert not (program.scratch / "nowhere").exists()
+    assert list(program.cwd.iterdir()) == []
+    refused(program.run("export"), 1, "no mailbox")
+
+
+@needs_git
+def test_every_worktree_of_a_repository_finds_the_same_mailbox(program: Program) -> None:
+    """A linked worktree, also one outside the repository, a bare directory in it, and ``init`` from within it."""
+    main, linked = program.scratch / "inscription", program.scratch / "elsewhere/linked"
+    main.mkdir()
+    git(main, "init", "-q")
+    (main / "data").mkdir()
+    (main / "data/.gitkeep").touch()
+    (main / "README").write_text("x")
+    git(main, "add", ".")
+    git(main, "commit", "-qm", "x")
+    git(main, "worktree", "add", "-q", linked)
+    assert program.call("init", "--json", cwd=linked).json == {"dir": str(main / "data")}
+    assert not (linked / "data" / MESSAGES).exists()
+    sent_from(program, linked / "deep/down")
+    sent_from(program, main)
+    assert size(main / "data") == 2
+    assert paths.repository(str(linked / "deep")) == paths.repository(str(main / "data")) == "inscription"
+    assert paths.repository(str(program.scratch)) is None
+
+
+@needs_git
+def test_a_submodule_is_not_mistaken_for_a_worktree(program: Program) -> None:
+    """Its ``.git`` file leads elsewhere; its own root counts, and the mailbox above is found all the same."""
+    outer, part = program.scratch / "outer", program.scratch / "part"
+    for where in (outer, part):
+        where.mkdir()
+        git(where, "init", "-q")
+        (where / "file").write_text("x")
+        git(where, "add", ".")
+        git(where, "commit", "-qm", "x")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", part, "sub")
+    assert program.call("init", cwd=outer).rc == 0
+    sent_from(program, outer / "sub")
+    assert size(outer / "data") == 1
+    assert paths.repository(str(outer / "sub")) == "sub"
+
+
+def test_init_is_idempotent_and_private(program: Program) -> None:
+    """0700 and 0600 whatever the umask; again changes nothing; recorded once; the doctor is content."""
+    before = os.umask(0)
+    try:
+        first = program.call("init", program.scratch / "a/b")
+        second = program.call("init", program.scratch / "a/b", "--json")
+    finally:
+        os.umask(before)
+    assert first.rc == second.rc == 0
+    assert second.json == {"dir": str(program.scratch / "a/b")}
+    for path in (program.scratch / "a/b").rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+    assert (program.scratch / "a/b").stat().st_mode & 0o777 == 0o700
+    recorded = (program.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+    assert recorded == [str(program.scratch / "a/b")]
+    assert program.call("doctor", "--dir", program.scratch / "a/b").rc == 0
+
+
+def test_init_in_a_checkout_leaves_the_doctor_content(program: Program) -> None:
+    """Where ``data/`` came with the checkout, world readable as git makes it, what init leaves is in order."""
+    (program.cwd / "data").mkdir(mode=0o755)
+    (program.cwd / "data/.gitkeep").touch(0o644)
+    assert program.call("init").rc == 0
+    assert program.call("doctor", "--json").json == {"ok": True, "problems": []}
+
+
+def test_where_the_state_directory_is(program: Program) -> None:
+    """XDG_STATE_HOME if absolute, else ~/.local/state."""
+    for number, state in enumerate([None, "", "relative"]):
+        assert program.call("init", program.scratch / f"box{number}", env={"XDG_STATE_HOME": state}).rc == 0
+    lines = (program.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
+    assert lines == [str(program.scratch / f"box{number}") for number in range(3)]
+    assert list(program.cwd.iterdir()) == []
+
+
+def test_a_mailbox_that_is_a_link_is_the_directory_it_leads_to(program: Program) -> None:
+    """Made, found, recorded and used under its real path, by commands and hooks alike."""
+    real = program.scratch / "real"
+    assert program.call("init", real).rc == 0
+    (program.cwd / "data").symlink_to(real)
+    assert program.call("init", "--json").json == {"dir": str(real)}
+    result = program.call("send", "--from", "a", "--to", "me", "--body", "x")
+    assert (result.rc, size(real)) == (0, 1)
+    assert not any("not made by your" in line for line in result.warnings)
+    hook = program.call("hook", "SessionStart", stdin='{"session_id": "me", "source": "startup"}')
+    assert (hook.rc, hook.stderr) == (0, "")
+    assert (real / "agent-heartbeats/me").exists()
+
+
+def test_a_link_in_the_place_of_the_log_is_refused(program: Program) -> None:
+    """A clone could lead us to any file; nothing behind the link is read or written."""
+    assert program.call("init", program.box).rc == 0
+    (program.scratch / "secret").write_text("secret\n")
+    (program.box / MESSAGES).unlink()
+    (program.box / MESSAGES).symlink_to(program.scratch / "secret")
+    for words in (
+        ("send", "--from", "a", "--to", "all", "--body", "x"),
+        ("check", "--session", "a"),
+        ("history", "--all"),
+    ):
+        result = refused_both(program.call, 5, *words, "--dir", program.box, said=[MESSAGES, "symbolic link"])
+        assert "secret\n" not in result.stdout
+    refused(program.call("init", program.box), 5, "symbolic link")
+    assert (program.scratch / "secret").read_text() == "secret\n"
+
+
+def test_a_clone_is_used_with_a_warning_by_commands_and_ignored_by_hooks(program: Program) -> None:
+    """A mailbox your own init did not make: commands say so, hooks stay silent unless it is named outright."""
+    assert program.call("init", program.scratch / "theirs").rc == 0
+    assert (
+        program.call("send", "--from", "x", "--to", "all", "--body", "do evil", "--dir", program.scratch / "theirs").rc
+        == 0
+    )
+    shutil.copytree(program.scratch / "theirs", program.cwd / "data")
+    used = program.call("history", "--all", "--json")
+    assert used.rc == 0
+    assert len(used.json["messages"]) == 1
+    assert len(used.warnings) == 1
+    assert "clone" in used.warnings[0]
+    hook = '{"session_id": "me", "source": "startup", "hook_event_name": "SessionStart"}'
+    for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
+        silent = program.call("hook", event, stdin=hook)
+        assert (silent.rc, silent.stdout) == (0, ""), silent
+    assert not (program.cwd / "data/agent-heartbeats/me").exists()
+    named = program.call("hook", "SessionStart", stdin=hook, env={"AGENT_MAILBOX_DIR": str(program.cwd / "data")})
+    assert "do evil" in named.stdout
+    assert program.call("init").rc == 0
+    own = program.call("hook", "SessionStart", stdin=hook.replace("me", "other"))
+    assert "do evil" in own.stdout
+    assert program.call("history", "--all").warnings == []
+
+
+@root_only
+@pytest.mark.parametrize("what", ["directory", "log"])
+def test_a_mailbox_of_another_user_is_refused(program: Program, what: str) -> None:
+    """Commands say whose it is, exit 1; hooks show nothing and exit 0; nothing is written."""
+    assert program.call("init", program.box).rc == 0
+    assert program.call("send", "--from", "x", "--to", "all", "--body", "do evil", "--dir", program.box).rc == 0
+    os.chown(program.box if what == "directory" else program.box / MESSAGES, 12345, -1)
+    program.env["AGENT_MAILBOX_DIR"] = str(program.box)
+    before = sorted(program.box.rglob("*"))
+    for words in (("check", "--session", "a"), ("send", "--from", "a", "--to", "b", "--body", "x"), ("roster", "list")):
+        refused_both(program.call, 1, *words, said=["another user", "12345"])
+    hook = program.call("hook", "SessionStart", stdin='{"session_id": "me", "source": "startup"}')
+    assert (hook.rc, hook.stdout) == (0, "")
+    refused(program.call("init", program.box), 1, "another user")
+    assert sorted(program.box.rglob("*")) == before
+
+
+def test_a_directory_that_is_gone_is_no_traceback(program: Program) -> None:
+    """A command in a deleted working directory: what is named works, what must be looked for is not there."""
+    assert program.call("init", program.box).rc == 0
+    gone = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+    gone += "from agent_mailbox.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    named = program.python(gone, "roster", "list", "--json", "--dir", program.box)
+    assert (named.rc, named.json) == (0, {"agents": []}), named
+    refused(program.python(gone, "roster", "list"), 1, "no mailbox")
+    hook = program.python(gone, "hook", "SessionStart", stdin='{"session_id": "me"}')
+    assert (hook.rc, hook.stdout) == (0, ""), hook

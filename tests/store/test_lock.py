@@ -1,0 +1,140 @@
+"""The one lock: real processes against each other, dead and stopped holders, and portalocker on the same file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import portalocker
+import pytest
+
+from agent_mailbox import Busy, Draft, Mailbox
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.store.lock import FileLock
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+OURS = """
+import sys
+from agent_mailbox.store.lock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+THEIRS = """
+import sys, portalocker
+with portalocker.Lock(sys.argv[1], "a", timeout=0, flags=portalocker.LOCK_EX | portalocker.LOCK_NB):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who holds a lock")
+
+
+@contextmanager
+def holder(program: Program, path: Path, code: str = OURS) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the lock until it is told to end, or is killed."""
+    with program.start(path, python=("-c", code)) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file to lock."""
+    return tmp_path / "log"
+
+
+def is_locked(path: Path) -> bool:
+    """Can the lock not be had at once?"""
+    try:
+        with FileLock(str(path), wait=0):
+            return False
+    except Busy:
+        return True
+
+
+@pytest.mark.parametrize("code", [OURS, THEIRS], ids=["flock", "portalocker"])
+def test_a_held_lock_makes_others_busy_until_its_holder_dies(program: Program, path: Path, code: str) -> None:
+    """Whichever way it was taken; the kernel frees it with the process, killed or not."""
+    with holder(program, path, code) as child:
+        assert is_locked(path)
+        with pytest.raises(portalocker.LockException):
+            portalocker.Lock(str(path), "a", timeout=0, flags=portalocker.LOCK_EX | portalocker.LOCK_NB).acquire()
+        child.kill()
+        child.wait(PATIENCE)
+        assert not is_locked(path)
+
+
+def test_portalocker_in_another_process_waits_for_ours(program: Program, path: Path) -> None:
+    """The maintenance runs' lock and ours are one and the same."""
+    with FileLock(str(path)):
+        refused = program.python(THEIRS, path)
+        assert refused.rc != 0
+        assert "held" not in refused.stdout
+        assert "LockException" in refused.stderr or "AlreadyLocked" in refused.stderr
+    allowed = program.python(THEIRS, path, stdin=b"")
+    assert (allowed.rc, allowed.stdout) == (0, "held\n"), allowed
+
+
+@linux
+def test_busy_names_its_holder_even_a_stopped_one(program: Program, path: Path) -> None:
+    """A stopped process holds on; whoever waits is told its pid and command, so that it can be dealt with."""
+    with holder(program, path) as child:
+        os.kill(child.pid, signal.SIGSTOP)
+        with (
+            pytest.raises(Busy, match=rf"log is locked by pid {child.pid} \(.*python") as caught,
+            FileLock(str(path), 0),
+        ):
+            pass
+        assert caught.value.exit_code == 4
+        os.kill(child.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        (MESSAGES, lambda box: box.send(Draft(sender="a", to=("all",), content="x"))),
+        (READS, lambda box: box.ack(next(iter(box.state().messages)), "a")),
+        (READS, lambda box: box.deliver("b", lambda items: items)),
+        (ROSTER, lambda box: box.register(Request(session_id="new"), "new")),
+        ("agent-heartbeats/b", lambda box: box.deliver("b", lambda items: items)),
+    ],
+    ids=["send", "ack", "check", "register", "the session's own delivery"],
+)
+def test_whoever_cannot_get_a_lock_changes_nothing(post: Post, name: str, act: Callable[[Mailbox], object]) -> None:
+    """Busy after the wait, and the logs are as before."""
+    mailbox = Mailbox(str(post.box), wait=0.02)
+    for agent in ("a", "b"):
+        post.register(agent)
+    mailbox.send(Draft(sender="b", to=("a",), content="x", ack=True))
+    mailbox.deliver("a", lambda items: items)
+    mailbox.send(Draft(sender="a", to=("b",), content="waits"))
+    before = [post.lines(log) for log in (MESSAGES, READS, ROSTER)]
+    with holder(post, post.file(name)), pytest.raises(Busy):
+        act(mailbox)
+    assert [post.lines(log) for log in (MESSAGES, READS, ROSTER)] == before
+
+
+def test_reading_needs_no_lock(post: Post) -> None:
+    """History, status, peek and the roster answer while all logs are locked."""
+    post.register("b")
+    sent = post.send("a", "b")
+    with ExitStack() as held:
+        for name in (MESSAGES, READS, ROSTER):
+            held.enter_context(holder(post, post.file(name)))
+        assert post.unread("b") == [sent]
+        assert post.ok("status", "--session", "b")["unread"] == 1
+        assert [m["id"] for m in post.ok("history", "--all")["messages"]] == [sent]
+        assert post.ok("roster", "show", "b")["agent"]["state"] == "alive"
+        assert post.ok("show", sent)["message"]["id"] == sent

@@ -1,0 +1,229 @@
+"""The append-only log: what an append may do to bytes that are already there, and what reading makes of any bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import threading
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_mailbox import Draft, Mailbox, StorageFailed
+from agent_mailbox.core import codec
+from agent_mailbox.store import log as logs
+from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.log import HeldLog, Log
+from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+
+
+def lines(path: Path) -> list[bytes]:
+    """The log's lines, without positions."""
+    return [line for _, line in Log(str(path)).lines()]
+
+
+# -- appending --------------------------------------------------------------------------------------------------------
+
+
+def test_a_last_line_cut_at_any_byte_swallows_nothing(post: Post) -> None:
+    """Wherever a writer was killed, the next append stands on a line of its own and the torn rest is skipped."""
+    mailbox = Mailbox(str(post.box))
+    mailbox.send(Draft(sender="a", to=("all",), content="first"))
+    whole = post.file(MESSAGES).read_bytes()
+    mailbox.send(Draft(sender="a", to=("all",), content="the last, with “two” and three byte letters €"))
+    last = post.file(MESSAGES).read_bytes()[len(whole) :]
+    for cut in range(1, len(last) - 1):
+        post.file(MESSAGES).write_bytes(whole + last[:cut])
+        mailbox.send(Draft(sender="a", to=("all",), content="next"))
+        assert lines(post.file(MESSAGES))[1] == last[:cut]
+        assert [item.message.content for item in mailbox.peek("b")] == ["first", "next"], cut
+
+
+def test_a_whole_record_that_lost_its_newline_still_counts(post: Post) -> None:
+    """It gets its newline, nothing else; both records are there, and the doctor has nothing to say."""
+    first, second = post.send("a", "all", "first"), post.send("a", "all", "second")
+    before = post.file(MESSAGES).read_bytes()
+    post.file(MESSAGES).write_bytes(before[:-1])
+    assert post.unread("b") == [first, second]
+    third = post.send("a", "all", "third")
+    assert post.file(MESSAGES).read_bytes().startswith(before)
+    assert post.unread("b") == [first, second, third]
+    assert post.doctor() == []
+
+
+@pytest.mark.parametrize("start", [b"", b'{"id":"cut'], ids=["hole", "torn before the hole"])
+def test_a_tail_of_zeros_is_isolated_and_reported(post: Post, start: bytes) -> None:
+    """What a crash of the system leaves hides no record, and is reported once, with its line, as mendable."""
+    first = post.send("a", "all", "first")
+    post.append(MESSAGES, start + b"\0" * 5000)
+    second = post.send("a", "all", "second")
+    assert post.unread("b") == [first, second]
+    assert [(p["line"], p["repair"]) for p in post.doctor()] == [(2, "remove torn line")]
+
+
+def test_foreign_lines_are_skipped_kept_and_reported(post: Post) -> None:
+    """CRLF records are records; what is none is neither shown, nor lost, nor merged; every bad line is reported."""
+    foreign = record(content="carriage return")
+    post.append(MESSAGES, b"hello\r\n\r\n \n[1, 2]\r\n\xff\xfe\n")
+    post.append(MESSAGES, str(foreign).replace("'", '"').replace("None", "null").encode() + b"\r\n")
+    own = post.send("a", "all")
+    assert post.unread("b") == [foreign["id"], own]
+    problems = post.doctor()
+    assert [p["line"] for p in problems] == [1, 2, 3, 4, 5]
+    assert {p["repair"] for p in problems} == {None}
+    assert post.file(MESSAGES).read_bytes().startswith(b"hello\r\n\r\n \n[1, 2]\r\n\xff\xfe\n")
+
+
+def test_the_append_goes_to_the_file_that_is_at_the_path(tmp_path: Path) -> None:
+    """A writer that opened the log before it was replaced, and waited for the lock, writes to the new one."""
+    path = tmp_path / "log"
+    path.write_bytes(b"old\n")
+    opened, failed = threading.Event(), []
+
+    class Watched(HeldLog):
+        def _open(self) -> int:
+            fd = super()._open()
+            opened.set()
+            return fd
+
+    def write() -> None:
+        try:
+            with Watched(str(path)) as log:
+                log.append([b"late\n"])
+        except BaseException as error:
+            failed.append(error)
+
+    with FileLock(str(path)):
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert opened.wait(PATIENCE)
+        (tmp_path / "new").write_bytes(b"new\n")
+        os.rename(tmp_path / "new", path)
+    writer.join(PATIENCE)
+    assert not failed
+    assert path.read_bytes() == b"new\nlate\n"
+
+
+FULL = """
+import resource, sys
+from agent_mailbox.errors import StorageFailed
+from agent_mailbox.store.log import Log
+path, room, tail = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
+import os
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) + room,) * 2)
+try:
+    Log(path).append([b"y" * 300 + b"\\n", b"z" * 300 + b"\\n"])
+except StorageFailed as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("tail", [b"", b"torn"])
+@pytest.mark.parametrize("room", [0, 1, 350])
+def test_a_failed_write_takes_back_only_its_own_bytes(program: Program, tail: bytes, room: int) -> None:
+    """A disk that fills up in the midst of a batch leaves the log as it was, byte for byte, and says so."""
+    path = program.scratch / "log"
+    path.write_bytes(b"x" * 1000 + b"\n" + tail)
+    before = path.read_bytes()
+    result = program.python(FULL, path, room, "")
+    assert result.rc == 0, result
+    assert os.strerror(errno.EFBIG) in result.stdout
+    assert path.read_bytes() == before
+
+
+def test_a_log_that_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
+    """Neither through a link, nor into a directory, nor into a FIFO (which would block): an error that names it."""
+    (tmp_path / "target").write_bytes(b"precious\n")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "dangling", "directory", "fifo"):
+        with pytest.raises(StorageFailed, match=name):
+            Log(str(tmp_path / name)).append([b"line\n"])
+        with pytest.raises(StorageFailed, match=name):
+            list(Log(str(tmp_path / name)).lines())
+    assert (tmp_path / "target").read_bytes() == b"precious\n"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    """0600 at creation, whatever the umask allows."""
+    before = os.umask(0)
+    try:
+        Log(str(tmp_path / "log")).append([b"line\n"])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
+    assert list(Log(str(tmp_path / "never")).lines()) == []
+    assert not (tmp_path / "never").exists()
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_ten_mebibytes_costs_bounded_memory_and_hides_nothing(tmp_path: Path) -> None:
+    """Only the first bytes of it come out, too many for any decoder; what stands around it is whole."""
+    path = tmp_path / "log"
+    giant = b'{"content":"' + b"x" * (10 * MIB) + b'"}'
+    path.write_bytes(b"before\n" + giant + b"\nafter\n")
+    tracemalloc.start()
+    try:
+        sizes = [(position, len(line)) for position, line in Log(str(path)).lines()]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sizes == [(0, 6), (7, codec.MAX_LINE + 1), (8 + len(giant), 5)]
+    assert peak < 8 * MIB
+    assert lines(path)[::2] == [b"before", b"after"]
+
+
+def reference(data: bytes, most: int) -> list[tuple[int, bytes]]:
+    """What the log's lines are, said the plain way."""
+    found, position = [], 0
+    for line in data.split(b"\n"):
+        if line:
+            found.append((position, line[: most + 1]))
+        position += len(line) + 1
+    return found
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.lists(st.sampled_from([b"a", b"bb", b"\n", b"c" * 9, b"\0"])).map(b"".join), chunk=st.integers(1, 12))
+def test_lines_and_positions_do_not_depend_on_how_the_file_is_read(tmp_path: Path, data: bytes, chunk: int) -> None:
+    """Whatever stands in the file and wherever a read ends: the same lines, each at its position, from any of them."""
+    path = tmp_path / "log"
+    path.write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "CHUNK", chunk)
+        patch.setattr(logs, "MAX_LINE", 8)
+        found = list(Log(str(path)).lines())
+        assert found == reference(data, 8)
+        for place, (position, _) in enumerate(found):
+            assert list(Log(str(path)).lines(position)) == found[place:]
+
+
+def test_a_log_of_many_descriptors_worth_of_reads_leaks_none(tmp_path: Path) -> None:
+    """Readers that stop half way, and appends that fail, give their descriptors back."""
+    path = tmp_path / "log"
+    Log(str(path)).append([b"one\n", b"two\n"])
+    (tmp_path / "directory").mkdir()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    here = len(os.listdir("/dev/fd"))
+    for _ in range(here + 64):
+        next(iter(Log(str(path)).lines()))
+        with pytest.raises(StorageFailed):
+            Log(str(tmp_path / "directory")).append([b"line\n"])
+        with pytest.raises(KeyError), Log(str(path)).held():
+            raise KeyError
+    assert len(os.listdir("/dev/fd")) <= here + 1
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit

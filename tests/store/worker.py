@@ -1,0 +1,97 @@
+"""One of several processes that use a mailbox at once: ``python -m tests.store.worker JOB BOX ARGUMENTS…``.
+
+A worker says ``ready`` and starts when its standard input is closed, so that all start together.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from agent_mailbox import Draft, Mailbox, Refused
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.library import Library
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_mailbox.core.inbox import Item
+
+
+def send(mailbox: Mailbox, me: str, count: str, *to: str) -> list[str]:
+    """Send ``count`` messages, to each address in turn; the ids, in order."""
+    return [
+        mailbox.send(Draft(sender=me, to=(to[n % len(to)],), content=f"{n} from {me}")).message.id
+        for n in range(int(count))
+    ]
+
+
+def read(mailbox: Mailbox, me: str, count: str) -> list[str]:
+    """Check until as many messages were shown as are known to come; their ids, in the order shown."""
+    shown: list[str] = []
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        shown.extend(item.message.id for item in items)
+        return items
+
+    while len(shown) < int(count):
+        mailbox.deliver(me, show)
+    return shown
+
+
+def share(mailbox: Mailbox, me: str, last: str) -> list[str]:
+    """Check role mail beside other holders, until the ``last`` message is claimed by any of them; what was shown."""
+    shown: list[str] = []
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        shown.extend(item.message.id for item in items[:2])
+        return items[:2]
+
+    while mailbox.deliver(me, show) or not any(Library(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)):
+        pass
+    return shown
+
+
+def _ids(mailbox: Mailbox, content: str) -> list[str]:
+    return [m.id for m in Library(mailbox).everything().messages.values() if m.content == content]
+
+
+def watch(mailbox: Mailbox, me: str, last: str) -> list[str]:
+    """Look at everything until the ``last`` message is there: nothing may vanish, the pending stays pending."""
+    library = Library(mailbox)
+    known: set[str] = set()
+    pending = [item.message.id for item in mailbox.peek(me)]
+    rounds = 0
+    while not _ids(mailbox, last):
+        everything = library.everything()
+        now = set(everything.messages)
+        assert known <= now, f"vanished: {known - now}"
+        assert [item.message.id for item in mailbox.peek(me)] == pending, "pending mail changed"
+        for message_id in known & set(list(now)[:3]):
+            assert mailbox.find(message_id).message.id == message_id
+        assert {read.message_id for m in everything.messages for read in everything.reads.of(m)} <= now
+        known, rounds = now, rounds + 1
+    return [str(rounds)]
+
+
+def enrol(mailbox: Mailbox, me: str, count: str) -> list[str]:
+    """Register sessions under contested names; the names that were to be had."""
+    had = []
+    for n in range(int(count)):
+        try:
+            agent, _ = mailbox.register(Request(session_id=f"{me}-{n}", name=f"name{n}"), "user")
+            had.append(str(agent.name))
+        except Refused:
+            continue
+    return had
+
+
+JOBS = {job.__name__: job for job in (send, read, share, watch, enrol)}
+
+
+if __name__ == "__main__":
+    box = Mailbox(sys.argv[2])
+    print("ready", flush=True)
+    sys.stdin.read()
+    print(json.dumps(JOBS[sys.argv[1]](box, *sys.argv[3:])))

@@ -1,0 +1,181 @@
+"""The documents say what the program does: every command and option has help, and README names no other."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from tests.helpers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+from agent_mailbox.cli import hook, mail, roster, upkeep
+from agent_mailbox.cli.main import Commands, cli
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+assert all((hook, mail, roster, upkeep))  # importing them is what registers their commands
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that call it, groups included."""
+    yield path, group
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+ALL = dict(commands())
+LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
+CONTRACT = {
+    "init": set(),
+    "send": {
+        *("--from", "--to", "--subject", "--body", "--thread", "--ttl-hours", "--ack", "--priority", "--type"),
+        *("--id", "--strict", "--jsonl"),
+    },
+    "reply": {"--from", "--body"},
+    "check": {"--session", "--peek", "--limit"},
+    "status": {"--session"},
+    "show": set(),
+    "thread": set(),
+    "history": {"--with", "--since", "--limit", "--all"},
+    "search": {"--limit"},
+    "ack": {"--session"},
+    "release": {"--session"},
+    "dead-letters": {"--session", "--all"},
+    "wait": {"--session", "--timeout"},
+    "roster register": {"--session-id", "--name", "--role", "--tags", "--lead"},
+    "roster update": {"--session-id", "--name", "--role", "--tags", "--lead", "--add-tags", "--remove-tags"},
+    "roster heartbeat": {"--session-id"},
+    "roster freeze": {"--session-id"},
+    "roster retire": {"--session-id"},
+    "roster list": {"--state"},
+    "roster show": set(),
+    "steward run": {"--max-live"},
+    "steward crontab": {"--install"},
+    "doctor": {"--repair"},
+    "hook": set(),
+    "export": {"--format", "--since"},
+}
+NO_JSON = {"hook", "export"}
+
+
+def options(command: click.Command) -> set[str]:
+    """The spellings of a command's options."""
+    return {word for p in command.params if isinstance(p, click.Option) for word in (*p.opts, *p.secondary_opts)}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
+    """A sentence for each command, a text for each option."""
+    command = ALL[path]
+    assert command.help, path
+    assert command.get_short_help_str(limit=100).strip(), path
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, (path, parameter.opts)
+            assert not parameter.hidden, (path, parameter.opts)
+
+
+@pytest.mark.parametrize("words", CONTRACT)
+def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> None:
+    """What the contract promises can be typed; every command that prints data takes --json, every one --dir."""
+    command = LEAVES[tuple(words.split())]
+    assert CONTRACT[words] <= options(command)
+    assert "--dir" in options(command)
+    assert ("--json" in options(command)) == (words not in NO_JSON)
+
+
+def test_no_command_is_there_that_the_contract_does_not_know() -> None:
+    """A new command belongs into the contract above, and so into README."""
+    assert {" ".join(path) for path in LEAVES} == set(CONTRACT)
+    assert Commands.aliases == {"read": "check"}
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_stands_in_the_readme(path: tuple[str, ...]) -> None:
+    """Spelt as code: ``agent-mailbox send``; a group's commands may share one mention of the group."""
+    spans = re.findall(r"`([^`\n]+)`", README)
+    *group, name = path
+    whole = " ".join(["agent-mailbox", *path])
+    mentioned = any(span == whole or span.startswith(whole + " ") for span in spans)
+    if not mentioned and group:
+        first = " ".join(["agent-mailbox", *group, ""])
+        rows = [line for line in README.splitlines() if f"`{first}" in line]
+        mentioned = any(f"`{name}`" in row or f"`{name} " in row for row in rows)
+    assert mentioned, whole
+
+
+def invocations() -> list[list[str]]:
+    """Every call of the program that README shows, as words."""
+    found = re.findall(r"agent-mailbox ([a-z][^`\n]*)", re.sub(r"\\\|", " ", README))
+    calls = []
+    for text in found:
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError:
+            words = text.split()
+        if words and words[0] in {path[0] for path in LEAVES} | {"read"}:
+            calls.append(words)
+    return calls
+
+
+def test_the_readme_shows_no_command_or_option_that_does_not_exist() -> None:
+    """Every invocation in README resolves to a command that knows each option shown."""
+    calls = invocations()
+    assert len(calls) > 10
+    for words in calls:
+        words = ["check" if word == "read" and i == 0 else word for i, word in enumerate(words)]
+        path = next((tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in LEAVES), None)
+        assert path is not None, words
+        unknown = {word.split("=")[0] for word in words if word.startswith("--")} - options(LEAVES[path]) - {"--help"}
+        assert unknown == set(), (words, unknown)
+
+
+def test_the_readme_names_every_option() -> None:
+    """Each long option of every command is spelt out somewhere in README."""
+    spelt = set(re.findall(r"--[a-z][a-z-]+", README))
+    wanted = {word for command in LEAVES.values() for word in options(command) if word.startswith("--")}
+    assert wanted - spelt - {"--session-id", "--state", "--max-live", "--id"} == set()
+
+
+def test_the_readme_tells_the_exit_codes_apart() -> None:
+    """The codes 0 to 5, each in a row of its own."""
+    rows = re.findall(r"^\| ([0-9]) \|", README, flags=re.MULTILINE)
+    assert rows == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_the_readme_lists_every_configuration_key() -> None:
+    """The TOML block of README is taken by the program as it stands, and names every key it knows."""
+    import tomllib
+
+    from agent_mailbox import config
+
+    block = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)
+    assert block is not None
+    table = tomllib.loads(block.group(1))
+    config._config(table, "README.md")
+    shown = {(section, key) for section, keys in table.items() for key in keys}
+    known = config._INTEGERS.keys() | config._NUMBERS.keys()
+    known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
+    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    assert shown == known
+
+
+def test_the_changelog_speaks_of_this_version() -> None:
+    """CHANGELOG.md exists and has a section for what is to be released."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## \[", text, flags=re.MULTILINE)
+
+
+def test_the_files_the_readme_links_to_exist() -> None:
+    """Relative links lead somewhere."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

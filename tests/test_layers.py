@@ -1,0 +1,214 @@
+"""The floors: who may import whom, and what the core may not touch. Holds the architecture by walking the imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import ROOT, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = "agent_mailbox"
+SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
+FLOORS = {"errors": 0, "core": 1, "store": 2, "config": 3, "mailbox": 3, "library": 3, "steward": 3, "doctor": 3}
+DOORS, COMMAND_LINE = 4, 5
+HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
+MAY_LOCK = {"store.rotation", "steward"}
+LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "claude")
+
+
+class Import:
+    """One import: who imports what, where, and if it happens when the module is loaded."""
+
+    def __init__(self, path: Path, line: int, target: str, at_load: bool) -> None:
+        self.path = path
+        self.line = line
+        self.target = target
+        self.at_load = at_load
+
+    def __repr__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.target}"
+
+
+def module_of(path: Path) -> str:
+    """The module's name without the package's: ``store.log``; empty for the package itself."""
+    parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def room_of(module: str) -> str:
+    """The first part of a module's name: the room it is in."""
+    return module.partition(".")[0]
+
+
+def floor_of(room: str) -> int:
+    """The floor of a room; a package nobody listed is a door."""
+    if room in ("cli", "__main__", ""):
+        return COMMAND_LINE
+    return FLOORS.get(room, DOORS)
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    """Every import a module makes at run time; those for the type checker alone are left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield from _walk(tree.body, path, at_load=True)
+
+
+def _walk(nodes: list[ast.stmt], path: Path, *, at_load: bool) -> Iterator[Import]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(path, node.lineno, alias.name, at_load)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, path)
+            for alias in node.names:
+                yield Import(path, node.lineno, f"{base}.{alias.name}" if node.level else base, at_load)
+        elif isinstance(node, ast.If) and _is_type_checking(node.test):
+            yield from _walk(node.orelse, path, at_load=at_load)
+        else:
+            inside = at_load and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for block in ("body", "orelse", "finalbody"):
+                yield from _walk(getattr(node, block, []), path, at_load=inside)
+            # A handler of ImportError names the stand-in for an interpreter that lacks the part.
+            for handler in getattr(node, "handlers", []):
+                yield from _walk(handler.body, path, at_load=False)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str:
+    if not node.level:
+        return node.module or ""
+    package = [PACKAGE, *path.relative_to(ROOT / PACKAGE).parent.parts]
+    base = package[: len(package) - (node.level - 1)]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def own(target: str) -> str | None:
+    """The module of ours that a target names or lies in; None for other people's."""
+    if target.split(".")[0] != PACKAGE:
+        return None
+    return target.partition(".")[2]
+
+
+ALL = [imported for path in SOURCES for imported in imports_of(path)]
+
+
+def test_the_package_has_the_floors_of_the_house() -> None:
+    """Errors, core, store, the facade's modules, at least one door, and the command line are there."""
+    rooms = {room_of(module_of(path)) for path in SOURCES}
+    assert set(FLOORS) | {"cli", "claude", "__main__"} <= rooms
+    assert len(ALL) > 100
+
+
+def test_imports_go_down_only() -> None:
+    """No module imports from a floor above its own; only the entry point and the public face know the top."""
+    upward = []
+    for imported in ALL:
+        module, target = module_of(imported.path), own(imported.target)
+        if target is None or module == "":
+            continue
+        if target in ("", "__version__"):
+            assert floor_of(room_of(module)) == COMMAND_LINE, f"{imported}: the public face is for users"
+            continue
+        if floor_of(room_of(target)) > floor_of(room_of(module)):
+            upward.append(imported)
+    assert upward == []
+
+
+def test_the_public_face_shows_no_door() -> None:
+    """``import agent_mailbox`` loads the facade and what is below it, neither a door nor the command line."""
+    face = [i for i in ALL if module_of(i.path) == "" and own(i.target) is not None]
+    assert face
+    assert [i for i in face if floor_of(room_of(own(i.target) or "")) >= DOORS] == []
+
+
+def test_doors_do_not_know_each_other() -> None:
+    """A door imports its own modules and what is below, never another door."""
+    sideways = []
+    for imported in ALL:
+        room, target = room_of(module_of(imported.path)), own(imported.target)
+        if target is not None and floor_of(room) == DOORS and floor_of(room_of(target)) == DOORS:
+            sideways += [imported] if room_of(target) != room else []
+    assert sideways == []
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(module_of(p)) == "core"], ids=lambda p: p.stem)
+def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(path: Path) -> None:
+    """A core module's text has no ``open(``, ``.now(``, ``time.``, ``os.environ`` or ``random`` in its code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):  # what comments and docstrings say does not count
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    code = ast.unparse(tree)
+    for banned in (r"\bopen\(", r"\.now\(", r"\btime\.", r"\bos\.environ\b", r"\brandom\b", r"\bprint\("):
+        assert re.search(banned, code) is None, f"{path.name}: {banned}"
+    imported = {i.target.split(".")[0] for i in imports_of(path)}
+    assert imported.isdisjoint({"os", "io", "time", "datetime", "random", "secrets", "fcntl", "subprocess", "click"})
+
+
+def test_only_the_store_touches_locks() -> None:
+    """``fcntl`` is imported on the store's floor alone, portalocker where maintenance runs take their lock."""
+    for imported in ALL:
+        module, top = module_of(imported.path), imported.target.split(".")[0]
+        if top == "fcntl":
+            assert room_of(module) == "store", imported
+        if top == "portalocker":
+            assert module in MAY_LOCK, imported
+
+
+def test_what_a_hook_imports_avoids_the_heavy_modules() -> None:
+    """Below the command line no module loads click, orjson, dataclasses, re, typing, json or pathlib."""
+    heavy = [
+        imported
+        for imported in ALL
+        if room_of(module_of(imported.path)) in LIGHT_ROOMS
+        and imported.at_load
+        and imported.target.split(".")[0] in HEAVY
+        and not (imported.target == "portalocker" and module_of(imported.path) in MAY_LOCK)
+    ]
+    assert heavy == []
+
+
+def test_importing_the_facade_really_loads_none_of_them(program: Program) -> None:
+    """In a fresh interpreter, the facade and the hooks' door add none of the heavy modules to those it starts with."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "import agent_mailbox, agent_mailbox.mailbox, agent_mailbox.config, agent_mailbox.claude.hook\n"
+        f"print(sorted((set(sys.modules) - before) & {HEAVY!r}))"
+    )
+    result = program.python(code)
+    assert (result.rc, result.stdout) == (0, "[]\n"), result
+
+
+def test_run_time_dependencies_are_three() -> None:
+    """click, orjson and portalocker; anything else needs an extra of its own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.match(r"[A-Za-z0-9_.-]+", line).group() for line in project["dependencies"]}  # type: ignore[union-attr]
+    assert names == {"click", "orjson", "portalocker"}
+    used = {i.target.split(".")[0] for i in ALL} - set(sys.stdlib_module_names) - {PACKAGE, "__future__"}
+    rooms = {name: {room_of(module_of(i.path)) for i in ALL if i.target.split(".")[0] == name} for name in used}
+    beyond = {name for name, where in rooms.items() if name not in names and any(floor_of(r) < DOORS for r in where)}
+    assert beyond == set()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))
+def test_every_module_says_what_belongs_in_it(path: Path) -> None:
+    """A module opens with a docstring."""
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """The program, no mailbox yet."""
+    return Program(tmp_path)
