@@ -1,20 +1,14 @@
-"""``python -m agent_mailbox`` and the console script."""
+"""``python -m agent_mailbox``, and what the hooks' launcher starts bare: ``python -I -S …/agent_mailbox/__main__.py``.
 
-from __future__ import annotations
+No more than that stands here: a file that is started is compiled anew each time.
+"""
 
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
-    from .cli.main import main as run
-
-    return run(argv)
-
+if not __package__:  # started as a file: the package is found beside itself
+    sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0] or ".")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from agent_mailbox.launch import start
+
+    start()

@@ -25,10 +25,13 @@ class Delivery(Desk):
 
     def peek(self, session_id: str) -> list[Item]:
         """The session's unread mail; writes nothing at all. ``Refused`` to the dead."""
-        roster = self.logs.read_roster()
-        if roster.state(session_id) == DEAD:
-            self._admit(session_id)
-        return self._unread(session_id, save=False)
+        self.logs.derives, before = False, self.logs.derives
+        try:
+            if self.logs.read_roster().state(session_id) == DEAD:
+                self._admit(session_id)
+            return self._poll(session_id).unread(self.now(), adopt=False)
+        finally:
+            self.logs.derives = before
 
     def deliver(
         self, session_id: str, show: Callable[[list[Item]], Sequence[Item]], *, role_wait: float | None = None
@@ -42,27 +45,22 @@ class Delivery(Desk):
         """
         self.check_in(session_id)
         with self.logs.delivery(session_id):
-            items = self._unread(session_id)
+            poll = self._poll(session_id)
+            items = poll.unread(self.now())
+            if not items:
+                poll.save()
             if any(item.claims for item in items):
                 try:
                     with self.logs.role_delivery(role_wait):
-                        return self._show(session_id, self._unread(session_id), show)
+                        return self._show(session_id, poll.unread(self.now()), show)
                 except Busy:
                     if role_wait is None:
                         raise
                     items = [item for item in items if not item.claims]
             return self._show(session_id, items, show)
 
-    def _unread(self, session_id: str, *, save: bool = True, adopt: bool = True) -> list[Item]:
-        poll = Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
-        return poll.unread(self.now(), save=save, adopt=adopt)
-
-    def _settle(self, session_id: str) -> None:
-        """Leave a quiet stamp for the session if nothing is left to read (see ``store.trail`` why that is sound)."""
-        logs = self.logs
-        with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            if not self._unread(session_id, adopt=False):
-                logs.trail.stamp(session_id)
+    def _poll(self, session_id: str) -> Poll:
+        return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
 
     def _show(self, session_id: str, items: list[Item], show: Callable[[list[Item]], Sequence[Item]]) -> int:
         if items:
@@ -71,15 +69,22 @@ class Delivery(Desk):
                 pass
         shown = show(items)
         now = self.now()
-        self.logs.reads.append(
-            [
-                codec.read_line(Read(message_id=item.message.id, session_id=session_id, timestamp=now, via=item.via))
-                for item in shown
-            ]
-        )
-        if len(shown) == len(items) and not self.logs.trail.is_quiet(session_id):
+        records = [Read(message_id=i.message.id, session_id=session_id, timestamp=now, via=i.via) for i in shown]
+        self.logs.reads.append(map(codec.read_line, records))
+        if items or not self.logs.trail.is_quiet(session_id):
             self._settle(session_id)
         return len(shown)
+
+    def _settle(self, session_id: str) -> None:
+        """Keep the way covered, and leave a quiet stamp if nothing is left to read (``store.trail``: why that is
+        sound)."""
+        logs = self.logs
+        with logs.messages.held(), logs.reads.held(), logs.roster.held():
+            poll = self._poll(session_id)
+            left = poll.unread(self.now(), adopt=False)
+            poll.save()
+            if not left:
+                logs.trail.stamp(session_id)
 
     def check_in(self, session_id: str) -> None:
         """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""

@@ -7,7 +7,7 @@ Belongs here: looking and appending under the roster's lock, and what follows a 
 from __future__ import annotations
 
 from .core import codec, enrol, inbox
-from .core.enrol import Decision
+from .core.enrol import Decision, Request
 from .core.records import Read
 from .desk import Desk
 from .errors import NotFound
@@ -50,6 +50,25 @@ def give_back(desk: Desk, session_id: str) -> None:
         log.append(map(codec.read_line, records), None)
 
 
+def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]:
+    """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
+    decision = change_roster(
+        desk, lambda roster: enrol.enrolled(request, roster, actor, desk.now(), desk.config.namespaces)
+    )
+    if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
+        desk.logs.beat(request.session_id, desk.now())
+    agent = desk.logs.read_roster().get(request.session_id)
+    if agent is None:
+        raise NotFound(f"{request.session_id} vanished from the roster", "`agent-mailbox doctor` looks closer")
+    return agent, decision
+
+
+def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
+    """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
+    change_roster(desk, lambda roster: enrol.ended(session_id, event, roster, actor, desk.now(), reason))
+    return desk.logs.read_roster().find(session_id)
+
+
 class Registry(Desk):
     """The part of the facade that keeps the roster."""
 
@@ -57,19 +76,10 @@ class Registry(Desk):
         """See ``change_roster``."""
         return change_roster(self, decide)
 
-    def register(self, request: enrol.Request, actor: str) -> tuple[Agent, Decision]:
-        """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
-        decision = self.change_roster(
-            lambda roster: enrol.enrolled(request, roster, actor, self.now(), self.config.namespaces)
-        )
-        if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
-            self.logs.beat(request.session_id, self.now())
-        agent = self.logs.read_roster().get(request.session_id)
-        if agent is None:
-            raise NotFound(f"{request.session_id} vanished from the roster", "`agent-mailbox doctor` looks closer")
-        return agent, decision
+    def register(self, request: Request, actor: str) -> tuple[Agent, Decision]:
+        """See ``register``."""
+        return register(self, request, actor)
 
     def end(self, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
-        """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
-        self.change_roster(lambda roster: enrol.ended(session_id, event, roster, actor, self.now(), reason))
-        return self.logs.read_roster().find(session_id)
+        """See ``end``."""
+        return end(self, session_id, event, actor, reason)

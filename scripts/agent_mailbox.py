@@ -7,7 +7,7 @@ import sys
 # This file bears the package's name: its own directory must not come first on the path.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
-from agent_mailbox.__main__ import main  # noqa: E402
+from agent_mailbox.launch import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,7 +12,7 @@ from ..core.address import check_id
 from ..core.records import BadLine, Record
 from ..core.text import ascii_json, clipped, neutral
 from ..errors import BadData, Busy, MailboxError
-from . import budget, session
+from . import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.inbox import Item
-    from ..mailbox import Mailbox
+    from ..delivery import Delivery
 
 ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
@@ -49,7 +49,7 @@ class Call(Record):
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in HANDLERS if name.lower() == wanted), None)
+    return next((name for name in EVENTS if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -81,18 +81,25 @@ class Hook(Record):
     is how an agent starts ours."""
 
     call: Call
-    mailbox: Mailbox
+    desk: Delivery
     environ: Mapping[str, str]
     program: str
     write: Callable[[str], None]
 
     def state(self) -> str | None:
         """The session's state in the roster."""
-        return self.mailbox.logs.read_roster().state(self.call.session_id)
+        return self.desk.logs.read_roster().state(self.call.session_id)
 
     def enter(self, source: str) -> list[str]:
-        """See ``session.enter``."""
-        return session.enter(self.mailbox, self.call.session_id, source, self.call.cwd, self.environ)
+        """See ``session.enter``; also sees to it that the session's later commands know who they are."""
+        from . import session  # once or twice in a session's life
+
+        told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ)
+        try:
+            session.tell_commands(self.call.session_id, self.environ)
+        except MailboxError as error:
+            told.append(error.what)
+        return told
 
     def deliver(self, answer: Callable[[str], str], told: Sequence[str] = ()) -> None:
         """Show unread mail, and what the session has to be told, as ``answer`` makes the client's JSON of it."""
@@ -105,7 +112,7 @@ class Hook(Record):
             return shown
 
         try:
-            self.mailbox.deliver(self.call.session_id, show, role_wait=ROLE_WAIT)
+            self.desk.deliver(self.call.session_id, show, role_wait=ROLE_WAIT)
         except Busy as error:
             if error.code != "busy":
                 raise
@@ -114,10 +121,10 @@ class Hook(Record):
     def _text(self, items: list[Item], parts: list[str]) -> tuple[str, list[Item]]:
         shown: list[Item] = []
         if items:
-            roster = self.mailbox.logs.read_roster()
+            roster = self.desk.logs.read_roster()
             agent = roster.get(self.call.session_id)
             who = frame.word(agent.name) if agent and agent.name else "this session"
-            room = self.mailbox.config.hook_characters - sum(map(budget.units, parts))
+            room = self.desk.config.hook_characters - sum(map(budget.units, parts))
             text, shown = budget.mail(items, roster, who, self.program, room)
             parts = [*parts, text]
         return "\n".join(parts), shown
@@ -127,7 +134,7 @@ def answer(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
     if hook.call.agent_id is None:
         check_id(hook.call.session_id)
-        HANDLERS[hook.call.event](hook)
+        EVENTS[hook.call.event](hook)
 
 
 def trouble(error: MailboxError) -> str:
@@ -144,12 +151,7 @@ def _context(event: str) -> Callable[[str], str]:
 
 
 def _session_start(hook: Hook) -> None:
-    told = hook.enter(hook.call.source)
-    try:
-        session.tell_commands(hook.call.session_id, hook.environ)
-    except MailboxError as error:
-        told.append(error.what)
-    hook.deliver(_context(hook.call.event), told)
+    hook.deliver(_context(hook.call.event), hook.enter(hook.call.source))
 
 
 def _prompt(hook: Hook) -> None:
@@ -165,11 +167,13 @@ def _stop(hook: Hook) -> None:
 
 def _session_end(hook: Hook) -> None:
     if hook.state() == "alive":
+        from .. import registry  # once in a session's life
+
         me = hook.call.session_id
-        hook.mailbox.end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        registry.end(hook.desk, me, "freeze", me, neutral(hook.call.reason) or "session ended")
 
 
-HANDLERS: dict[str, Callable[[Hook], None]] = {
+EVENTS: dict[str, Callable[[Hook], None]] = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _prompt,
     "Stop": _stop,

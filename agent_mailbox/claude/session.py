@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from .. import registry
 from ..core.address import check_id, check_name, check_role, check_tag
 from ..core.enrol import Request
 from ..core.roster import DEAD, FROZEN, Agent, Roster
@@ -17,13 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..mailbox import Mailbox
+    from ..desk import Desk
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
 
 
-def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
+def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
     """Register the session (or take note that it is back); returns what it has to be told.
 
     A new session gets role, name and tags from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS`` and the configuration, and
@@ -31,7 +32,7 @@ def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, enviro
     who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the session registers
     all the same.
     """
-    roster = mailbox.logs.read_roster()
+    roster = desk.logs.read_roster()
     told: list[str] = []
     client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
@@ -48,17 +49,19 @@ def enter(mailbox: Mailbox, session_id: str, source: str, directory: str, enviro
             client=client,
         )
     else:
-        request = _wishes(mailbox, session_id, directory, environ, told).replace(client=client)
-    _register(mailbox, request, told)
+        request = _wishes(desk, session_id, directory, environ, told).replace(client=client)
+    _register(desk, request, told)
+    if "AGENT_MAILBOX_DIR" not in environ:
+        places.point(session_id, desk.directory, environ)
     return told
 
 
-def _register(mailbox: Mailbox, request: Request, told: list[str]) -> None:
+def _register(desk: Desk, request: Request, told: list[str]) -> None:
     """Register with what can be had: all of it, else without the name, else without roles and tags."""
     bare = Request(session_id=request.session_id, client=request.client)
     for attempt in (request, request.replace(name=None), bare):
         try:
-            _, decision = mailbox.register(attempt, request.session_id)
+            _, decision = registry.register(desk, attempt, request.session_id)
         except Refused as error:
             if attempt is bare:
                 raise
@@ -69,9 +72,9 @@ def _register(mailbox: Mailbox, request: Request, told: list[str]) -> None:
             return
 
 
-def _wishes(mailbox: Mailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]) -> Request:
+def _wishes(desk: Desk, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]) -> Request:
     """What environment and configuration ask for, as far as it is well formed."""
-    config = mailbox.config
+    config = desk.config
 
     def good(words: list[str], check: Callable[[str], str]) -> tuple[str, ...]:
         found = []

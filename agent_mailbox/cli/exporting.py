@@ -15,7 +15,7 @@ from ..core import instant
 from ..core.inbox import State
 from ..core.records import Message
 from ..core.text import neutral
-from .render import message_json
+from .letters import message_json
 
 
 def jsonl(state: State, since: int) -> Iterator[bytes]:

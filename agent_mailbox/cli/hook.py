@@ -1,48 +1,50 @@
-"""``hook EVENT``: what a client calls. Reads its JSON, answers in its format, never fails it."""
+"""``hook EVENT``: what a client calls. Reads its JSON, answers in its format, never fails it. Without click."""
 
 from __future__ import annotations
 
-import os
 import sys
-
-import click
 
 from ..claude import hook as hooks
 from ..core.text import neutral, shell_quoted
+from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
-from ..mailbox import Mailbox
-from ..store import places
-from .context import Context, Verb, locate
-from .main import cli
+from ..store import paths, system
+from .app import environment, locate
 from .output import write_out
 
-pass_context = click.make_pass_decorator(Context)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
-@cli.command(cls=Verb, prints_json=False)
-@click.argument("event")
-@pass_context
-def hook(app: Context, event: str) -> int:
-    """Answer a client's hook: SessionStart, UserPromptSubmit, Stop or SessionEnd, its JSON on standard input."""
+def answer(event: str, directory: str | None) -> int:
+    """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
     name = hooks.canonical(event)
     if name is None:
-        # Not exit 2: to the client that would mean "block".
-        click.echo(f"error: no hook for {event!r}\nhint: one of {', '.join(hooks.HANDLERS)}", err=True)
+        _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.EVENTS)}")
         return 1
     try:
-        _answer(app, name)
+        _answer(name, directory, environment())
     except (NoMailbox, Refused) as error:
-        click.echo(f"agent-mailbox: {error.what}", err=True)
+        _say(f"agent-mailbox: {neutral(error.what)}")
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
         _complain(known, aloud=name != "SessionEnd")
     return 0
 
 
+def _say(text: str) -> None:
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+    except OSError:
+        pass
+
+
 def _complain(error: MailboxError, aloud: bool) -> None:
     """One line on stderr and, unless it was stdout that failed, one for the person."""
+    _say(f"agent-mailbox: {neutral(error.what)}")
     try:
-        click.echo(f"agent-mailbox: {neutral(error.what)}", err=True)
         if error.code.startswith("output"):
             sys.stdout = None
         elif aloud:
@@ -51,37 +53,36 @@ def _complain(error: MailboxError, aloud: bool) -> None:
         sys.stdout = None
 
 
-def _answer(app: Context, name: str) -> None:
+def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> None:
     data = sys.stdin.buffer.read(hooks.MAX_INPUT + 1) if sys.stdin is not None else b""
-    call = hooks.parse(name, data, app.environ, _here())
+    call = hooks.parse(name, data, environ, _here())
     try:
-        place = locate(app.directory, app.environ, call.cwd)
+        place = locate(directory, environ, call.cwd)
     except NoMailbox:
         return
-    if not place.named and not places.recorded(place.directory, app.environ):
-        click.echo(f"agent-mailbox: {place.directory} is not one your `agent-mailbox init` made; ignored", err=True)
+    if not place.named and not paths.recorded(place.directory, environ):
+        _say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
         return
-    mailbox = Mailbox(place.directory, wait=hooks.LOCK_WAIT)
-    start = program(app.environ.get("PATH", ""))
-    if app.directory:
-        start += f" --dir {shell_quoted(mailbox.directory)}"
-    hooks.answer(hooks.Hook(call=call, mailbox=mailbox, environ=app.environ, program=start, write=write_out))
+    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT)
+    start = program(environ.get("PATH", ""))
+    if directory:
+        start += f" --dir {shell_quoted(desk.directory)}"
+    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write_out))
 
 
 def _here() -> str:
     try:
-        return os.getcwd()
+        return system.getcwd()
     except OSError:  # the directory is gone
-        return os.path.sep
+        return "/"
 
 
 def program(path: str) -> str:
-    """How an agent starts this program: its name if that is on the PATH, else how it was started here."""
-    found = os.path.abspath(sys.argv[0])
-    name = os.path.basename(found)
-    for directory in path.split(os.pathsep):
-        if os.access(os.path.join(directory, "agent-mailbox"), os.X_OK):
-            return "agent-mailbox"
-    if name == "agent-mailbox" and os.access(found, os.X_OK):
-        return found
-    return f"{sys.executable} -m agent_mailbox"
+    """How an agent starts this program: its name if that is on the ``PATH``, else the way this process was started."""
+    if any(d.startswith("/") and system.exists(system.join(d, "agent-mailbox")) for d in path.split(":")):
+        return "agent-mailbox"
+    beside = system.join(system.dirname(sys.executable), "agent-mailbox")
+    if system.exists(beside):
+        return shell_quoted(beside)
+    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
+    return f"{shell_quoted(sys.executable)} {shell_quoted(package)}"

@@ -13,15 +13,13 @@ from click.core import ParameterSource
 from ..core import compose, instant
 from ..core.compose import Draft
 from ..core.frame import word
-from ..core.inbox import Item
 from ..core.records import PRIORITIES, TYPES
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..posting import Sent
-from . import render
-from .context import Context, Verb, complete_address, complete_session
+from . import letters, render, verbs
 from .main import cli
+from .options import App, Verb, complete_address, complete_session, pass_app
 
-pass_context = click.make_pass_decorator(Context)
 _session = click.option(
     "--session", metavar="ID", help="Who asks (else the client's session).", shell_complete=complete_session
 )
@@ -62,8 +60,8 @@ def _writing(command: Any) -> Any:
 @_writing
 @click.option("--thread", metavar="ID", help="The message this belongs under.")
 @click.option("--jsonl", metavar="FILE", help="Send many: one JSON message a line; - reads standard input.")
-@pass_context
-def send(app: Context, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
+@pass_app
+def send(app: App, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
     """Send a message; done means it is on the disk."""
     if jsonl is not None:
         ctx = click.get_current_context()
@@ -73,15 +71,15 @@ def send(app: Context, /, sender: str | None, to: Sequence[str], jsonl: str | No
             raise Malformed(f"--jsonl and {more[0].replace('_', '-')} do not go together", "put it into each line")
         _send_batch(app, sender, jsonl, strict)
         return
-    draft = _draft(app, app.me(sender), to, given)
-    _answer_sent(app, _send_one(app, draft, strict))
+    draft = _draft(app, app.who(sender), to, given)
+    verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP, None)
 
 
-def _send_one(app: Context, draft: Draft, strict: bool) -> Sent:
+def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
     """Send, with the thread's prefix resolved; an unknown thread is a warning."""
     mailbox = app.mailbox
     warnings: tuple[str, ...] = ()
@@ -94,10 +92,10 @@ def _send_one(app: Context, draft: Draft, strict: bool) -> Sent:
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
 
-def _draft(app: Context, sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
+def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
     return Draft(
         sender=sender,
-        to=tuple(word.strip() for part in to for word in part.split(",") if word.strip()),
+        to=verbs.recipients(to),
         content=_body(app, given["body"]),
         subject=given["subject"],
         thread=given.get("thread"),
@@ -109,7 +107,7 @@ def _draft(app: Context, sender: str, to: Sequence[str], given: dict[str, Any]) 
     )
 
 
-def _body(app: Context, given: str | None) -> str:
+def _body(app: App, given: str | None) -> str:
     """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
     if given is None:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
@@ -157,18 +155,7 @@ def _hours(given: str | None) -> int | None:
     return hours
 
 
-def _answer_sent(app: Context, /, sent: Sent) -> None:
-    roster = app.mailbox.logs.read_roster()
-    for warning in sent.warnings:
-        app.warn(warning)
-    value = {
-        "message": render.message_json(sent.message),
-        "delivery": render.delivery_json(sent.delivery, sent.warnings),
-    }
-    app.confirm(render.sent_text(sent.message, sent.delivery, roster, app.style), value)
-
-
-def _send_batch(app: Context, /, sender: str | None, source: str, strict: bool) -> None:
+def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
     """``send --jsonl``: every line is checked before any is written."""
     numbers, drafts = [], []
     for number, line in enumerate(_bytes(source, MAX_BATCH).split(b"\n"), 1):
@@ -188,7 +175,7 @@ def _send_batch(app: Context, /, sender: str | None, source: str, strict: bool) 
         for warning in one.warnings:
             app.warn(f"line {number}: {warning}")
     ids = [one.message.id for one in sent]
-    app.confirm(f"sent {render.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
+    app.done(f"sent {letters.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
 
 
 def _about_line(error: MailboxError, number: int) -> MailboxError:
@@ -196,13 +183,13 @@ def _about_line(error: MailboxError, number: int) -> MailboxError:
     return kind(f"line {number}: {error.what}; nothing was sent", error.hint, code=error.code)
 
 
-def _batch_draft(line: bytes, app: Context, sender: str | None) -> Draft:
+def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
     try:
         obj = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise BadData(f"not JSON: {error}", "one message a line, in the keys of `show --json`") from None
     draft = compose.draft_from(obj)
-    return draft.replace(sender=app.me(draft.sender or sender))
+    return draft.replace(sender=app.who(draft.sender or sender))
 
 
 @cli.command(cls=Verb)
@@ -210,10 +197,12 @@ def _batch_draft(line: bytes, app: Context, sender: str | None) -> Draft:
 @_from
 @_to
 @_writing
-@pass_context
-def reply(app: Context, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
+@pass_app
+def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
     """Answer message ID: to its sender, in its thread; counts as the ack it asked for."""
-    _answer_sent(app, app.mailbox.reply(message_id, _draft(app, app.me(sender), to, given), strict=strict))
+    verbs.confirm_sent(
+        app, app.mailbox, app.mailbox.reply(message_id, _draft(app, app.who(sender), to, given), strict=strict)
+    )
 
 
 @cli.command(cls=Verb)
@@ -222,54 +211,38 @@ def reply(app: Context, /, message_id: str, sender: str | None, to: Sequence[str
 @click.option(
     "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Most messages to show; 0 for all."
 )
-@pass_context
-def check(app: Context, /, session: str | None, peek: bool, limit: int) -> None:
+@pass_app
+def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     """Show unread mail, then record it as read."""
-    me = app.me(session)
-    mailbox = app.mailbox
-
-    def show(items: list[Item]) -> Sequence[Item]:
-        shown = items[: limit or None]
-        if app.json or shown:
-            roster = mailbox.logs.read_roster()
-            more = len(items) - len(shown)
-            app.out(render.check_text(me, shown, more, roster, app.style), render.check_json(me, shown, more))
-        elif sys.stdout is not None and sys.stdout.isatty():
-            click.echo("no new mail")
-        return shown
-
-    if peek:
-        show(mailbox.peek(me))
-    else:
-        mailbox.deliver(me, show)
+    verbs.check(app, app.mailbox, session, peek, limit)
 
 
 @cli.command(cls=Verb)
 @_session
-@pass_context
-def status(app: Context, /, session: str | None) -> None:
+@pass_app
+def status(app: App, /, session: str | None) -> None:
     """Where you stand: unread mail, what you owe, dead letters, your line in the roster."""
-    me = app.me(session)
+    me = app.who(session)
     found = app.library.status(me)
     agent = found.agent
     roster = app.mailbox.logs.read_roster()
     lines = [
         f"{me}: {agent.state if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{render.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
+        f"{letters.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
     ]
     if found.obligations:
-        lines.append(f"{render.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
+        lines.append(f"{letters.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
         listing = render.messages_text(found.obligations, found.reads, roster, app.style)
         lines += ["  " + line for line in listing.splitlines()]
     if found.dead_letters:
-        lines.append(f"{render.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
+        lines.append(f"{letters.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
     app.out(
         "\n".join(lines) + "\n",
         {
             "session": me,
             "unread": found.unread,
-            "obligations": [render.message_json(m, found.reads) for m in found.obligations],
+            "obligations": [letters.message_json(m, found.reads) for m in found.obligations],
             "dead_letters": found.dead_letters,
             "state": agent.state if agent else None,
             "tags": list(agent.tags) if agent else [],
@@ -279,8 +252,8 @@ def status(app: Context, /, session: str | None) -> None:
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
-@pass_context
-def show(app: Context, /, message_id: str) -> None:
+@pass_app
+def show(app: App, /, message_id: str) -> None:
     """One message with its receipts; ID may be a unique prefix."""
     found = app.mailbox.find(message_id)
     receipts = app.mailbox.receipts(found.message)
@@ -288,7 +261,7 @@ def show(app: Context, /, message_id: str) -> None:
     lines = render.message_text(found.message, roster, app.style)
     lines += ["", *render.receipts_text(receipts, roster)] if receipts else ["", "nobody has read it"]
     value = {
-        "message": render.message_json(found.message, found.reads),
+        "message": letters.message_json(found.message, found.reads),
         "receipts": [render.receipt_json(r) for r in receipts],
     }
     app.out("\n".join(lines) + "\n", value)
@@ -296,20 +269,20 @@ def show(app: Context, /, message_id: str) -> None:
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
-@pass_context
-def thread(app: Context, /, message_id: str) -> None:
+@pass_app
+def thread(app: App, /, message_id: str) -> None:
     """The whole chain message ID stands in, archives included."""
     messages, reads = app.library.thread(message_id)
     roster = app.mailbox.logs.read_roster()
     blocks = ["\n".join(render.message_text(m, roster, app.style)) for m in messages]
-    app.out("\n\n".join(blocks) + "\n", {"messages": [render.message_json(m, reads) for m in messages]})
+    app.out("\n\n".join(blocks) + "\n", {"messages": [letters.message_json(m, reads) for m in messages]})
 
 
-def _listing(app: Context, /, messages: Sequence[Any], reads: Any) -> None:
+def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:
     roster = app.mailbox.logs.read_roster()
     app.out(
         render.messages_text(messages, reads, roster, app.style),
-        {"messages": [render.message_json(m, reads) for m in messages]},
+        {"messages": [letters.message_json(m, reads) for m in messages]},
     )
 
 
@@ -327,12 +300,12 @@ def _listing(app: Context, /, messages: Sequence[Any], reads: Any) -> None:
 )
 @click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="The newest N; 0 for all.")
 @click.option("--all", "everyones", is_flag=True, help="Everyone's mail, not only yours.")
-@pass_context
+@pass_app
 def history(
-    app: Context, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
+    app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
 ) -> None:
     """Your mail, sent and received, archives included, newest last."""
-    me = None if everyones else app.me(session)
+    me = None if everyones else app.who(session)
     start = parse_since(since, app.mailbox.now())
     _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
 
@@ -353,8 +326,8 @@ def parse_since(given: str | None, now: int) -> int | None:
 @cli.command(cls=Verb)
 @click.argument("query", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="The newest N; 0 for all.")
-@pass_context
-def search(app: Context, /, query: Sequence[str], limit: int) -> None:
+@pass_app
+def search(app: App, /, query: Sequence[str], limit: int) -> None:
     """Messages in which every word of QUERY occurs, live and archived, newest last."""
     _listing(app, *app.library.search(" ".join(query), limit))
 
@@ -362,41 +335,41 @@ def search(app: Context, /, query: Sequence[str], limit: int) -> None:
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
 @_session
-@pass_context
-def ack(app: Context, /, message_id: str, session: str | None) -> None:
+@pass_app
+def ack(app: App, /, message_id: str, session: str | None) -> None:
     """Say that you have dealt with message ID."""
-    message = app.mailbox.ack(message_id, app.me(session))
-    app.confirm(f"acknowledged {word(message.id)}\n", {"message_id": message.id, "event": "ack"})
+    message = app.mailbox.ack(message_id, app.who(session))
+    app.done(f"acknowledged {word(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
 @_session
-@pass_context
-def release(app: Context, /, message_id: str, session: str | None) -> None:
+@pass_app
+def release(app: App, /, message_id: str, session: str | None) -> None:
     """Give message ID back: it is unread again, and role mail free for another holder."""
-    message = app.mailbox.release(message_id, app.me(session))
-    app.confirm(f"released {word(message.id)}\n", {"message_id": message.id, "event": "release"})
+    message = app.mailbox.release(message_id, app.who(session))
+    app.done(f"released {word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 @cli.command("dead-letters", cls=Verb)
 @_session
 @click.option("--all", "everyones", is_flag=True, help="Everyone's, not only yours.")
-@pass_context
-def dead_letters(app: Context, /, session: str | None, everyones: bool) -> None:
+@pass_app
+def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
     """Mail that expired, or whose recipient died, before anyone read it."""
-    found = app.library.dead_letters(None if everyones else app.me(session))
+    found = app.library.dead_letters(None if everyones else app.who(session))
     roster = app.mailbox.logs.read_roster()
-    value = {"messages": [{**render.message_json(m), "reason": reason} for m, reason in found]}
+    value = {"messages": [{**letters.message_json(m), "reason": reason} for m, reason in found]}
     app.out(render.dead_letters_text(found, roster, app.style), value)
 
 
 @cli.command(cls=Verb)
 @_session
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: never).")
-@pass_context
-def wait(app: Context, /, session: str | None, timeout: float | None) -> int:
+@pass_app
+def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Block until there is unread mail (exit 0), or not in time (exit 1)."""
-    unread = app.library.wait(app.me(session), timeout)
-    app.out(f"{render.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
+    unread = app.library.wait(app.who(session), timeout)
+    app.out(f"{letters.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

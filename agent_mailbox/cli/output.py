@@ -6,7 +6,7 @@ two seconds (a pager left open) must not hold up others, so the writer gives up 
 
 from __future__ import annotations
 
-import os
+import posix
 import select
 import sys
 import time
@@ -52,4 +52,4 @@ def _write(fd: int, data: bytes) -> None:
                     code="output_blocked",
                 )
             patience = max(patience - (time.monotonic() - before), 0)
-            piece = piece[os.write(fd, piece) :]
+            piece = piece[posix.write(fd, piece) :]

@@ -11,10 +11,8 @@ from ..core.enrol import Request
 from ..core.roster import STATES, Agent
 from ..errors import Malformed
 from . import render
-from .context import Context, Verb, complete_address, complete_session
 from .main import Commands, cli
-
-pass_context = click.make_pass_decorator(Context)
+from .options import App, Verb, complete_address, complete_session, pass_app
 
 
 @cli.group(cls=Commands)
@@ -50,8 +48,8 @@ def _listed(given: str | None) -> tuple[str, ...]:
     return tuple(word.strip() for word in (given or "").split(",") if word.strip())
 
 
-def _enrol(app: Context, /, event: str, given: dict[str, Any]) -> None:
-    me = given["session_id"] or app.me(None)
+def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
+    me = given["session_id"] or app.who(None)
     roles = tuple(word for role in given["roles"] for word in _listed(role))
     request = Request(
         session_id=me,
@@ -69,32 +67,32 @@ def _enrol(app: Context, /, event: str, given: dict[str, Any]) -> None:
     _answer(app, agent, decision.warnings)
 
 
-def _answer(app: Context, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
+def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
     agent, seen = app.library.agent(agent.session_id)
     value = {"agent": render.agent_json(agent, seen), "warnings": list(warnings)}
-    app.confirm(render.agent_text(agent, seen, app.style), value)
+    app.done(render.agent_text(agent, seen, app.style), value)
 
 
 @roster.command(cls=Verb)
 @_said
-@pass_context
-def register(app: Context, /, **given: Any) -> None:
+@pass_app
+def register(app: App, /, **given: Any) -> None:
     """Register a session; one that is dead lives again. Taking the name of one that is gone continues it."""
     _enrol(app, "register", given)
 
 
 @roster.command(cls=Verb)
 @_said
-@pass_context
-def update(app: Context, /, **given: Any) -> None:
+@pass_app
+def update(app: App, /, **given: Any) -> None:
     """Change what the roster says of a session; an unknown one is registered."""
     _enrol(app, "update", given)
 
 
-def _which(app: Context, /, session_id: str | None, word: str | None) -> str:
+def _which(app: App, /, session_id: str | None, word: str | None) -> str:
     if session_id and word:
         raise Malformed("the session is named twice", "give the id once")
-    return session_id or word or app.me(None)
+    return session_id or word or app.who(None)
 
 
 _one = click.option(
@@ -111,8 +109,8 @@ _word = click.argument("word", metavar="[ID]", required=False, shell_complete=co
 @roster.command(cls=Verb)
 @_word
 @_one
-@pass_context
-def heartbeat(app: Context, /, word: str | None, session_id: str | None) -> None:
+@pass_app
+def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session lives; thaws a frozen one."""
     agent, _ = app.library.agent(_which(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
@@ -122,8 +120,8 @@ def heartbeat(app: Context, /, word: str | None, session_id: str | None) -> None
 @roster.command(cls=Verb)
 @_word
 @_one
-@pass_context
-def freeze(app: Context, /, word: str | None, session_id: str | None) -> None:
+@pass_app
+def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is away: its direct mail waits and does not expire."""
     _answer(app, app.mailbox.end(_which(app, session_id, word), "freeze", app.actor))
 
@@ -131,16 +129,16 @@ def freeze(app: Context, /, word: str | None, session_id: str | None) -> None:
 @roster.command(cls=Verb)
 @_word
 @_one
-@pass_context
-def retire(app: Context, /, word: str | None, session_id: str | None) -> None:
+@pass_app
+def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
     _answer(app, app.mailbox.end(_which(app, session_id, word), "retire", app.actor))
 
 
 @roster.command("list", cls=Verb)
 @click.option("--state", type=click.Choice(STATES), help="Only agents in this state.")
-@pass_context
-def list_agents(app: Context, /, state: str | None) -> None:
+@pass_app
+def list_agents(app: App, /, state: str | None) -> None:
     """All agents."""
     agents = app.library.agents(state)
     value = {"agents": [render.agent_json(agent, seen) for agent, seen in agents]}
@@ -150,8 +148,8 @@ def list_agents(app: Context, /, state: str | None) -> None:
 @roster.command("show", cls=Verb)
 @_word
 @_one
-@pass_context
-def show_agent(app: Context, /, word: str | None, session_id: str | None) -> None:
+@pass_app
+def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
     """One agent, by id, name or id prefix."""
     agent, seen = app.library.agent(_which(app, session_id, word))
     app.out(render.agent_text(agent, seen, app.style), {"agent": render.agent_json(agent, seen)})

@@ -12,17 +12,16 @@ from .. import doctor as doctors
 from .. import steward as stewards
 from ..store import paths, places
 from . import exporting, render
-from .context import Context, Verb
+from .hook import answer
 from .mail import parse_since
 from .main import Commands, cli
-
-pass_context = click.make_pass_decorator(Context)
+from .options import App, Verb, pass_app
 
 
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
-@pass_context
-def init(app: Context, where: str | None) -> None:
+@pass_app
+def init(app: App, where: str | None) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
     directory = where or app.directory or app.environ.get("AGENT_MAILBOX_DIR") or _default_place()
     made = places.create(directory, app.environ)
@@ -42,8 +41,8 @@ def steward() -> None:
 
 @steward.command(cls=Verb)
 @click.option("--max-live", type=click.IntRange(min=0), metavar="N", help="Archive when more than N messages are live.")
-@pass_context
-def run(app: Context, max_live: int | None) -> None:
+@pass_app
+def run(app: App, max_live: int | None) -> None:
     """Archive finished mail, sweep the roster, verify."""
     report = stewards.run(app.mailbox, max_live)
     lines = [
@@ -64,8 +63,8 @@ def run(app: Context, max_live: int | None) -> None:
 
 @steward.command(cls=Verb)
 @click.option("--install", is_flag=True, help="Put the line into your crontab, once.")
-@pass_context
-def crontab(app: Context, install: bool) -> None:
+@pass_app
+def crontab(app: App, install: bool) -> None:
     """The cron line that runs the steward every hour."""
     line = stewards.crontab_line(app.mailbox)
     if install and not stewards.install_crontab(line):
@@ -76,8 +75,8 @@ def crontab(app: Context, install: bool) -> None:
 
 @cli.command(cls=Verb)
 @click.option("--repair", is_flag=True, help="Mend modes and torn lines; the original file is kept beside.")
-@pass_context
-def doctor(app: Context, repair: bool) -> int:
+@pass_app
+def doctor(app: App, repair: bool) -> int:
     """Verify logs, archive, permissions and configuration; exit 3 if something is wrong."""
     problems = doctors.repair(app.mailbox) if repair else list(doctors.examine(app.mailbox))
     text = "".join(map(render.problem_text, problems)) or "nothing wrong\n"
@@ -95,8 +94,8 @@ def doctor(app: Context, repair: bool) -> int:
     help="jsonl: records; mbox: for mail readers; entities: statements for an ontology.",
 )
 @click.option("--since", metavar="T", help="Only what happened from then on; resumes an export.")
-@pass_context
-def export(app: Context, form: str, since: str | None) -> None:
+@pass_app
+def export(app: App, form: str, since: str | None) -> None:
     """The whole history, live and archived, to standard output."""
     start = parse_since(since, app.mailbox.now())
     _write(exporting.FORMATS[form](app.library.everything(), start or 0))
@@ -107,3 +106,11 @@ def _write(parts: Iterable[bytes]) -> None:
     for part in parts:
         sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
+
+
+@cli.command(cls=Verb, prints_json=False)
+@click.argument("event")
+@pass_app
+def hook(app: App, event: str) -> int:
+    """Answer a client's hook: SessionStart, UserPromptSubmit, Stop or SessionEnd, its JSON on standard input."""
+    return answer(event, app.directory)

@@ -34,6 +34,7 @@ class Logs:
     def __init__(self, directory: str, wait: float = WAIT) -> None:
         self.directory = directory
         self.wait = wait
+        self.derives = True  # off: not even a derived file is written
         self.trail = Trail(self.cache())
         self.messages, self.reads, self.roster = (
             Log(self.path(name), wait, self.trail) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
@@ -91,7 +92,7 @@ class Logs:
                 return Rollbook(text)
             news = parse_roster(line for _, line in lines_of(fd, at[1], end))
             roster = Roster(news, Rollbook(text) if text else None)
-            if boundary(fd, end) == end:
+            if self.derives and boundary(fd, end) == end:
                 head = b"%d %d %d\n" % cache.mark(fd, end)
                 cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
             return roster

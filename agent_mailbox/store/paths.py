@@ -9,6 +9,10 @@ from __future__ import annotations
 from ..errors import NoMailbox, Refused, StorageFailed
 from . import system
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
 ROSTER = "agent-roster.jsonl"
@@ -102,6 +106,24 @@ def check_owner(directory: str) -> None:
                 f"the mailbox {directory} belongs to another user (uid {owner})",
                 "mail there is not yours to read; `agent-mailbox init` makes your own",
             )
+
+
+def trusted_file(environ: Mapping[str, str]) -> str:
+    """Where the user's own mailboxes are recorded, a real path a line (XDG base directory specification)."""
+    state = environ.get("XDG_STATE_HOME") or ""
+    if not state.startswith("/"):
+        state = system.join(environ.get("HOME") or "/", ".local", "state")
+    return system.join(state, "agent-mailbox", "mailboxes")
+
+
+def recorded(directory: str, environ: Mapping[str, str]) -> bool:
+    """Did this user's ``init`` record the mailbox? A cloned repository may ship a directory that looks like one; hooks
+    read only what is recorded or was named outright."""
+    try:
+        with open(trusted_file(environ), encoding="utf-8", errors="surrogateescape") as file:
+            return directory in file.read().split("\n")
+    except OSError:
+        return False
 
 
 def open_file(path: str, flags: int) -> int:

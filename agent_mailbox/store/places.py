@@ -1,15 +1,22 @@
-"""Making a mailbox, and whether one may be trusted.
+"""Making a mailbox, and what a place is called.
 
-Belongs here: what is done once for a mailbox or a session, with all of ``os`` at hand. A cloned repository may ship a
-mailbox directory; so ``create`` records those it made in the user's state directory, and hooks read only what is
-recorded there or named outright (``recorded``).
+Belongs here: what is done once for a mailbox or a session, with all of ``os`` at hand.
 """
 
 from __future__ import annotations
 
 import os
 
-from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, storage_failed
+from .paths import (
+    ARCHIVE,
+    HEARTBEATS,
+    MESSAGES,
+    check_owner,
+    main_worktree,
+    recorded,
+    storage_failed,
+    trusted_file,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,26 +51,10 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     return directory
 
 
-def _state_file(environ: Mapping[str, str]) -> str:
-    state = environ.get("XDG_STATE_HOME") or ""
-    if not os.path.isabs(state):
-        state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "agent-mailbox", "mailboxes")
-
-
-def recorded(directory: str, environ: Mapping[str, str]) -> bool:
-    """Did this user's ``init`` record the mailbox? (XDG_STATE_HOME/agent-mailbox/mailboxes, a real path a line)"""
-    try:
-        with open(_state_file(environ), encoding="utf-8", errors="surrogateescape") as file:
-            return directory in file.read().split("\n")
-    except OSError:
-        return False
-
-
 def _record(directory: str, environ: Mapping[str, str]) -> None:
     if recorded(directory, environ):
         return
-    path = _state_file(environ)
+    path = trusted_file(environ)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -73,3 +64,16 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
             os.close(fd)
     except OSError as error:
         raise storage_failed("record the mailbox in", path, error) from None
+
+
+def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
+    """Tell the shell guard which mailbox a session's is; where that cannot be written, the guard just says "maybe"."""
+    path = os.path.join(os.path.dirname(trusted_file(environ)), "sessions", session_id)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        aside = f"{path}.{os.getpid()}"
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(os.fsencode(directory) + b"\n")
+        os.replace(aside, path)
+    except OSError:
+        pass

@@ -17,7 +17,7 @@ from ..core.address import route
 from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
-from . import cache, scan
+from . import cache
 from .log import boundary, line_at, lines_of
 from .logs import parse_roster
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .logs import Logs, OpenLogs
 
 CURSORS = "cursors"
+LARGE = 4 << 20
+"""Bytes of log up to which decoding every line takes less time than a person notices."""
 
 
 class Cursor(Record):
@@ -61,23 +63,29 @@ class Poll:
         self._ttls = ttls
         self._stamp = stamp
         self._path = logs.cache(CURSORS, session_id)
+        self._reached: Cursor | None = None
 
-    def unread(self, now: int, *, save: bool = True, adopt: bool = True) -> list[Item]:
+    def unread(self, now: int, *, adopt: bool = True) -> list[Item]:
         """The session's unread mail at ``now``, in the order it is shown.
 
-        ``save`` keeps the way covered; ``adopt`` (never under a log's lock) also past what foreign programs wrote.
+        ``adopt`` (never under a log's lock) lets the cursor go past what foreign programs wrote.
         """
         with self._logs.open() as logs:
             epoch = self._epoch(logs)
             cursor = self._load()
-            if epoch is None and save and adopt:
+            if epoch is None and adopt:
                 epoch, cursor = self._logs.adopt_messages(), None
             if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
-                return self._caught_up(Cursor(epoch=epoch or 0), logs, now, save and epoch is not None)
+                return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
             at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
             if not cursor.pending and at == (logs.messages_end, logs.reads_end, logs.roster_end):
                 return []
-            return self._caught_up(cursor, logs, now, save)
+            return self._caught_up(cursor, logs, now)
+
+    def save(self) -> None:
+        """Keep the way that the last ``unread`` covered."""
+        if self._reached is not None:
+            cache.save(self._path, codec.dumps(self._reached.__dict__).encode())
 
     def _epoch(self, logs: OpenLogs) -> int | None:
         if logs.messages is None:
@@ -109,7 +117,7 @@ class Poll:
 
     # -- catching up --------------------------------------------------------------------------------------------------
 
-    def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int, save: bool) -> list[Item]:
+    def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int) -> list[Item]:
         roster = self._logs.read_roster()
         reader = roster.reader(self._session_id)
         messages: dict[int, Message] = {}
@@ -123,11 +131,11 @@ class Poll:
         known = {m.id: m for m in messages.values()}
         reads = self._reads(known, cursor, logs, reader)
         if reads is None:
-            return self._caught_up(Cursor(epoch=cursor.epoch), logs, now, save)
+            return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
         state = State(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
         items = inbox.unread(self._session_id, state, now)
-        if save:
-            self._save(cursor, logs, messages, reads, items, reader, now)
+        if cursor.epoch >= 0:
+            self._advance(cursor, logs, messages, reads, items, reader, now)
         return items
 
     def _message_lines(
@@ -137,7 +145,9 @@ class Poll:
             return
         for position in cursor.pending:
             yield position, line_at(logs.messages, position)
-        if cursor.messages[1] == 0 and logs.messages_end > scan.LARGE:
+        if cursor.messages[1] == 0 and logs.messages_end > LARGE:
+            from . import scan  # once in a session's life, if ever
+
             wanted = scan.Wanted(reader, roster, now, self._ttls)
             yield from scan.messages(logs.messages, logs.messages_end, wanted)
         else:
@@ -155,7 +165,9 @@ class Poll:
             if not isinstance(record, BadLine):
                 found[position] = record
         anew = cursor.messages[1] == 0
-        if anew and logs.reads_end > scan.LARGE:
+        if anew and logs.reads_end > LARGE:
+            from . import scan
+
             news = scan.reads(logs.reads, logs.reads_end, set(ids))
         else:
             news = lines_of(logs.reads, cursor.reads[1], logs.reads_end)
@@ -171,7 +183,7 @@ class Poll:
                 return None
         return found
 
-    def _save(
+    def _advance(
         self,
         cursor: Cursor,
         logs: OpenLogs,
@@ -197,7 +209,7 @@ class Poll:
             floor=max(now, cursor.floor),
         )
         if saved.replace(floor=cursor.floor) != cursor:
-            cache.save(self._path, codec.dumps(saved.__dict__).encode())
+            self._reached = saved
 
 
 def _mark(fd: int | None, end: int) -> Mark:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..core.address import Reader
     from ..core.roster import Roster
 
-LARGE = 4 << 20
-"""Bytes of log up to which decoding every line takes less time than a person notices."""
 _MARKER = b'","recipient":'
 _ID = slice(15, 51)  # of a read line: {"message_id":"…
 

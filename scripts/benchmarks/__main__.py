@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -62,6 +63,7 @@ def main() -> int:
     if min(agents) < 10 or min(sizes) < 10 or rounds < 1:
         parser().error("fewer than 10 messages, 10 agents or 1 round measure nothing")
     whole = not (options.quick or options.only)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the scratch directory goes, too
     with tempfile.TemporaryDirectory(prefix="agent-mailbox-bench-") as name:
         scratch = Path(os.path.realpath(name))
         bench = Bench(scratch, sizes, agents, rounds, QUICK_WRITES if options.quick else WRITES)

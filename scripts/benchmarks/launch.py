@@ -23,7 +23,7 @@ PLAIN = (PYTHON, str(Path(__file__).with_name("plain.py")))
 WORKER = (PYTHON, "-m", "scripts.benchmarks.worker")
 SHIM = str(ROOT / "hooks" / "agent-mailbox-hook")
 SHELLS = {"dash": ("dash",), "bash": ("bash",), "busybox": ("busybox", "sh")}
-EVENT = "UserPromptSubmit"
+BEGIN, PROMPT = "SessionStart", "UserPromptSubmit"
 
 _APPEND = (
     "import fcntl, os, sys\n"
@@ -61,7 +61,7 @@ def hook_environment(scratch: Path, directory: Path, session_id: str) -> dict[st
     return {**environment(scratch), **client}
 
 
-def hook_input(directory: Path, session_id: str) -> bytes:
+def hook_input(directory: Path, session_id: str, event: str) -> bytes:
     """What the client writes to a hook's standard input."""
     project = str(directory.parent)
     call = {
@@ -69,7 +69,7 @@ def hook_input(directory: Path, session_id: str) -> bytes:
         "transcript_path": f"{project}/transcript.jsonl",
         "cwd": project,
         "permission_mode": "default",
-        "hook_event_name": EVENT,
-        "prompt": "Please look at the failing test and say what you think of it.",
+        "hook_event_name": event,
     }
-    return json.dumps(call).encode()
+    more = {BEGIN: {"source": "startup"}, PROMPT: {"prompt": "Please look at the failing test and say what you think."}}
+    return json.dumps({**call, **more[event]}).encode()

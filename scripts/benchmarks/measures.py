@@ -7,7 +7,7 @@ Belongs here: which command lines in which state, and how a group is put togethe
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -140,14 +140,21 @@ class Bench:
 def _hook(bench: Bench, world: World, session: str, shell: str, words: tuple[str, ...], name: str) -> Subject:
     return Subject(
         name=name,
-        argv=(*words, launch.SHIM, launch.EVENT),
+        argv=(*words, launch.SHIM, launch.PROMPT),
         env=launch.hook_environment(bench.scratch, world.directory, session),
-        stdin=launch.hook_input(world.directory, session),
+        stdin=launch.hook_input(world.directory, session, launch.PROMPT),
         expect=_silent,
         size=world.size,
         agents=world.agents,
         how=shell,
     )
+
+
+def _begin_session(bench: Bench, world: World, session: str) -> None:
+    """What the client calls once, before any prompt."""
+    env = launch.hook_environment(bench.scratch, world.directory, session)
+    given = launch.hook_input(world.directory, session, launch.BEGIN)
+    run_once((launch.SHIM, launch.BEGIN), env, given)
 
 
 def _silent(output: bytes) -> bool:
@@ -158,10 +165,10 @@ def _has_fresh(output: bytes) -> bool:
     return output.count(FRESH.encode()) == UNREAD
 
 
-def _commands(bench: Bench, world: World, name: str, *words: str, **more: object) -> list[Subject]:
+def _commands(bench: Bench, world: World, name: str, *words: str) -> list[Subject]:
     """One subject a launcher."""
-    fixed = {"name": name, "env": bench.env(world), "size": world.size, "agents": world.agents, **more}
-    return [Subject(argv=(*way, *words), how=how, **fixed) for how, way in bench.launchers().items()]  # type: ignore[arg-type]
+    made = partial(Subject, name=name, env=bench.env(world), size=world.size, agents=world.agents)
+    return [made(argv=(*way, *words), how=how) for how, way in bench.launchers().items()]
 
 
 def _send_fresh(world: World, reader: str) -> None:
@@ -176,12 +183,10 @@ def _send_fresh(world: World, reader: str) -> None:
 def hook(bench: Bench) -> None:
     """The hook with nothing new through the shipped shim, in each shell; the shell alone is the floor."""
     shells = launch.shells()
-    for world in bench.worlds():  # the client's first prompt: whatever a session has to do once is done
-        for shell, words in shells.items():
-            one = _hook(bench, world, world.quiet, shell, words, HOOK)
-            run_once(one.argv, one.env, one.stdin)
+    for world in bench.worlds():
+        _begin_session(bench, world, world.quiet)
     floor = [
-        Subject(name=FLOOR, argv=(*words, "-c", ":"), env=launch.environment(bench.scratch), how=f"{shell} -c :")
+        Subject(name=FLOOR, argv=(*words, "-c", ":"), env=launch.environment(bench.scratch), how=f"an empty {shell}")
         for shell, words in shells.items()
     ]
     mine = [_hook(bench, w, w.quiet, shell, words, HOOK) for w in bench.worlds() for shell, words in shells.items()]
@@ -190,8 +195,8 @@ def hook(bench: Bench) -> None:
 
 def busy(bench: Bench) -> None:
     """The same while twenty others mail each other and check."""
-    worlds = [bench.crowded()[0], bench.crowded()[-1]]
-    for world in dict.fromkeys(worlds):
+    for world in dict.fromkeys([bench.crowded()[0], bench.crowded()[-1]]):
+        _begin_session(bench, world, world.quiet)
         others = [f"busy-{k:02}" for k in range(BUSY_AGENTS)]
         for rate in BUSY_RATES:
             arguments = ("load", str(world.directory), str(rate), str(BUSY_SECONDS), *others)
@@ -209,12 +214,12 @@ def mail(bench: Bench) -> None:
     shell, words = next(iter(launch.shells().items()))
     subjects = []
     for world in bench.worlds():
-        one = _hook(bench, world, world.prompted, shell, words, HOOK_MAIL)
-        fresh = partial(_send_fresh, world, world.prompted)
-        subjects.append(Subject(**{**one.__dict__, "before": fresh, "expect": _has_fresh}))
-        fresh = partial(_send_fresh, world, world.checking)
-        words_ = ("check", "--session", world.checking)
-        subjects += _commands(bench, world, CHECK_MAIL, *words_, before=fresh, expect=_has_fresh)
+        _begin_session(bench, world, world.prompted)
+        prompted = [_hook(bench, world, world.prompted, shell, words, HOOK_MAIL)]
+        checking = _commands(bench, world, CHECK_MAIL, "check", "--session", world.checking)
+        for reader, found in ((world.prompted, prompted), (world.checking, checking)):
+            fresh = partial(_send_fresh, world, reader)
+            subjects += [replace(subject, before=fresh, expect=_has_fresh) for subject in found]
     bench.time(subjects)
 
 
@@ -245,20 +250,23 @@ def check(bench: Bench) -> None:
 
 def send(bench: Bench) -> None:
     """A durable send, ours, the plain scheme's, and the least that lock, write and sync cost in Python."""
-    body = "The ledger's schema has changed; please migrate before the next release and tell the librarian."
     subjects = []
     for world in bench.worlds():
-        words = ("send", "--from", world.sender, "--to", world.sink, "--body", body)
-        subjects += _commands(bench, world, SEND, *words)
-    first = bench.world(bench.sizes[0], bench.agents[-1])
+        subjects += _commands(bench, world, SEND, *_letter(world))
+    first = bench.crowded()[0]
     copy = bench.scratch / "plain"
     shutil.copytree(first.directory, copy)
-    words = ("send", "--from", first.sender, "--to", first.sink, "--body", body, "--dir", str(copy))
-    where = {"env": bench.env(first), "size": first.size, "agents": first.agents}
-    subjects.append(Subject(name=PLAIN_SEND, argv=(*launch.PLAIN, *words), how="plain", **where))  # type: ignore[arg-type]
-    append = (*launch.FLOOR_SEND, str(bench.scratch / "floor"))
-    subjects.append(Subject(name=FLOOR, argv=append, env=where["env"], how="lock, write, unlock, sync"))  # type: ignore[arg-type]
+    plain = (*launch.PLAIN, *_letter(first), "--dir", str(copy))
+    floor = (*launch.FLOOR_SEND, str(bench.scratch / "floor"))
+    env = bench.env(first)
+    subjects.append(Subject(PLAIN_SEND, plain, env, size=first.size, agents=first.agents, how="plain"))
+    subjects.append(Subject(FLOOR, floor, env, how="lock, write, unlock, sync in Python"))
     bench.time(subjects)
+
+
+def _letter(world: World) -> tuple[str, ...]:
+    body = "The ledger's schema has changed; please migrate before the next release and tell the librarian."
+    return ("send", "--from", world.sender, "--to", world.sink, "--body", body)
 
 
 def search(bench: Bench) -> None:
@@ -267,9 +275,8 @@ def search(bench: Bench) -> None:
     def found(output: bytes) -> bool:
         return output.count(RARE.encode()) >= RARE_MESSAGES
 
-    bench.time(
-        one for world in bench.crowded() for one in _commands(bench, world, SEARCH, "search", RARE, expect=found)
-    )
+    subjects = [one for world in bench.crowded() for one in _commands(bench, world, SEARCH, "search", RARE)]
+    bench.time(replace(one, expect=found) for one in subjects)
 
 
 def poll(bench: Bench) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .measures import Results
     from .timing import Timed
 
-WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 190, 50, 50
+WIDTH, HEIGHT = 760, 400
+LEFT, RIGHT, TOP, BOTTOM = 70, 240, 50, 50
 """Margins: room for the numbers at the left and the lines' names at the right."""
 STYLE = """\
 text { font: 13px system-ui, sans-serif; fill: #333 }
@@ -129,6 +129,7 @@ def _names(drawn: Mapping[str, Line], axes: _Axes) -> list[str]:
     for name, line in sorted(drawn.items(), key=lambda item: -item[1][-1][1]):
         y = max(axes.y(line[-1][1]) + 4, free)
         free = y + 17
-        words = f"{NAMES[name]}, {line[-1][1]:.3g} ms"
+        value = line[-1][1]
+        words = f"{NAMES[name]}, {value:,.0f} ms" if value >= 100 else f"{NAMES[name]}, {value:.3g} ms"
         found.append(f'<text class="{name}-text" x="{WIDTH - RIGHT + 8}" y="{y:.1f}">{words}</text>')
     return found

@@ -25,7 +25,8 @@ PATIENCE = 300
 BUDGET = 60.0
 """Seconds a group of subjects may go on beyond its ``LEAST`` rounds: slow subjects get fewer."""
 LEAST = 3
-WARM_UP = 2
+SLOW = 1.0
+"""Seconds of a subject that is warm after one run instead of two."""
 
 
 class Failed(Exception):
@@ -131,7 +132,7 @@ def paired(subjects: Sequence[Subject], rounds: int) -> list[Timed]:
     """Time the subjects in turns, each right after a bare interpreter, beginning with another one each round."""
     timed = [Timed(subject) for subject in subjects]
     for subject in subjects:
-        for _ in range(WARM_UP):
+        if _one(subject) < SLOW:
             _one(subject)
     deadline = time.monotonic() + BUDGET
     for turn in range(rounds):

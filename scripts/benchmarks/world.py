@@ -6,6 +6,7 @@ them is taken through the codec and must come back byte for byte, so that nothin
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from dataclasses import dataclass
@@ -91,6 +92,9 @@ def build(scratch: Path, size: int, agents: int) -> World:
         for message, read in mail.lines():
             messages.write(message)
             reads.write(read)
+        for file in (messages, reads):  # or its writing back would be in the way of what is measured
+            file.flush()
+            os.fsync(file.fileno())
     _verify(directory)
     return World(directory, size, agents, sessions)
 
@@ -169,9 +173,10 @@ class _Mail:
     def _message(self, place: int, message_id: str, sender: str, recipient: str, at: int, thread: str) -> bytes:
         chance = self._chance
         text = chance.choice(self._texts)
-        if place in self._rare:
-            text = f'"{RARE} {text[1:]}'
         subject = f'"subject":"{chance.choice(SUBJECTS)}",' if chance.random() < 0.3 else ""
+        if place in self._rare:  # without a subject, which lists show in the text's place
+            subject = ""
+            text = f'"{RARE} {text[1:]}'
         return (
             f'{{"id":"{message_id}","sender":"{sender}","recipient":"{recipient}","timestamp":"{instant.text(at)}",'
             f'{subject}"content":{text},"thread":{thread},"ttl_hours":null,"read_by":[]}}\n'

@@ -1,0 +1,164 @@
+"""One invocation: who asks, where the mailbox is, how to answer. Everything a command shares, without click.
+
+Belongs here: the environment, read once; finding the mailbox; writing text or JSON. Must not know what any command
+does, nor how its arguments were parsed (``options`` for click, ``plain`` for the hot verbs).
+"""
+
+from __future__ import annotations
+
+import posix
+import sys
+
+from ..core import frame
+from ..core.address import check_id
+from ..core.records import USER
+from ..core.roster import MIN_PREFIX
+from ..core.text import neutral
+from ..errors import MailboxError, Malformed, NoMailbox, Refused
+from ..store import paths
+from . import letters
+from .output import write_out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeVar
+
+    from ..desk import Desk
+
+    D = TypeVar("D", bound=Desk)
+
+
+def environment() -> dict[str, str]:
+    """The environment as text (``os.environ`` would be the first to import ``os``)."""
+    return {
+        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+        for key, value in posix.environ.items()
+    }
+
+
+class Place:
+    """How a mailbox was found: its directory, and whether somebody named it (``--dir``, ``AGENT_MAILBOX_DIR``)."""
+
+    def __init__(self, directory: str, named: bool) -> None:
+        self.directory = directory
+        self.named = named
+
+
+def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> Place:
+    """The mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` upwards (default: from
+    here). Raises ``NoMailbox``.
+    """
+    named = given or environ.get("AGENT_MAILBOX_DIR")
+    if named:
+        return Place(named, True)
+    found = paths.find(start or posix.getcwd())
+    if found is None:
+        raise NoMailbox(
+            "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
+        )
+    return Place(found, False)
+
+
+def whoami(given: str | None, environ: Mapping[str, str]) -> str:
+    """Who asks: the option, else the client's session, else ``AGENT_MAILBOX_SESSION``; raises ``Malformed``.
+
+    The client's own variable comes before ours: a client started by another client's agent inherits the latter, and
+    must not consume its parent's mail.
+    """
+    who = given or environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
+    if not who:
+        raise Malformed(
+            "who are you? no --session, and neither CLAUDE_CODE_SESSION_ID nor AGENT_MAILBOX_SESSION is set",
+            "`agent-mailbox roster register --session-id ID` registers one; then pass --session ID",
+            code="no_session",
+        )
+    check_id(who)
+    if who == USER:
+        refuse_agent_as_user(environ)
+    return who
+
+
+def actor(environ: Mapping[str, str]) -> str:
+    """Whose hand is on the keyboard: the agent whose terminal this is, else the person.
+
+    An agent's terminal that does not say which agent's (``CLAUDECODE`` alone) is still not the person's.
+    """
+    agent = environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
+    return agent or ("an-agent" if environ.get("CLAUDECODE") else USER)
+
+
+def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
+    """Only the person speaks as ``user``; a terminal that belongs to an agent says so in its environment."""
+    if actor(environ) != USER:
+        raise Refused("this terminal belongs to an agent; only the person is 'user'", "use your own session id")
+
+
+def _begins(who: str, session_id: str) -> bool:
+    return session_id.startswith(who) and frame.short(session_id) != session_id
+
+
+class Context:
+    """One invocation: options, environment, the mailbox's desk, and the way out."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.environ: Mapping[str, str] = environment()
+        self.directory = directory
+        self.json = False
+        self._desk: Desk | None = None
+
+    def desk(self, kind: type[D]) -> D:
+        """The mailbox, opened once, with the part of the facade that is needed."""
+        if not isinstance(self._desk, kind):
+            place = locate(self.directory, self.environ)
+            self._desk = desk = kind(place.directory)
+            if not place.named and not paths.recorded(desk.directory, self.environ):
+                self.warn(
+                    f"{desk.directory} was not made by your `agent-mailbox init`;"
+                    " if it came with a clone, its mail is a stranger's"
+                )
+            return desk
+        return self._desk
+
+    def me(self, given: str | None, desk: Desk) -> str:
+        """See ``whoami``; the name of a known agent is taken too, and the beginning of a UUID that is one's id."""
+        who = whoami(given, self.environ)
+        if given is None or who == USER:
+            return who
+        roster = desk.logs.read_roster()
+        if roster.get(who) is not None:
+            return who
+        bearer = roster.bearer(who)
+        # Only of a UUID: "worker1" is a session of its own, not the beginning of "worker10".
+        if bearer is None and len(who) >= MIN_PREFIX and any(_begins(who, i) for i in roster.agents):
+            bearer = roster.find(who)
+        return bearer.session_id if bearer else who
+
+    @property
+    def actor(self) -> str:
+        """See ``actor``."""
+        return actor(self.environ)
+
+    def style(self, text: str, style: str) -> str:
+        """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
+        if sys.stdout.isatty() and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb":
+            return letters.coloured(text, style)
+        return frame.plain(text, style)
+
+    def print(self, text: str) -> None:
+        """Write an answer, whole and flushed; see ``output``."""
+        write_out(text)
+
+    def confirm(self, text: str) -> None:
+        """Answer for something that is done: that the answer could not be written does not undo it, so it is no
+        failure (a sender that took it for one would send again)."""
+        try:
+            write_out(text)
+        except (MailboxError, OSError) as error:
+            sys.stdout = None
+            self.warn(f"it is done; only the answer was lost: {error}")
+
+    def warn(self, text: str) -> None:
+        """One line on standard error."""
+        if sys.stderr is not None:
+            sys.stderr.write(f"warning: {neutral(text)}\n")

@@ -1,0 +1,105 @@
+"""What click needs to know of the options and arguments that commands share.
+
+Belongs here: ``--dir`` and ``--json`` on every command, shell completion of addresses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..core.records import USER
+from ..library import Library
+from ..mailbox import Mailbox
+from . import letters
+from .app import Context, environment, locate
+
+
+class App(Context):
+    """The context of a click command: the whole facade at hand."""
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The mailbox, opened once."""
+        return self.desk(Mailbox)
+
+    @property
+    def library(self) -> Library:
+        """The reading room of the mailbox."""
+        return Library(self.mailbox)
+
+    def out(self, text: str, value: Any) -> None:
+        """Answer: the JSON document under ``--json``, else the text."""
+        self.print(letters.json(value) if self.json else text)
+
+    def done(self, text: str, value: Any) -> None:
+        """The same for something that is done; see ``confirm``."""
+        self.confirm(letters.json(value) if self.json else text)
+
+    def who(self, given: str | None) -> str:
+        """See ``Context.me``."""
+        return self.me(given, self.mailbox)
+
+
+pass_app = click.make_pass_decorator(App)
+
+
+class Verb(click.Command):
+    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data."""
+
+    def __init__(self, *args: Any, prints_json: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if prints_json:
+            self.params.append(
+                click.Option(
+                    ["--json", "as_json"],
+                    is_flag=True,
+                    expose_value=False,
+                    callback=_set_json,
+                    help="Answer with one JSON document.",
+                )
+            )
+        self.params.append(
+            click.Option(
+                ["--dir", "directory"],
+                metavar="DIR",
+                expose_value=False,
+                callback=_set_dir,
+                help="The mailbox directory.",
+            )
+        )
+
+
+def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.ensure_object(App).json = True
+
+
+def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        ctx.ensure_object(App).directory = value
+
+
+def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of agents, roles, tags and ``all``; silent where there is no mailbox."""
+    return [word for word in _words(ctx, agents_only=False) if word.startswith(incomplete)]
+
+
+def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of session ids."""
+    return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
+
+
+def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
+    try:
+        given = next((c.params.get("directory") for c in (ctx, ctx.parent) if c and c.params.get("directory")), None)
+        roster = Mailbox(locate(given, environment()).directory).logs.read_roster()
+    except Exception:  # completion must never print a traceback into a half-typed line
+        return []
+    living = [a for a in roster.agents.values() if a.state != "dead"]
+    ids = [a.session_id for a in living]
+    if agents_only:
+        return ids
+    tags = {tag for a in living for tag in a.tags}
+    return [*(a.name for a in living if a.name), *ids, *sorted(tags | roster.roles_ever), "all", USER]

@@ -1,0 +1,58 @@
+"""``check`` and ``send`` themselves, for whichever parser: one call on the mailbox, one answer.
+
+Belongs here: what the two hot verbs do once their arguments are known. Must not import click.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from . import letters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.inbox import Item
+    from ..delivery import Delivery
+    from ..desk import Desk
+    from ..posting import Sent
+    from .app import Context
+
+
+def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
+    """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
+    desk.logs.derives = not peek
+    me = app.me(session, desk)
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        shown = items[: limit or None]
+        if app.json or shown:
+            more = len(items) - len(shown)
+            if app.json:
+                app.print(letters.json(letters.check_json(me, shown, more)))
+            else:
+                app.print(letters.check_text(me, shown, more, desk.logs.read_roster(), app.style))
+        elif sys.stdout is not None and sys.stdout.isatty():
+            app.print("no new mail\n")
+        return shown
+
+    if peek:
+        show(desk.peek(me))
+    else:
+        desk.deliver(me, show)
+
+
+def confirm_sent(app: Context, desk: Desk, sent: Sent) -> None:
+    """Tell a sender where its message went, and what to think of it."""
+    for warning in sent.warnings:
+        app.warn(warning)
+    if app.json:
+        app.confirm(letters.json(letters.sent_json(sent)))
+    else:
+        app.confirm(letters.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), app.style))
+
+
+def recipients(to: Sequence[str]) -> tuple[str, ...]:
+    """The addresses of all ``--to``, each split on commas."""
+    return tuple(word.strip() for part in to for word in part.split(",") if word.strip())
