@@ -1,19 +1,29 @@
 """Looking things up: history, threads, search, receipts, status, dead letters, waiting.
 
-Belongs here: questions that may read the archive and never write. Polling asks none of them.
+Belongs here: questions that may read the archive and write nothing but derived files. Polling asks none of them.
+History, threads and search ask the index for candidates, and scan everything where there is none; what belongs into the
+answer is decided by the same function either way.
 """
 
 from __future__ import annotations
 
 from .core import claims, inbox
+from .core.address import ALL
 from .core.records import Message, Record
-from .store import watch
+from .errors import MailboxError
+from .mailbox import MIN_MESSAGE_PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
     from .core.inbox import State
-    from .core.roster import Agent
+    from .core.roster import Agent, Roster
     from .mailbox import Mailbox
+    from .store.index import Row, View
+
+    T = TypeVar("T")
 
 
 class Status(Record):
@@ -35,12 +45,13 @@ class Library:
         self._mailbox = mailbox
 
     def everything(self) -> State:
-        """Live and archived mail with its reads, oldest first; of twins the live one counts."""
+        """Live and archived mail with its reads, oldest first (then in log order, the live log last); of twins the
+        live one counts."""
         # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
         live = self._mailbox.state()
         live_reads = list(self._mailbox.logs.read_records())
         archive = self._mailbox.archive
-        messages = {**archive.messages(), **live.messages}
+        messages = {i: m for i, m in archive.messages().items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
         return live.replace(messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(), *live_reads]))
 
@@ -73,42 +84,74 @@ class Library:
         return inbox.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
-        """The whole chain of a message, oldest first, with the reads."""
-        found = self._mailbox.find(message_id)
-        everything = self.everything()
-        return inbox.thread_of(found.message.id, everything.messages), everything.reads
+        """The whole chain of a message, oldest first, with the reads; raises as ``Mailbox.find`` does."""
+        answer = self._ask(lambda index: _chain(message_id, index))
+        if answer is None:
+            found = self._mailbox.find(message_id)
+            everything = self.everything()
+            answer = inbox.thread_of(found.message.id, everything.messages), everything.reads
+        return answer
 
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
     ) -> tuple[list[Message], claims.Reads]:
-        """Mail the session sent or may see (None: everyone's), archives included, newest last.
+        """Mail the session sent or may see (None: everyone's), archives included, newest last, with its reads.
 
         ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
         """
-        state = self.everything()
-        found = list(state.messages.values())
-        if session_id is not None:
-            reader = state.roster.reader(session_id)
-            found = [m for m in found if inbox.visible(m, reader)]
+        roster = self._mailbox.logs.read_roster()
+        reader = None if session_id is None else roster.reader(session_id)
+        parties = []
+        if reader is not None:
+            parties.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
         if with_address is not None:
-            found = inbox.exchanged(found, with_address, state.roster)
-        if since is not None:
-            found = [m for m in found if m.timestamp >= since]
-        return found[-limit:] if limit else found, state.reads
+            inbox.exchanged((), with_address, roster)  # refuses what means nobody
+            parties.append(_meant(with_address, roster))
+
+        def wanted(message: Message) -> bool:
+            return (
+                (since is None or message.timestamp >= since)
+                and (reader is None or inbox.visible(message, reader))
+                and (with_address is None or bool(inbox.exchanged((message,), with_address, roster)))
+            )
+
+        return self._newest(lambda index: index.between(parties, since), wanted, limit)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
-        """The newest ``limit`` messages in which every word of the query occurs, newest last; case does not count."""
-        words = query.casefold().split()
-        state = self.everything()
-        found = [
-            m
-            for m in state.messages.values()
-            if all(word in f"{m.subject or ''}\n{m.content}\n{m.sender}".casefold() for word in words)
-        ]
-        return found[-limit:] if limit else found, state.reads
+        """The newest ``limit`` messages in which every word of the query occurs, newest last, with their reads.
+
+        A word matches a whole word of the subject, the content or the sender; case and accents do not count, nor does
+        anything but letters and digits. A query without any finds nothing.
+        """
+        from .store import index
+
+        phrases = index.phrases(query)
+        if not phrases:
+            return [], claims.Reads()
+        return self._newest(
+            lambda view: view.with_words(phrases), lambda message: index.matches(message, phrases), limit
+        )
+
+    def _newest(
+        self, candidates: Callable[[View], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
+    ) -> tuple[list[Message], claims.Reads]:
+        answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
+        if answer is None:
+            everything = self.everything()
+            found = [m for m in everything.messages.values() if wanted(m)]
+            answer = found[-limit:] if limit else found, everything.reads
+        return answer
+
+    def _ask(self, question: Callable[[View], T | None]) -> T | None:
+        """What the index answers; None where none is to be had."""
+        from .store.index import Index  # SQLite's import would cost every other question 6 ms
+
+        return Index(self._mailbox.logs, self._mailbox.archive).ask(question)
 
     def wait(self, session_id: str, timeout: float | None) -> int:
         """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds)."""
+        from .store import watch  # ctypes, which no other question needs
+
         with watch.Watch([self._mailbox.directory]) as changes:
             deadline = watch.deadline(timeout)
             while True:
@@ -120,3 +163,27 @@ class Library:
 def last_seen(agent: Agent, seen: dict[str, int]) -> int:
     """The ms an agent was last seen: its heartbeat, else its registration."""
     return max(seen.get(agent.session_id, 0), agent.registered)
+
+
+def _chain(message_id: str, index: View) -> tuple[list[Message], claims.Reads] | None:
+    """The thread of the one message the word means; None if that is not one."""
+    ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
+    if len(ids) != 1:
+        return None
+    (found,) = ids
+    messages, reads = index.related(found)
+    return inbox.thread_of(found, messages), reads
+
+
+def _either_way(*addresses: str) -> set[str]:
+    """The addresses, roles with their prefix and without: foreign writers store either."""
+    return {*addresses, *(address.removeprefix("role:") for address in addresses)}
+
+
+def _meant(word: str, roster: Roster) -> set[str]:
+    """Every party that mail exchanged with a written address may name; narrows, decides nothing."""
+    try:
+        lineage = roster.lineage(roster.find(word).session_id)
+    except MailboxError:
+        lineage = ()  # a role, a tag, or all
+    return {*lineage, *_either_way(word), f"role:{word}"}

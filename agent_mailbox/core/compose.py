@@ -49,6 +49,7 @@ _TYPES: dict[str, type] = {
     "priority": str,
     "id": str,
     "sender": str,
+    "from": str,
 }
 
 
@@ -210,7 +211,7 @@ def resolve(
 
 def _ever(word: str, roster: Roster) -> tuple[str, ...]:
     """What a bare word may have been stored as before: a role, an agent, one that agent continues."""
-    agent = None if ":" in word else roster.get(word) or roster.bearer(word)
+    agent = None if ":" in word else roster.meant(word)
     return (word, f"role:{word}", *(roster.lineage(agent.session_id) if agent else ()))
 
 

@@ -48,32 +48,32 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
     if me == USER:
         raise Malformed("'user' is the person, not a session", "register a session under its own id")
     present = roster.get(me)
-    if present is None:
+    if present is None or present.state == DEAD:
+        if present is not None and request.event == "update":
+            raise Refused(f"{me} is dead", f"`agent-mailbox roster register --session-id {me}` brings it back")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
-    elif present.state == DEAD and request.event == "update":
-        raise Refused(f"{me} is dead", f"`agent-mailbox roster register --session-id {me}` brings it back")
-    old, took = _succession(request, roster, now)
     tags = _tags(request, present, tuple(namespaces))
+    name = request.name if request.name is not None else present.name if present else None
     for tag in tags:
-        _refuse_agent_word(tag, me, roster)
-    lead = _lead(request, present, roster, actor)
+        _refuse_agent_word(tag, (me, name), me, roster)
+    olds, ends = _succession(request, roster, now)
     event = RosterEvent(
         event=request.event,
         session_id=me,
         timestamp=now,
         name=request.name if present is None or request.name != present.name else None,
         tags=tags if present is None or tags != present.tags else None,
-        lead=lead,
-        continues=old,
+        lead=_lead(request, present, roster, actor),
+        continues=olds[0] if olds else None,
         by=actor if actor != me else None,
         client=request.client if present is None or request.client != present.client else None,
     )
-    says = (event.name, event.tags, event.lead, event.continues, event.client)
+    more = [RosterEvent(event="update", session_id=me, timestamp=now, continues=old) for old in olds[1:]]
     revives = request.event == "register" and (present is None or present.state != ALIVE)
-    if present is not None and not revives and all(said is None for said in says):
-        return Decision(warnings=_shared_roles(tags, me, roster))
-    return Decision(events=(*took, event), warnings=_shared_roles(tags, me, roster))
+    says = (event.name, event.tags, event.lead, event.continues, event.client)
+    changes = present is None or revives or bool(ends) or any(said is not None for said in says)
+    return Decision(events=(*ends, event, *more) if changes else (), warnings=_shared_roles(tags, me, roster))
 
 
 def _refuse_role_word(word: str, what: str, roster: Roster) -> None:
@@ -91,34 +91,36 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
             )
 
 
-def _refuse_agent_word(tag: str, me: str, roster: Roster) -> None:
+def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: Roster) -> None:
     word = tag.removeprefix("role:")
     if word == tag:
         return
-    agent = roster.get(word) or roster.bearer(word)
-    if word == me or (agent is not None and agent.state != DEAD):
+    others = (a for a in (roster.get(word), roster.bearer(word)) if a is not None and a.session_id != me)
+    if word in own or any(a.state != DEAD for a in others):
         raise Refused(f"{word!r} is an agent's id or name and cannot be a role", "choose another", code="name_taken")
 
 
-def _succession(request: Request, roster: Roster, now: int) -> tuple[str | None, tuple[RosterEvent, ...]]:
-    """Whom the session continues, and the end of that one if it was only frozen."""
-    me, name, old = request.session_id, request.name, request.continues
-    if name is not None:
-        check_name(name)
-        _refuse_role_word(name, "name", roster)
-        bearer = roster.bearer(name)
-        if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id != old):
-            _refuse_taken(name, me, "name", roster)
+def _succession(request: Request, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
+    """Whom the session comes to continue, and the ends of those that are not dead yet."""
+    me = request.session_id
+    olds = [] if request.continues in (None, USER) else [request.continues]
+    if request.name is not None:
+        check_name(request.name)
+        _refuse_role_word(request.name, "name", roster)
+        bearer = roster.bearer(request.name)
+        if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id not in olds):
+            _refuse_taken(request.name, me, "name", roster)
         else:
-            _refuse_taken(name, bearer.session_id, "name", roster)
-            old = bearer.session_id
-    if old is None or old in roster.lineage(me) or not set(roster.heirs(old)) <= {old}:
-        return None, ()  # nobody, or someone living continues it already
-    agent = roster.get(old)
-    if agent is None or agent.state == DEAD:
-        return old, ()
-    end = RosterEvent(event="retire", session_id=old, timestamp=now, by=me, reason=f"continued by {me}")
-    return old, (end,)
+            _refuse_taken(request.name, bearer.session_id, "name", roster)
+            olds.append(bearer.session_id)
+    ends = [
+        RosterEvent(event="retire", session_id=old, timestamp=now, by=me, reason=f"continued by {me}")
+        for old in dict.fromkeys(olds)
+        if old != me and roster.state(old) in (ALIVE, FROZEN)
+    ]
+    # Nobody continues what it continues already, nor what someone living does.
+    fresh = [old for old in dict.fromkeys(olds) if old not in roster.lineage(me) and set(roster.heirs(old)) <= {old}]
+    return fresh, ends
 
 
 def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,7 +146,7 @@ def _lead(request: Request, present: Agent | None, roster: Roster, actor: str) -
     if request.lead is None:
         return None
     lead = request.lead
-    known = roster.get(lead) or roster.bearer(lead)
+    known = roster.meant(lead)
     lead = known.session_id if known else check_id(lead, "lead")
     if lead == request.session_id:
         raise Refused("an agent cannot be its own lead", "name another agent, or user")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from .address import BROADCAST, DIRECT, ROLE, TAG
 from .instant import HOUR
+from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .records import Message
-    from .roster import Roster
+    from .roster import Agent, Roster
 
 DEFAULT_TTL: Mapping[str, float | None] = {DIRECT: 24, ROLE: None, TAG: 72, BROADCAST: 4}
 """Hours per mode. Direct, role (none) and broadcast are the seed's; the seed gives tags none, 72 is ours."""
@@ -28,15 +29,14 @@ def expires_at(message: Message, roster: Roster, ttls: Mapping[str, float | None
     """
     latest = 0
     for address in message.recipients:
-        deadline = part_expires_at(address, message, roster, ttls)
+        deadline = _part(address, message, roster, ttls)
         if deadline is None:
             return None
         latest = max(latest, deadline)
     return latest
 
 
-def part_expires_at(address: str, message: Message, roster: Roster, ttls: Mapping[str, float | None]) -> int | None:
-    """When one of a message's addresses would expire if it stood alone."""
+def _part(address: str, message: Message, roster: Roster, ttls: Mapping[str, float | None]) -> int | None:
     mode = roster.mode(address)
     hours = message.ttl_hours if message.ttl_hours is not None else ttls[mode]
     if hours is None:
@@ -51,19 +51,26 @@ def part_expires_at(address: str, message: Message, roster: Roster, ttls: Mappin
 
 
 def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
-    """When the recipient was frozen, in order and without overlap: the agent, or whoever continued it."""
-    agent = roster.get(word) or roster.bearer(word)
-    if agent is None:
-        return []
-    selves = [agent, *(a for a in map(roster.get, roster.heirs(agent.session_id)) if a and a != agent)]
+    """When the recipient was frozen, in order and without overlap: the agent, then whoever continued it."""
+    agent = roster.meant(word)
     spans: list[tuple[int, int | None]] = []
-    for since, until in sorted((span for a in selves for span in a.frozen), key=lambda span: span[0]):
+    for since, until in sorted(_own_spans(agent, roster) if agent else (), key=lambda span: span[0]):
         if spans and (spans[-1][1] is None or since <= spans[-1][1]):
-            last = spans.pop()
-            ends = (last[1], until)
-            until = None if None in ends else max(end for end in ends if end is not None)
-            since = last[0]
+            since, before = spans.pop()
+            until = None if until is None or before is None else max(until, before)
         spans.append((since, until))
+    return spans
+
+
+def _own_spans(agent: Agent, roster: Roster) -> list[tuple[int, int | None]]:
+    """The agent's spans, and those its successors were frozen after it had died: only then was its mail theirs."""
+    spans = list(agent.frozen)
+    if agent.state == DEAD:
+        for heir in roster.line(agent.session_id):
+            if agent.session_id in heir.continues:
+                died = agent.changed
+                later = [(max(s, died), e) for s, e in _own_spans(heir, roster) if e is None or e > died]
+                spans += later
     return spans
 
 

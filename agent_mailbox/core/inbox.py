@@ -110,9 +110,17 @@ def obligations(session_id: str, state: State) -> list[Message]:
 def owed_on_death(session_id: str, state: State) -> list[str]:
     """Ids of role mail that a dead agent claimed, was asked to ack and neither acked nor answered: it goes back to the
     role. Nothing does while someone living continues the agent: the obligation passed over."""
+    line = tuple(agent.session_id for agent in state.roster.line(session_id))
     if state.roster.heirs(session_id):
         return []
-    return [m.id for m in obligations(session_id, state) if claims.holder(m, state.reads, state.roster) == session_id]
+    replies = repliers(state)
+    return [
+        m.id
+        for m in obligations(session_id, state)
+        if claims.holder(m, state.reads, state.roster) == session_id
+        and not state.reads.acked(m.id, line)
+        and replies.get(m.id, frozenset()).isdisjoint(line)
+    ]
 
 
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
@@ -133,7 +141,7 @@ def dead_reason(message: Message, state: State, now: int) -> str | None:
 
 
 def _living_recipient(word: str, roster: Roster) -> bool:
-    agent = roster.get(word) or roster.bearer(word)
+    agent = roster.meant(word)
     return agent is None or bool(roster.heirs(agent.session_id))
 
 
@@ -202,7 +210,8 @@ def delivery(message: Message, roster: Roster) -> Delivery:
         mode = roster.mode(stored)
         if mode == DIRECT:
             for session_id in roster.heirs(stored):
-                (now if roster.state(session_id) == ALIVE else waiting)[session_id] = None
+                if session_id != message.sender:
+                    (now if roster.state(session_id) == ALIVE else waiting)[session_id] = None
             continue
         others = [a for a in _bearing(stored, mode, roster) if a.session_id != message.sender]
         living = dict.fromkeys(a.session_id for a in others if a.state == ALIVE)

@@ -64,10 +64,11 @@ def _number(text: str) -> int:
 def _offset(zone: str) -> int:
     if zone in ("", "Z", "z"):
         return 0
-    digits = zone[1:].replace(":", "", 1)
-    if zone[0] not in "+-" or len(digits) != 4:
+    digits = zone[1:3] + zone[4:] if zone[3:4] == ":" else zone[1:]
+    hours, minutes = _number(digits[:2]), _number(digits[2:])
+    if zone[0] not in "+-" or len(digits) != 4 or hours > 23 or minutes > 59:
         raise ValueError(f"not a time zone: {zone!r}")
-    minutes = _number(digits[:2]) * 60 + _number(digits[2:])
+    minutes += hours * 60
     return (minutes if zone[0] == "+" else -minutes) * 60_000
 
 

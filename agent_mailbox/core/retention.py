@@ -5,7 +5,7 @@ Belongs here: when a message is finished, and the compaction of the roster. It d
 
 from __future__ import annotations
 
-from . import claims, expiry, inbox
+from . import claims, inbox
 from .address import DIRECT, ROLE
 from .records import Message, Record, RosterEvent
 from .roster import DEAD, Agent, Roster
@@ -31,11 +31,21 @@ def plan(state: State, now: int, max_live: int) -> Plan:
     if len(state.messages) > max_live:
         replies = inbox.repliers(state)
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
-        # The reply that settles an obligation stays as long as the message that asked for it.
-        owing = {m.id for m in state.messages.values() if m.ack and m.id not in finished}
-        move = {i for i in finished if state.messages[i].thread not in owing}
+        move = _without_settling_replies(finished, state)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
     return Plan(move=frozenset(move), pending=pending)
+
+
+def _without_settling_replies(finished: set[str], state: State) -> set[str]:
+    """The finished, less the replies that settle what a message that stays asked for: they stay as long as it does,
+    and so do the replies to what they asked for themselves."""
+    move = set(finished)
+    while True:
+        owing = {m.id for m in state.messages.values() if m.ack and m.id not in move}
+        staying = {i for i in move if state.messages[i].thread in owing}
+        if not staying:
+            return move
+        move -= staying
 
 
 def is_finished(message: Message, state: State, now: int, replies: Mapping[str, set[str]]) -> bool:
@@ -44,26 +54,21 @@ def is_finished(message: Message, state: State, now: int, replies: Mapping[str, 
         return False
     if state.expired(message, now):
         return True
-    return all(_part_expired(a, message, state, now) or _part_done(a, message, state) for a in message.recipients)
-
-
-def _part_expired(address: str, message: Message, state: State, now: int) -> bool:
-    deadline = expiry.part_expires_at(address, message, state.roster, state.ttls)
-    return deadline is not None and now >= deadline
+    return all(_part_done(a, message, state) for a in message.recipients)
 
 
 def _part_done(address: str, message: Message, state: State) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
         heirs = _heirs(address, state.roster)
-        return not heirs or any(claims.read_by(message, state.reads, state.roster.lineage(h)) for h in heirs)
+        return all(claims.read_by(message, state.reads, state.roster.lineage(h)) for h in heirs)
     if mode == ROLE:
         return claims.holder(message, state.reads, state.roster) is not None
     return False  # tag and broadcast mail is finished by expiry alone
 
 
 def _heirs(word: str, roster: Roster) -> list[str]:
-    agent = roster.get(word) or roster.bearer(word)
+    agent = roster.meant(word)
     return roster.heirs(agent.session_id if agent else word)
 
 
@@ -102,26 +107,27 @@ def compacted(events: Iterable[RosterEvent], since: int) -> list[RosterEvent]:
     roster = Roster()
     for event in events:
         roster.apply(event)
-        held.setdefault(event.session_id, set()).update(t for t in event.tags or () if t.startswith("role:"))
-    return [told for agent in roster.agents.values() for told in _retold(agent, held[agent.session_id], since)]
+        agent = roster.agents.get(event.session_id)
+        held.setdefault(event.session_id, set()).update(agent.roles if agent else ())
+    lives = [_retold(agent, held[agent.session_id], since) for agent in roster.agents.values()]
+    # Phase by phase: while everyone is told of as living, nobody's name is freed for another.
+    return [event for phase in zip(*lives, strict=True) for events in phase for event in events]
 
 
-def _retold(agent: Agent, held: set[str], since: int) -> list[RosterEvent]:
-    """The agent's life as events: registered with every role it ever held, older selves, frozen spans, its end."""
+def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent], ...]:
+    """The agent's life in phases: registered with every role it ever held; its tags and older selves; the frozen spans
+    that may matter; its end."""
 
     def event(kind: str, at: int, **said: Any) -> RosterEvent:
         return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, **said)
 
     lost = tuple(sorted(held - set(agent.tags)))
     first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=agent.lead)
-    told = [first.replace(client=agent.client)]
-    if lost:
-        told.append(event("update", agent.registered, tags=agent.tags))
-    told += [event("update", agent.registered, continues=old) for old in reversed(agent.continues)]
+    selves = [event("update", agent.registered, tags=agent.tags)] if lost else []
+    selves += [event("update", agent.registered, continues=old) for old in reversed(agent.continues)]
+    spans = []
     for start, end in agent.frozen:
         if end is None or end > since:
-            told.append(event("freeze", start))
-            if end is not None:
-                told.append(event("thaw", end))
-    last = "retire" if agent.state == DEAD else "update"
-    return [*told, event(last, agent.changed, reason=agent.reason)]
+            spans += [event("freeze", start), *([event("thaw", end)] if end is not None else [])]
+    last = event("retire" if agent.state == DEAD else "update", agent.changed, reason=agent.reason)
+    return [first.replace(client=agent.client)], selves, spans, [last]

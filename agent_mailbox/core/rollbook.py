@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import codec
 from .records import USER
-from .roster import ALIVE, DEAD, Agent, Roster
+from .roster import ALIVE, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,11 +56,8 @@ class Rollbook(Roster):
         found = self._look_up(session_id)
         return found[1] if found else (session_id,)
 
-    def heirs(self, session_id: str) -> list[str]:
-        if session_id == USER:
-            return [USER]
-        near = self._mentioning(session_id)
-        return [agent.session_id for agent, lineage in near if session_id in lineage and agent.state != DEAD]
+    def line(self, session_id: str) -> list[Agent]:
+        return [agent for agent, lineage in self._mentioning(session_id) if session_id in lineage]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         found = [agent for agent, _ in self._mentioning(tag)]

@@ -67,6 +67,8 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     if state is None:
         return agent
     before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
+    if event.event not in ("register", "update"):
+        event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason)  # it says no more
     continues = before.continues
     if event.continues is not None and event.continues not in (*continues, event.session_id):
         continues = (event.continues, *continues)
@@ -105,7 +107,7 @@ class Roster:
         self.roles_ever = set(base.roles_ever) if base else set()
         self._bearers: dict[str, list[str]] = {}
         self._lineages: dict[str, tuple[str, ...]] = {}
-        self._heirs: dict[str, list[str]] | None = None
+        self._line: dict[str, list[Agent]] | None = None
         for agent in self.agents.values():
             self._note_name(agent)
         for event in events:
@@ -119,10 +121,18 @@ class Roster:
         if agent is None:
             return
         self.agents[event.session_id] = agent
+        for word in (event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
+            self._free(word, agent)
         self._note_name(agent)
         self._lineages.clear()
-        self._heirs = None
+        self._line = None
         self.roles_ever.update(agent.roles)
+
+    def _free(self, word: str | None, taker: Agent) -> None:
+        """A name that another agent takes, or that becomes a role, is its dead bearer's no longer."""
+        for bearer in self._named(word) if word else ():
+            if bearer.session_id != taker.session_id and bearer.state == DEAD:
+                self.agents[bearer.session_id] = bearer.replace(name=None)
 
     def _note_name(self, agent: Agent) -> None:
         if agent.name is not None and agent.session_id not in self._bearers.setdefault(agent.name, []):
@@ -158,15 +168,20 @@ class Roster:
             known = self._lineages[session_id] = tuple(found)
         return known
 
+    def line(self, session_id: str) -> list[Agent]:
+        """The agents, dead or not, in whose lineage the session is, itself among them."""
+        if self._line is None:
+            self._line = {}
+            for agent in self.agents.values():
+                for old in self.lineage(agent.session_id):
+                    self._line.setdefault(old, []).append(agent)
+        return self._line.get(session_id, [])
+
     def heirs(self, session_id: str) -> list[str]:
         """The agents not dead in whose lineage the session is (itself, if not dead)."""
-        if self._heirs is None:
-            self._heirs = {USER: [USER]}
-            for agent in self.agents.values():
-                if agent.state != DEAD:
-                    for old in self.lineage(agent.session_id):
-                        self._heirs.setdefault(old, []).append(agent.session_id)
-        return self._heirs.get(session_id, [])
+        if session_id == USER:
+            return [USER]
+        return [agent.session_id for agent in self.line(session_id) if agent.state != DEAD]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         """The agents in ``state`` (None: any) that carry the tag."""
@@ -181,9 +196,14 @@ class Roster:
         known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
         return [agent for agent in known if agent.name == name]
 
+    def meant(self, word: str) -> Agent | None:
+        """The agent whose id or name the word is: one not dead before a dead one, an id before a name."""
+        found = [agent for agent in (self.get(word), self.bearer(word)) if agent is not None]
+        return next((agent for agent in found if agent.state != DEAD), found[0] if found else None)
+
     def is_agent(self, word: str) -> bool:
         """Is the bare word an agent's id or name? A dead bearer yields the word to a role someone ever held."""
-        agent = self.get(word) or self.bearer(word)
+        agent = self.meant(word)
         return agent is not None and (agent.state != DEAD or f"role:{word}" not in self.roles_ever)
 
     def mode(self, stored: str) -> str:
@@ -199,7 +219,7 @@ class Roster:
 
         Raises ``NotFound``, or ``Ambiguous`` with the candidates.
         """
-        agent = self.get(word) or self.bearer(word)
+        agent = self.meant(word)
         if agent is not None:
             return agent
         if prefixes and len(word) >= MIN_PREFIX:

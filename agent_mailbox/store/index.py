@@ -28,15 +28,11 @@ from . import cache
 from .lock import FileLock
 from .log import boundary, line_at, lines_of
 
-try:
-    import sqlite3
-except ImportError:  # an interpreter built without it
-    sqlite3 = None  # type: ignore[assignment]
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from ..core.records import Message
     from .archive import Archive
@@ -45,6 +41,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Row = tuple[int, int, int]
     """Of a candidate: timestamp, place, checksum of its line."""
+else:
+    try:
+        import _sqlite3 as sqlite3  # the C part: what ``sqlite3`` adds is ``datetime``, at half the cost of a query
+    except ImportError:  # an interpreter built without it
+        sqlite3 = None
 
 VERSION = 1
 """Changes with the schema, with ``_folded`` and with ``_term``; a file of another version is built anew."""
@@ -70,17 +71,23 @@ class _Folding(dict[int, str]):
     """What ``str.translate`` puts in the place of a character, found out when first met."""
 
     def __missing__(self, code: int) -> str:
-        import unicodedata
-
         char = chr(code)
         if 0x0300 <= code < 0x0370:
             found = ""  # an accent, split off by the normal form
         elif any(first <= code <= last for first, last in _UNSPACED):
             found = f" {char} "
         else:
-            found = char if char.isalnum() or unicodedata.category(char)[0] == "M" else " "
+            found = char if char.isalnum() or _is_mark(char) else " "
         self[code] = found
         return found
+
+
+def _is_mark(char: str) -> bool:
+    if char.isascii():
+        return False
+    from unicodedata import category  # only where there is anything beyond ASCII
+
+    return category(char)[0] == "M"
 
 
 _FOLDING = _Folding()
@@ -90,7 +97,7 @@ def _folded(text: str) -> str:
     """The text as FTS5's ``ascii`` tokenizer splits it into our words: letters and digits, case and accents gone."""
     if text.isascii():
         return text.lower()
-    from unicodedata import normalize  # only where there is anything beyond ASCII
+    from unicodedata import normalize
 
     return normalize("NFKD", text).casefold().translate(_FOLDING)
 
@@ -125,6 +132,7 @@ INSERT INTO words (words, rank) VALUES ('hashsize', {HASH_SIZE});
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+_WORDS = "words (rowid, subject, content, sender)"
 # Entries of ``terms`` and ``words`` whose message is gone stay, and lead nowhere: an ``n`` is never used again.
 
 
@@ -142,7 +150,7 @@ class Index:
 
     def ask(self, question: Callable[[View], T]) -> T | None:
         """The answer from an index caught up with the logs, mended if need be; None where none can be had."""
-        if sqlite3 is None:
+        if sqlite3 is None or not self._logs.derives:
             return None
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
@@ -250,6 +258,16 @@ def _read_about(line: bytes) -> bytes | None:
     return None if isinstance(record, BadLine) else record.message_id.encode()
 
 
+def _common(these: Iterable[Row], those: Iterator[Row]) -> Iterator[Row]:
+    """The rows that stand in both, each of which is newest first."""
+    other = next(those, None)
+    for row in these:
+        while other is not None and other > row:
+            other = next(those, None)
+        if row == other:
+            yield row
+
+
 class Source(Record):
     """One log the index is made of: its name there, its first place, the open file and where to stop in it."""
 
@@ -268,8 +286,8 @@ class View:
         self._live = live
         self._archive = archive
         self._loose = False
-        ((self._next,),) = db.execute("SELECT next FROM seal")
-        self._new: tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[tuple[object, ...]]] = ([], [], [])
+        self._next: int = db.execute("SELECT next FROM seal").fetchone()[0]
+        self._new: dict[str, list[Any]] = {table: [] for table in ("messages", "terms", _WORDS)}
 
     # -- catching up --------------------------------------------------------------------------------------------------
 
@@ -373,8 +391,9 @@ class View:
         ).fetchone()
         if found is None:
             return 0
-        self._db.execute("UPDATE messages SET place = ? WHERE n = ?", (place, found[0]))
-        return int(found[0])
+        n: int = found[0]
+        self._db.execute("UPDATE messages SET place = ? WHERE n = ?", (place, n))
+        return n
 
     def _add(self, message: Message, place: int, checksum: int) -> int:
         n, at = self._next, message.timestamp
@@ -383,22 +402,19 @@ class View:
         terms.update([_term(_PARTY, address) for address in message.recipients])
         if message.thread is not None:
             terms.add(_term(_PARENT, message.thread))
-        messages, new_terms, words = self._new
-        messages.append((n, at, place, checksum))
-        new_terms += [(term, at, n) for term in terms]
-        words.append((n, _folded(message.subject or ""), _folded(message.content), _folded(message.sender)))
+        self._new["messages"].append((n, at, place, checksum))
+        self._new["terms"] += [(term, at, n) for term in terms]
+        self._new[_WORDS].append((n, _folded(message.subject or ""), _folded(message.content), _folded(message.sender)))
         return n
 
     def _flush(self) -> None:
-        for table, rows in zip(
-            ("messages", "terms", "words (rowid, subject, content, sender)"), self._new, strict=True
-        ):
+        for table, rows in self._new.items():
             self._store(table, rows)
 
-    def _store(self, table: str, rows: list[tuple[int, ...]] | list[tuple[object, ...]]) -> None:
+    def _store(self, table: str, rows: list[Any]) -> None:
         """Insert the rows, in an order that a B-tree likes, and empty the list."""
         if rows:
-            rows.sort()  # type: ignore[arg-type]
+            rows.sort()
             marks = ", ".join("?" * len(rows[0]))
             self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
             rows.clear()
@@ -413,10 +429,14 @@ class View:
             (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]),),
         )
 
-    def between(self, parties: Iterable[str] | None, since: int | None) -> Iterator[Row]:
-        """What may be from or to one of the parties (None: everything), since an instant in ms."""
-        terms = {_term(_EVERYONE)} if parties is None else {_term(_PARTY, party) for party in parties}
-        return merge(*(self._listed(term, since) for term in terms), reverse=True)
+    def between(self, groups: Iterable[Iterable[str]], since: int | None) -> Iterator[Row]:
+        """What may be from or to one of the parties in each group (no group: everything), since an instant in ms."""
+        rows: Iterator[Row] | None = None
+        for parties in groups:
+            terms = {_term(_PARTY, party) for party in parties}
+            group = merge(*(self._listed(term, since) for term in terms), reverse=True)
+            rows = group if rows is None else _common(rows, group)
+        return self._listed(_term(_EVERYONE), since) if rows is None else rows
 
     def _listed(self, term: int, since: int | None = None) -> Iterator[Row]:
         return self._db.execute(
@@ -430,7 +450,7 @@ class View:
     def newest(
         self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int
     ) -> tuple[list[Message], Reads]:
-        """The newest ``limit`` (0: all) messages among the candidates that are wanted, newest last, with their reads."""
+        """The newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
         found: list[Message] = []
         before = None
         for row in candidates:
@@ -438,7 +458,7 @@ class View:
                 continue
             before = row
             message = self._message(row)
-            if wanted(message) and self._standing(message.id) == (row, message):
+            if wanted(message) and self._counts(row, message):
                 found.append(message)
                 if len(found) == limit:
                     break
@@ -473,6 +493,11 @@ class View:
                 pending.append(known[1].thread)
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         return {message.id: message for message in ordered}, self._reads_of(ordered)
+
+    def _counts(self, row: Row, message: Message) -> bool:
+        """Is it of its twins the one that counts? (That of ``_standing``, where one row in a million has company.)"""
+        others = [other for other in self._listed(_id_term(message.id)) if _rank(other[1]) < _rank(row[1])]
+        return all(self._message(other).id != message.id for other in others)
 
     def _standing(self, message_id: str) -> tuple[Row, Message] | None:
         """The message of an id: of twins the one that counts."""

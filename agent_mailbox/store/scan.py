@@ -54,7 +54,7 @@ class Wanted:
 
 def _direct(word: str, roster: Roster) -> str | None:
     """The mode of a word for the reader itself; None where a clock that stood still makes expiry a longer story."""
-    agent = roster.get(word) or roster.bearer(word)
+    agent = roster.meant(word)
     return DIRECT if agent is not None and not agent.frozen else None
 
 
