@@ -144,7 +144,7 @@ class Library:
 
     def _ask(self, question: Callable[[View], T | None]) -> T | None:
         """What the index answers; None where none is to be had."""
-        from .store.index import Index  # SQLite's import would cost every other question 6 ms
+        from .store.index import Index  # SQLite, which no other question needs
 
         return Index(self._mailbox.logs, self._mailbox.archive).ask(question)
 

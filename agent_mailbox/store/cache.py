@@ -1,6 +1,6 @@
 """Derived files: what they are checked by, and how they are written.
 
-Belongs here: a checksummed file that may be torn, stale, forged or gone, and the ``Mark`` by which such a file knows
+Belongs here: a sealed file that may be torn, stale, forged or gone, and the ``Mark`` by which such a file knows
 whether a log still is the one it was derived from. Nothing here is ever the truth; a file that does not check out
 does not exist.
 """
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SECOND = 1_000_000_000
 VERSION = b"agent-mailbox 1"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 TAIL = 1024
@@ -43,22 +44,25 @@ def load(path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        data = system.read(fd, system.fstat(fd).st_size + 1)
+        there = system.fstat(fd)
+        data = system.read(fd, there.st_size + 1)
     except OSError:
         return None
     finally:
         system.close(fd)
     head, _, body = data.partition(b"\n")
-    return body if head == _head(body) else None
+    return body if head == _head(body, there.st_mtime_ns // SECOND) else None
 
 
 def save(path: str, body: bytes) -> None:
     """Write a derived file; where it cannot be written, nothing is lost but time.
 
-    In place: whoever reads it half written finds that it does not check out. (Renaming over the old file would be
-    neater and costs 0.7 ms: file systems then write the new one out at once, as if it were precious.)
+    The file holds a random number and bears it as its modification time: whoever else writes to it, or dies writing,
+    breaks the seal. (A checksum would cost as much as reading the file.) It is written in place; renaming over the old
+    one would be neater and costs 0.7 ms, for file systems then write the new one out at once, as if it were precious.
     """
-    data = _head(body) + b"\n" + body
+    seal = int.from_bytes(system.urandom(4), "big") >> 1
+    data = _head(body, seal) + b"\n" + body
     try:
         try:
             fd = _create(path)
@@ -68,6 +72,7 @@ def save(path: str, body: bytes) -> None:
         try:
             system.write(fd, data)
             system.ftruncate(fd, len(data))
+            system.utime(fd, ns=(seal * SECOND, seal * SECOND))
         finally:
             system.close(fd)
     except OSError:
@@ -78,5 +83,5 @@ def _create(path: str) -> int:
     return system.open(path, system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW, 0o600)
 
 
-def _head(body: bytes) -> bytes:
-    return b"%s %d %08x" % (VERSION, len(body), system.checksum(body))
+def _head(body: bytes, seal: int) -> bytes:
+    return b"%s %d %d" % (VERSION, len(body), seal)

@@ -36,6 +36,8 @@ class Logs:
         self.wait = wait
         self.derives = True  # off: not even a derived file is written
         self.trail = Trail(self.cache())
+        self._roster: Roster | None = None
+        self._roster_at = (0, 0)
         self.messages, self.reads, self.roster = (
             Log(self.path(name), wait, self.trail) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
@@ -78,26 +80,33 @@ class Logs:
         return parse_reads(line for _, line in self.reads.lines())
 
     def read_roster(self) -> Roster:
-        """The roster, folded; from the rollbook where that is up to date, which this keeps it."""
+        """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
+        which this keeps it."""
         fd = self.roster.open()
         if fd is None:
             return Roster()
         try:
-            end = system.fstat(fd).st_size
-            head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
-            at = tuple(map(int, head.split())) if text else cache.NOWHERE
-            if text and not cache.holds(fd, at):
-                text, at = b"", cache.NOWHERE
-            if text and at[1] == end:
-                return Rollbook(text)
-            news = parse_roster(line for _, line in lines_of(fd, at[1], end))
-            roster = Roster(news, Rollbook(text) if text else None)
-            if self.derives and boundary(fd, end) == end:
-                head = b"%d %d %d\n" % cache.mark(fd, end)
-                cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
-            return roster
+            there = system.fstat(fd)
+            if self._roster is None or self._roster_at != (there.st_ino, there.st_size):
+                self._roster = self._folded_roster(fd, there.st_size)
+                self._roster_at = (there.st_ino, there.st_size)
+            return self._roster
         finally:
             system.close(fd)
+
+    def _folded_roster(self, fd: int, end: int) -> Roster:
+        head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
+        at = tuple(map(int, head.split())) if text else cache.NOWHERE
+        if text and not cache.holds(fd, at):
+            text, at = b"", cache.NOWHERE
+        if text and at[1] == end:
+            return Rollbook(text)
+        news = parse_roster(line for _, line in lines_of(fd, at[1], end))
+        roster = Roster(news, Rollbook(text) if text else None)
+        if self.derives and boundary(fd, end) == end:
+            head = b"%d %d %d\n" % cache.mark(fd, end)
+            cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
+        return roster
 
     def heart(self, session_id: str) -> str:
         """The heartbeat file of a session; it is also what the session's delivery lock is taken on."""

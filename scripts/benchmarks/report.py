@@ -92,7 +92,8 @@ def _machine(results: Results, scratch: Path) -> str:
     start = f"; a bare start took {statistics.median(bare) * 1000:.1f} ms" if bare else ""
     version = f"{platform.python_implementation()} {platform.python_version()}"
     where = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {file_system(scratch)}"
-    return f"Measured with {version} on {where}{start}.\n"
+    load = f"; load {results.load:.1f} at the beginning"
+    return f"Measured with {version} on {where}{start}{load}.\n"
 
 
 def file_system(path: Path) -> str:
