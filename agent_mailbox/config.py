@@ -88,8 +88,8 @@ def _config(table: Mapping[str, Any], path: str) -> Config:
     for spot, value in given.items():
         name = ".".join(spot)
         if spot[0] == "ttl":
-            if value != "none" and not _positive(value):
-                raise wrong(name, 'a positive number of hours or "none"')
+            if value != "none" and not _positive(value, MAX_TTL_HOURS):
+                raise wrong(name, 'a positive number of hours (a century at most) or "none"')
             said.setdefault("ttls", dict(DEFAULT_TTL))[spot[1]] = None if value == "none" else value
         elif spot in _INTEGERS:
             if not _positive(value) or type(value) is not int:
@@ -113,5 +113,5 @@ def _config(table: Mapping[str, Any], path: str) -> Config:
     return Config(**said)
 
 
-def _positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_TTL_HOURS
+def _positive(value: object, most: float = 1 << 53) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most

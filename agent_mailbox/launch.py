@@ -3,7 +3,8 @@
 Belongs here: what happens before and after a command. A poll does a fraction of a millisecond's work; what it costs is
 starting Python and importing some thirty small modules. So those modules' code is kept in one derived file, the
 *bundle*, which saves finding and opening each: like ``.pyc`` files it lives in ``__pycache__``, is written by whoever
-finds it missing or stale, and counts only while every source file is as it was.
+finds it missing or stale, and counts only while every source file is as it was. (Its modification time is its seal, as
+with the mailbox's derived files; see ``store.cache``.)
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ HOT = (
 )
 """The modules that hot verbs may import; a test holds them to it. What is not imported is not decoded either."""
 
+_SECOND = 1_000_000_000
 _PACKAGE = __name__.rpartition(".")[0]
 _BUNDLE = f"{__file__.rpartition('/')[0]}/__pycache__/hot.{sys.implementation.cache_tag}.bundle"
 
@@ -61,12 +63,15 @@ def load_bundle() -> bool:
     """Import from the bundle from now on, if there is one and every source file is as it was."""
     try:
         with open(_BUNDLE, "rb") as file:
-            entries: dict[str, Entry] = marshal.loads(file.read())
+            seal, _, data = file.read().partition(b"\n")
+            if int(seal) * _SECOND != posix.fstat(file.fileno()).st_mtime_ns:
+                return False  # somebody else wrote in it, or somebody died writing it
+        entries: dict[str, Entry] = marshal.loads(data)
         for path, _, size, mtime, _ in entries.values():
             at = posix.stat(path)
             if (at.st_size, at.st_mtime_ns) != (size, mtime):
                 return False
-    except (OSError, ValueError, EOFError, TypeError):
+    except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
     sys.meta_path.insert(0, Bundle(entries))
     return True
@@ -88,8 +93,10 @@ def save_bundle() -> None:
                 code: CodeType = compile(file.read(), spec.origin, "exec", dont_inherit=True, optimize=2)
             is_package = spec.submodule_search_locations is not None
             entries[name] = (spec.origin, is_package, at.st_size, at.st_mtime_ns, marshal.dumps(code))
+        seal = int.from_bytes(posix.urandom(4), "big") >> 1
         with open(aside, "xb") as file:
-            file.write(marshal.dumps(entries))
+            file.write(b"%d\n" % seal + marshal.dumps(entries))
+        posix.utime(aside, ns=(seal * _SECOND, seal * _SECOND))
         posix.rename(aside, _BUNDLE)
     except (OSError, SyntaxError):
         pass

@@ -44,6 +44,8 @@ def parsed(words: Sequence[str], known: Mapping[str, int]) -> Given | None:
                 value = rest.pop(0)
         elif equals:
             return None
+        if known[option] and not value:
+            return None
         given.setdefault(option, []).append(value)
     return given
 
@@ -90,7 +92,7 @@ def _check(given: Given) -> int | None:
         verbs.check(app, desk, _one(given, "--session"), "--peek" in given, 20 if limit is None else limit)
         return 0
 
-    return boundary.guarded(work, app.json)
+    return boundary.guarded(work, lambda: app.json)
 
 
 def _send(given: Given) -> int | None:
@@ -120,7 +122,7 @@ def _send(given: Given) -> int | None:
         verbs.confirm_sent(app, desk, desk.send(draft, strict="--strict" in given))
         return 0
 
-    return boundary.guarded(work, app.json)
+    return boundary.guarded(work, lambda: app.json)
 
 
 def _one(given: Given, option: str) -> str | None:

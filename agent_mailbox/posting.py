@@ -63,8 +63,7 @@ class Posting(Desk):
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {message.id for (message, _, _), draft in zip(prepared, drafts, strict=True) if draft.id is not None}
-        if len({message.id for message, _, _ in prepared}) < len(prepared):
-            raise Refused("two messages of the batch have the same id", "nothing was sent", code="id_conflict")
+        _refuse_twins([message.id for message, _, _ in prepared])
         try:
             known = self._append(prepared, given)
         except StorageFailed as error:
@@ -131,6 +130,18 @@ def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:
             error.at = place
             raise
     return results
+
+
+def _refuse_twins(ids: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for place, message_id in enumerate(ids):
+        if message_id in seen:
+            error = Refused(
+                f"id {message_id} stands in the batch twice", "give each message its own", code="id_conflict"
+            )
+            error.at = place
+            raise error
+        seen.add(message_id)
 
 
 def _retryable(error: StorageFailed, ids: Sequence[str]) -> StorageFailed:

@@ -8,6 +8,10 @@ import sys
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 from agent_mailbox.launch import main  # noqa: E402
+from agent_mailbox.store.paths import DATA, find  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # From anywhere: where there is no mailbox around, the checkout's own.
+    if find(os.getcwd()) is None:
+        os.environ.setdefault("AGENT_MAILBOX_DIR", os.path.join(sys.path[0], DATA))
+    sys.exit(main(sys.argv[1:]))

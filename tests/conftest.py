@@ -7,6 +7,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     print_blob=True,
+    report_multiple_bugs=False,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )

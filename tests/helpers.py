@@ -110,14 +110,12 @@ class Program:
         cwd: Path | None = None,
     ) -> Result:
         """One invocation inside this process; a bug's exception comes straight through."""
-        from agent_mailbox.cli.main import main
+        from agent_mailbox.launch import main
 
         data = stdin.encode() if isinstance(stdin, str) else stdin
         out, err = io.BytesIO(), io.BytesIO()
         with _surroundings(self.environ(env), cwd or self.cwd, data, out, err):
             rc = main(self._words(words))
-            sys.stdout.flush()
-            sys.stderr.flush()
         return Result(rc, out.getvalue(), err.getvalue())
 
     def python(self, code: str, *words: object, **how: Any) -> Result:
@@ -209,10 +207,9 @@ class Post(Program):
         return [m["id"] for m in self.ok("check", "--session", session_id, "--limit", "0", *words)["messages"]]
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every file of the mailbox with its bytes."""
-        return {
-            str(path.relative_to(self.box)): path.read_bytes() for path in sorted(self.box.rglob("*")) if path.is_file()
-        }
+        """Every file of the mailbox with its bytes, but for the derived ones."""
+        files = {str(path.relative_to(self.box)): path for path in sorted(self.box.rglob("*")) if path.is_file()}
+        return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".cache/")}
 
     def append(self, name: str, *records: Mapping[str, Any] | bytes) -> None:
         """Write into a log as a foreign program does."""

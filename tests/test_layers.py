@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
-FLOORS = {"errors": 0, "core": 1, "store": 2, "config": 3, "mailbox": 3, "library": 3, "steward": 3, "doctor": 3}
-DOORS, COMMAND_LINE = 4, 5
+FLOORS = {"errors": 0, "core": 1, "store": 2, "cli": 5, "__main__": 5, "launch": 5, "plain": 5, "": 5}
+FACADE, DOORS, COMMAND_LINE = 3, 4, 5
+NAMED = {"errors", "core", "store", "config", "mailbox", "library", "steward", "doctor", "claude", "cli", "__main__"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
 MAY_LOCK = {"store.rotation", "steward"}
 LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "claude")
@@ -50,10 +51,8 @@ def room_of(module: str) -> str:
 
 
 def floor_of(room: str) -> int:
-    """The floor of a room; a package nobody listed is a door."""
-    if room in ("cli", "__main__", ""):
-        return COMMAND_LINE
-    return FLOORS.get(room, DOORS)
+    """The floor of a room: a module beside ``mailbox`` is a part of the facade, a package nobody listed a door."""
+    return FLOORS.get(room, FACADE if (ROOT / PACKAGE / f"{room}.py").exists() else DOORS)
 
 
 def imports_of(path: Path) -> Iterator[Import]:
@@ -107,7 +106,11 @@ ALL = [imported for path in SOURCES for imported in imports_of(path)]
 def test_the_package_has_the_floors_of_the_house() -> None:
     """Errors, core, store, the facade's modules, at least one door, and the command line are there."""
     rooms = {room_of(module_of(path)) for path in SOURCES}
-    assert set(FLOORS) | {"cli", "claude", "__main__"} <= rooms
+    assert rooms >= NAMED
+    assert {room: floor_of(room) for room in ("config", "mailbox", "library", "steward", "doctor", "claude")} == {
+        **dict.fromkeys(("config", "mailbox", "library", "steward", "doctor"), FACADE),
+        "claude": DOORS,
+    }
     assert len(ALL) > 100
 
 
@@ -126,11 +129,18 @@ def test_imports_go_down_only() -> None:
     assert upward == []
 
 
-def test_the_public_face_shows_no_door() -> None:
-    """``import agent_mailbox`` loads the facade and what is below it, neither a door nor the command line."""
-    face = [i for i in ALL if module_of(i.path) == "" and own(i.target) is not None]
-    assert face
-    assert [i for i in face if floor_of(room_of(own(i.target) or "")) >= DOORS] == []
+def test_the_public_face_shows_no_door(program: Program) -> None:
+    """Every name ``agent_mailbox`` offers is there, and looking at all of them loads neither door nor command line."""
+    code = (
+        "import sys, agent_mailbox\n"
+        "for name in agent_mailbox.__all__: assert getattr(agent_mailbox, name).__name__ == name\n"
+        "rooms = {module.split('.')[1] for module in sys.modules if module.startswith('agent_mailbox.')}\n"
+        "print(*sorted(rooms))"
+    )
+    result = program.python(code)
+    assert result.rc == 0, result
+    assert "mailbox" in result.stdout.split()
+    assert [room for room in result.stdout.split() if floor_of(room) >= DOORS] == []
 
 
 def test_doors_do_not_know_each_other() -> None:

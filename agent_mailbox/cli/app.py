@@ -145,9 +145,9 @@ class Context:
             return letters.coloured(text, style)
         return frame.plain(text, style)
 
-    def print(self, text: str) -> None:
+    def print(self, text: str, patience: float | None = None) -> None:
         """Write an answer, whole and flushed; see ``output``."""
-        write_out(text)
+        write_out(text, patience)
 
     def confirm(self, text: str) -> None:
         """Answer for something that is done: that the answer could not be written does not undo it, so it is no

@@ -11,21 +11,21 @@ import sys
 from ..core.text import neutral
 from ..errors import MailboxError, StorageFailed
 from . import letters
-from .output import write_out
+from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def guarded(work: Callable[[], int], as_json: bool) -> int:
+def guarded(work: Callable[[], int], as_json: Callable[[], bool]) -> int:
     """The exit code of ``work``, or of the error it ended in, which is reported."""
     try:
         return work()
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return report(known(error), as_json)
+        return report(known(error), as_json())
 
 
 def known(error: Exception) -> MailboxError:
@@ -38,7 +38,7 @@ def known(error: Exception) -> MailboxError:
         return error
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
-        code = "output" if isinstance(error, BrokenPipeError) or not error.filename else "storage"
+        code = "output" if isinstance(error, BrokenPipeError) else "storage"
         return StorageFailed(
             f"the system refused{where}: {error.strerror}", "see that it is there and yours", code=code
         )
@@ -60,7 +60,7 @@ def report(error: MailboxError, as_json: bool) -> int:
         if error.code.startswith("output"):
             sys.stdout = None
         elif as_json:
-            write_out(letters.json({"error": {"code": error.code, "message": what, "hint": hint}}))
+            write_out(letters.json({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None  # nobody listens; the exit code still tells
     return error.exit_code

@@ -10,7 +10,7 @@ from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..store import paths, system
 from .app import environment, locate
-from .output import write_out
+from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _complain(error: MailboxError, aloud: bool) -> None:
         if error.code.startswith("output"):
             sys.stdout = None
         elif aloud:
-            write_out(hooks.trouble(error))
+            _write(hooks.trouble(error))
     except (OSError, MailboxError):
         sys.stdout = None
 
@@ -67,7 +67,11 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> Non
     start = program(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
-    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write_out))
+    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=_write))
+
+
+def _write(text: str) -> None:
+    write_out(text, PATIENCE)
 
 
 def _here() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ def _body(app: App, given: str | None) -> str:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
     if given != "-" and not given.startswith("@"):
         return given
-    data = _bytes(given.removeprefix("@") if given != "-" else "-", app.mailbox.config.max_content + 1)
+    data = _bytes(given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -124,21 +125,23 @@ MAX_BATCH = 64 << 20
 """Bytes of a batch: a thousand of the largest messages; more is a mistake, or belongs into several batches."""
 
 
-def _bytes(source: str, limit: int) -> bytes:
-    """Standard input for ``-``, else the file; ``BadData`` beyond ``limit`` bytes."""
+def _bytes(source: str, what: str, limit: int) -> bytes:
+    """Standard input for ``-``, else the file; ``BadData`` if ``what`` it holds is over ``limit`` bytes."""
     try:
         if source == "-":
             if sys.stdin is None:
                 raise Malformed("there is no standard input", "give the text as an argument")
-            data = sys.stdin.buffer.read(limit + 1)
+            data = sys.stdin.buffer.read(limit + 2)
         else:
             with open(source, "rb") as file:
-                data = file.read(limit + 1)
+                data = file.read(limit + 2)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Malformed(f"cannot read {source}: {reason}", "a text that begins with @ goes through --body -") from None
-    if len(data) > limit:
-        raise BadData(f"more than {limit} bytes", "write it to a file and send its path", code="too_large")
+    if len(data.removesuffix(b"\n")) > limit:
+        raise BadData(
+            f"the {what} has more than {limit} bytes", "write it to a file and send its path", code="too_large"
+        )
     return data
 
 
@@ -158,7 +161,7 @@ def _hours(given: str | None) -> int | None:
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
     """``send --jsonl``: every line is checked before any is written."""
     numbers, drafts = [], []
-    for number, line in enumerate(_bytes(source, MAX_BATCH).split(b"\n"), 1):
+    for number, line in enumerate(_bytes(source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():
             numbers.append(number)
             try:
@@ -315,8 +318,9 @@ def parse_since(given: str | None, now: int) -> int | None:
     if given is None:
         return None
     units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
-    if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in units:
-        return now - int(given[:-1]) * units[given[-1]]
+    number = given[:-1]
+    if number.isascii() and number.isdigit() and len(number) < 10 and given[-1:] in units:
+        return now - int(number) * units[given[-1]]
     try:
         return instant.parse(given)
     except ValueError:
@@ -370,6 +374,8 @@ def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
 @pass_app
 def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Block until there is unread mail (exit 0), or not in time (exit 1)."""
+    if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
+        raise Malformed(f"--timeout {timeout} is no number of seconds", "leave it out to wait for ever")
     unread = app.library.wait(app.who(session), timeout)
     app.out(f"{letters.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

@@ -9,7 +9,7 @@ import click
 
 from .. import __version__
 from ..core.text import near
-from ..errors import Malformed
+from ..errors import Malformed, StorageFailed
 from . import boundary
 from .options import App
 
@@ -54,30 +54,49 @@ def cli(ctx: click.Context, directory: str | None) -> None:
     Shell completion: eval "$(_AGENT_MAILBOX_COMPLETE=bash_source agent-mailbox)"
     (zsh_source and fish_source likewise).
     """
-    ctx.obj = App(directory)
+    ctx.ensure_object(App).directory = directory
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code."""
     from . import mail, roster, upkeep  # noqa: F401 - each registers its commands
 
+    app = App()
+    unparsed = False
+
     def work() -> int:
+        nonlocal unparsed
         try:
-            result = cli.main(args=list(arguments), prog_name="agent-mailbox", standalone_mode=False)
+            result = cli.main(args=list(arguments), prog_name="agent-mailbox", standalone_mode=False, obj=app)
         except click.exceptions.Exit as done:
             return done.exit_code
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             return 2
+        except Malformed as error:
+            unparsed = error.code == "usage"
+            raise
         except click.UsageError as error:
+            unparsed = True
             hint = f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
             raise Malformed(error.format_message(), hint, code="usage") from None
         except click.ClickException as error:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:
             return 130
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        except SystemExit as done:  # click's way out of completion, and with 1 from a reader that is gone
+            if done.code:
+                raise StorageFailed("the reader of the output is gone", code="output") from None
+            return 0
+        _flush()
         return result if isinstance(result, int) else 0
 
-    return boundary.guarded(work, "--json" in arguments)
+    return boundary.guarded(work, lambda: app.json or (unparsed and "--json" in arguments))
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise StorageFailed(f"cannot write the output: {error.strerror}", code="output") from None

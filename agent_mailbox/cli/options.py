@@ -55,6 +55,7 @@ class Verb(click.Command):
                 click.Option(
                     ["--json", "as_json"],
                     is_flag=True,
+                    is_eager=True,
                     expose_value=False,
                     callback=_set_json,
                     help="Answer with one JSON document.",
@@ -93,7 +94,8 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
 def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
     try:
-        given = next((c.params.get("directory") for c in (ctx, ctx.parent) if c and c.params.get("directory")), None)
+        app = ctx.find_object(App)
+        given = (app.directory if app else None) or (ctx.parent.params.get("directory") if ctx.parent else None)
         roster = Mailbox(locate(given, environment()).directory).logs.read_roster()
     except Exception:  # completion must never print a traceback into a half-typed line
         return []

@@ -14,12 +14,13 @@ import time
 from ..errors import Busy, StorageFailed
 
 PATIENCE = 2.0
-"""Seconds all waiting for the reader may add up to."""
+"""Seconds of waiting for the reader while others may be waiting for us."""
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 
 
-def write_out(text: str) -> None:
-    """Write and flush; raises ``Busy`` for a reader that does not read, ``StorageFailed`` for one that is gone."""
+def write_out(text: str, patience: float | None = None) -> None:
+    """Write and flush; raises ``StorageFailed`` for a reader that is gone and, with ``patience`` (seconds that waiting
+    for it may add up to), ``Busy`` for one that does not read."""
     data = text.encode("utf-8", "backslashreplace")
     if sys.stdout is None:
         raise StorageFailed("there is no standard output", "nothing was recorded as read", code="output")
@@ -30,26 +31,26 @@ def write_out(text: str) -> None:
         return
     try:
         sys.stdout.flush()
-        _write(fd, data)
+        _write(fd, data, patience)
     except OSError as error:
         raise StorageFailed(
             f"cannot write the output: {error.strerror}", "nothing was recorded as read", code="output"
         ) from None
 
 
-def _write(fd: int, data: bytes) -> None:
+def _write(fd: int, data: bytes, patience: float | None) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
-    patience = PATIENCE
     for start in range(0, len(data), _CHUNK):
         piece = data[start : start + _CHUNK]
         while piece:
             before = time.monotonic()
-            if not poll.poll(patience * 1000):
+            if not poll.poll(None if patience is None else patience * 1000):
                 raise Busy(
                     "the reader of the output does not read; nothing was recorded as read",
                     "to page, use `agent-mailbox check --peek`; to mark as read, let the output run through",
                     code="output_blocked",
                 )
-            patience = max(patience - (time.monotonic() - before), 0)
+            if patience is not None:
+                patience = max(patience - (time.monotonic() - before), 0)
             piece = piece[posix.write(fd, piece) :]

@@ -10,6 +10,7 @@ import click
 
 from .. import doctor as doctors
 from .. import steward as stewards
+from ..core.text import neutral
 from ..store import paths, places
 from . import exporting, render
 from .hook import answer
@@ -25,7 +26,7 @@ def init(app: App, where: str | None) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
     directory = where or app.directory or app.environ.get("AGENT_MAILBOX_DIR") or _default_place()
     made = places.create(directory, app.environ)
-    app.out(f"mailbox at {made}\n", {"dir": made})
+    app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
 
 
 def _default_place() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from . import letters
+from .output import PATIENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +25,16 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk.logs.derives = not peek
     me = app.me(session, desk)
+    patience = None if peek else PATIENCE  # a look holds no lock that others wait for
 
     def show(items: list[Item]) -> Sequence[Item]:
         shown = items[: limit or None]
         if app.json or shown:
             more = len(items) - len(shown)
             if app.json:
-                app.print(letters.json(letters.check_json(me, shown, more)))
+                app.print(letters.json(letters.check_json(me, shown, more)), patience)
             else:
-                app.print(letters.check_text(me, shown, more, desk.logs.read_roster(), app.style))
+                app.print(letters.check_text(me, shown, more, desk.logs.read_roster(), app.style), patience)
         elif sys.stdout is not None and sys.stdout.isatty():
             app.print("no new mail\n")
         return shown

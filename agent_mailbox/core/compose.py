@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, text
-from .address import ALL, check_id, check_role, check_tag
+from .address import ALL, MAX_ID, check_id, check_role, check_tag
 from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, Message, Record
 from .roster import Agent, Roster
 
@@ -121,6 +121,10 @@ def checked(draft: Draft, max_content: int) -> None:
             )
     if draft.subject is not None and len(draft.subject) > MAX_SUBJECT:
         raise BadData(f"the subject has {len(draft.subject)} characters, {MAX_SUBJECT} are the limit", code="too_large")
+    if len(draft.thread or "") > MAX_ID:
+        raise Malformed(
+            f"a thread of {len(draft.thread or '')} characters", "give the id of the message it belongs under"
+        )
     check_ttl(draft.ttl_hours)
     if draft.priority not in PRIORITIES:
         raise Malformed(f"no priority {draft.priority!r}", f"one of {', '.join(PRIORITIES)}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .address import BROADCAST, DIRECT, ROLE, TAG
 from .instant import HOUR
-from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +52,9 @@ def _part(address: str, message: Message, roster: Roster, ttls: Mapping[str, flo
 def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     """When the recipient was frozen, in order and without overlap: the agent, then whoever continued it."""
     agent = roster.meant(word)
+    found = _spans_from(agent, 0, roster, {agent.session_id}) if agent else []
     spans: list[tuple[int, int | None]] = []
-    for since, until in sorted(_own_spans(agent, roster) if agent else (), key=lambda span: span[0]):
+    for since, until in sorted(found, key=lambda span: span[0]):
         if spans and (spans[-1][1] is None or since <= spans[-1][1]):
             since, before = spans.pop()
             until = None if until is None or before is None else max(until, before)
@@ -62,15 +62,13 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     return spans
 
 
-def _own_spans(agent: Agent, roster: Roster) -> list[tuple[int, int | None]]:
-    """The agent's spans, and those its successors were frozen after it had died: only then was its mail theirs."""
-    spans = list(agent.frozen)
-    if agent.state == DEAD:
-        for heir in roster.line(agent.session_id):
-            if agent.session_id in heir.continues:
-                died = agent.changed
-                later = [(max(s, died), e) for s, e in _own_spans(heir, roster) if e is None or e > died]
-                spans += later
+def _spans_from(agent: Agent, start: int, roster: Roster, seen: set[str]) -> list[tuple[int, int | None]]:
+    """The agent's spans after ``start``, and those of its successors from when they became that."""
+    spans = [(max(since, start), until) for since, until in agent.frozen if until is None or until > start]
+    for heir in roster.line(agent.session_id):
+        if agent.session_id in heir.continues and heir.session_id not in seen:
+            since = heir.heir[heir.continues.index(agent.session_id)]
+            spans += _spans_from(heir, max(start, since), roster, seen | {heir.session_id})
     return spans
 
 

@@ -124,7 +124,8 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
     lost = tuple(sorted(held - set(agent.tags)))
     first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=agent.lead)
     selves = [event("update", agent.registered, tags=agent.tags)] if lost else []
-    selves += [event("update", agent.registered, continues=old) for old in reversed(agent.continues)]
+    older = zip(reversed(agent.continues), reversed(agent.heir), strict=True)
+    selves += [event("update", since, continues=old) for old, since in older]
     spans = []
     for start, end in agent.frozen:
         if end is None or end > since:

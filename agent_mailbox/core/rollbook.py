@@ -68,14 +68,14 @@ class Rollbook(Roster):
 
     def _look_up(self, session_id: str) -> tuple[Agent, tuple[str, ...]] | None:
         if session_id not in self._decoded:
-            place = self._text.find(b'\n{"session_id":' + codec.dumps(session_id).encode() + b",")
+            place = self._text.find(b'\n{"session_id":' + _needle(session_id) + b",")
             self._decoded[session_id] = _decoded(self._line_at(place + 1)) if place >= 0 else None
         return self._decoded[session_id]
 
     def _mentioning(self, word: str) -> list[tuple[Agent, tuple[str, ...]]]:
         """The agents in whose line the word stands as a text of its own."""
         found = []
-        needle = codec.dumps(word).encode()
+        needle = _needle(word)
         place = self._text.find(needle, self._text.index(b"\n"))
         while place >= 0:
             line = self._line_at(self._text.rfind(b"\n", 0, place) + 1)
@@ -87,11 +87,15 @@ class Rollbook(Roster):
         return self._text[start : self._text.index(b"\n", start)]
 
 
+def _needle(word: str) -> bytes:
+    return codec.dumps(word).encode("utf-8", "surrogatepass")
+
+
 def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     """An agent and its lineage."""
     obj = _parsed(line)
     lineage = tuple(obj.pop("lineage"))
-    obj["tags"], obj["continues"] = tuple(obj["tags"]), tuple(obj["continues"])
+    obj["tags"], obj["continues"], obj["heir"] = tuple(obj["tags"]), tuple(obj["continues"]), tuple(obj["heir"])
     obj["frozen"] = tuple((since, until) for since, until in obj["frozen"])
     return Agent(**obj), lineage
 

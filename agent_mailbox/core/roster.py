@@ -40,7 +40,8 @@ MIN_PREFIX = 6
 class Agent(Record):
     """One session as the roster knows it.
 
-    Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans.
+    Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
+    ``heir`` the instants from which it continues each of ``continues``.
     """
 
     session_id: str
@@ -49,6 +50,7 @@ class Agent(Record):
     tags: tuple[str, ...] = ()
     lead: str | None = None
     continues: tuple[str, ...] = ()
+    heir: tuple[int, ...] = ()
     registered: int = 0
     changed: int = 0
     frozen: tuple[tuple[int, int | None], ...] = ()
@@ -69,9 +71,9 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
     if event.event not in ("register", "update"):
         event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason)  # it says no more
-    continues = before.continues
+    continues, heir = before.continues, before.heir
     if event.continues is not None and event.continues not in (*continues, event.session_id):
-        continues = (event.continues, *continues)
+        continues, heir = (event.continues, *continues), (event.timestamp, *heir)
     return Agent(
         session_id=event.session_id,
         state=state,
@@ -79,6 +81,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         tags=event.tags if event.tags is not None else before.tags,
         lead=event.lead if event.lead is not None else before.lead,
         continues=continues,
+        heir=heir,
         registered=before.registered,
         changed=event.timestamp,
         frozen=_spans(before, state, event.timestamp),

@@ -27,7 +27,9 @@ WAIT = 10.0
 
 
 class FileLock:
-    """An exclusive lock on a file (made if missing) or an existing directory, for a ``with`` block."""
+    """An exclusive lock on a file (made if missing), or on an existing directory, for a ``with`` block."""
+
+    files_only = False
 
     def __init__(self, path: str, wait: float = WAIT) -> None:
         self.path = path
@@ -53,7 +55,7 @@ class FileLock:
         system.close(self.fd)
 
     def _open(self) -> int:
-        if system.is_directory(self.path):
+        if not self.files_only and system.is_directory(self.path):
             try:
                 return system.open(self.path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
             except OSError as error:

@@ -73,6 +73,8 @@ class HeldLog(FileLock):
     """A locked log. What was appended is synced when the block ends, *after* unlocking: the kernel then groups the
     syncs of concurrent writers. A failed sync is a failed command, never retried into an acknowledgement."""
 
+    files_only = True
+
     def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None) -> None:
         super().__init__(path, wait)
         self._trail = trail

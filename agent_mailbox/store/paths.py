@@ -91,7 +91,8 @@ def check(directory: str) -> str:
     if not is_mailbox(directory):
         raise NoMailbox(f"no mailbox at {directory}", f"`agent-mailbox init {directory}` makes one")
     check_owner(directory)
-    return system.join(system.getcwd(), directory).rstrip("/") or "/"
+    whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
+    return whole.rstrip("/") or "/"
 
 
 def check_owner(directory: str) -> None:
@@ -121,9 +122,14 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     read only what is recorded or was named outright."""
     try:
         with open(trusted_file(environ), encoding="utf-8", errors="surrogateescape") as file:
-            return directory in file.read().split("\n")
+            known = file.read().split("\n")
     except OSError:
         return False
+    if directory in known:
+        return True
+    from os.path import realpath  # a link on the way is the rare case
+
+    return realpath(directory) in known
 
 
 def open_file(path: str, flags: int) -> int:

@@ -327,6 +327,7 @@ def test_the_configuration_counts(pair: Post) -> None:
     """TTLs by mode, "none" for no end, more namespaces, the threshold of a warning."""
     pair.file("config.toml").write_text(
         '[ttl]\ndirect = "none"\nrole = 2\n[tags]\nnamespaces = ["team"]\n[limits]\nlong_words = 2\n'
+        "[steward]\nmax_live = 1_000_000\nfreeze_after_hours = 0.5\n"
     )
     for to in ("alpha-one", "architect"):
         pair.send("x", to)

@@ -9,13 +9,11 @@ import os
 import shutil
 import stat
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox import Mailbox
-from agent_mailbox.cli import context
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROSTER, Post, refused, refused_both
 
@@ -101,7 +99,7 @@ def test_a_fifo_in_the_place_of_the_configuration_blocks_nobody(pair: Post) -> N
     """Exit 5 like any other file that is none; a directory there too."""
     for what in ("directory", "fifo"):
         put(pair.file("config.toml"), what)
-        code = "import signal, sys; signal.alarm(10); from agent_mailbox.__main__ import main; sys.exit(main())"
+        code = "import signal, sys; signal.alarm(10); from agent_mailbox.launch import main; sys.exit(main())"
         refused(pair.python(code, "check", "--session", "a"), 5, "config.toml")
 
 
@@ -120,7 +118,7 @@ def test_what_stands_in_the_place_of_a_directory_is_refused(pair: Post, name: st
 def test_what_stands_in_the_place_of_the_stewards_lock_is_refused(pair: Post, what: str) -> None:
     """Exit 5, at once."""
     put(pair.file(ARCHIVE, ".lock"), what)
-    code = "import signal, sys; signal.alarm(10); from agent_mailbox.__main__ import main; sys.exit(main())"
+    code = "import signal, sys; signal.alarm(10); from agent_mailbox.launch import main; sys.exit(main())"
     refused(pair.python(code, "steward", "run", "--max-live", "0"), 5, ".lock")
     assert len(pair.lines(MESSAGES)) == 2
 
@@ -241,7 +239,7 @@ FULL = """
 import os, resource, sys
 room = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-from agent_mailbox.__main__ import main
+from agent_mailbox.launch import main
 sys.exit(main())
 """
 BROKEN = """
@@ -250,7 +248,7 @@ def fail(fd):
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 from agent_mailbox.store import system
 system.fdatasync = fail
-from agent_mailbox.__main__ import main
+from agent_mailbox.launch import main
 sys.exit(main())
 """
 
@@ -296,7 +294,7 @@ def test_a_check_whose_record_fails_shows_again(pair: Post) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program's ten seconds for a lock, shortened."""
-    monkeypatch.setattr(context, "Mailbox", partial(Mailbox, wait=0.02))
+    monkeypatch.setitem(Mailbox.__init__.__kwdefaults__, "wait", 0.02)
 
 
 @pytest.mark.usefixtures("impatient")

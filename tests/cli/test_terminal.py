@@ -216,7 +216,7 @@ def test_paging_with_peek_is_not_given_up(pair: Post) -> None:
     """The hint of a given-up check is true: a peek holds no lock, so it may wait for its reader as long as it likes."""
     pair.send("x", "alice", BIG)
     impatient = "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
-    impatient += "from agent_mailbox.__main__ import main; sys.exit(main())"
+    impatient += "from agent_mailbox.launch import main; sys.exit(main())"
     wanted = pair.run("check", "--session", "alice", "--peek", "--limit", "0").raw
     words = ("check", "--session", "alice", "--peek", "--limit", "0")
     with pair.start(*words, python=("-c", impatient)) as child:

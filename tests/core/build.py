@@ -26,14 +26,10 @@ def message(
     """A message that ``sender`` sent so many hours after ``T0``."""
     recipients = (to,) if isinstance(to, str) else to
     content = more.pop("content", f"text of {message_id}")
-    return Message(
-        id=message_id, sender=sender, recipients=recipients, timestamp=at(hours), content=content, **more
-    )
+    return Message(id=message_id, sender=sender, recipients=recipients, timestamp=at(hours), content=content, **more)
 
 
-def read(
-    message_id: str, session_id: str, via: str | None = None, event: str = "read", hours: float = 0
-) -> Read:
+def read(message_id: str, session_id: str, via: str | None = None, event: str = "read", hours: float = 0) -> Read:
     """A line of the reads log."""
     return Read(message_id=message_id, session_id=session_id, timestamp=at(hours), event=event, via=via)
 

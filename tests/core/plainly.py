@@ -122,10 +122,10 @@ class Logs:
         if hours is None:
             return False
         # The recipient, and whoever continues it: the mail is theirs, and waits for them.
-        recipients = [self.agents[one] for one in self.agents if address in self.selves(one)] if mode == "direct" else []
+        bearers = [one for one in self.agents if address in self.selves(one)] if mode == "direct" else []
         passed = 0
         for instant in range(message.timestamp, now, HOUR):
-            if not any(agent.is_frozen_at(instant) for agent in recipients):
+            if not any(self.agents[one].is_frozen_at(instant) for one in bearers):
                 passed += 1
             if passed >= hours:
                 return True
@@ -177,7 +177,7 @@ class Logs:
         ]
 
     def given_back(self, dead: str) -> list[tuple[str, str]]:
-        """(id, session) of the claims that a death ends: by it or one it continues, with nobody left who owes an ack."""
+        """(id, session) of the claims that a death ends: its own or inherited, with nobody left who owes the ack."""
         found = []
         for message in self.messages:
             for holder in self.claimers(message) & self.selves(dead):

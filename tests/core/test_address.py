@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import chain, combinations, permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agent_mailbox.core import address
 from agent_mailbox.core.address import NAMESPACES, Reader, Route
 from agent_mailbox.errors import Malformed
-from hypothesis import given
-from hypothesis import strategies as st
 
 GOOD_WORDS = ["a", "7", "bob", "Bob-1", "a.b_c@d+e-f", "3f2c9a10-0000-4000-8000-123456789abc", "x" * 128]
 BAD_WORDS = ["", " ", "-a", ".a", "_a", "@a", "a b", "a:b", "role:x", "a\n", "a\tb", "a\u2028", "é", "Ω", "a\0", "<a>"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from agent_mailbox.core import claims
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import owed_on_death, unread
@@ -194,6 +195,16 @@ def test_a_line_with_as_says_itself_whether_it_claims():
     mail = message(to=("role:x", "project:p"))
     assert holder(mail, read("m1", "cat-1", via="role:x")) == "cat-1"
     assert holder(mail, read("m1", "bob-1", via="project:p")) is None
+
+
+def test_what_the_first_line_recorded_stands_whatever_follows_it():
+    """An ack after the read, or a second line, changes neither that it was a claim nor that it was none."""
+    mail = message(to=("role:x", "project:p"))
+    untagged = event("update", "cat-1", tags=("role:x",))
+    for later in (ack("m1", "cat-1"), read("m1", "cat-1", via="role:x"), read("m1", "cat-1")):
+        assert holder(mail, read("m1", "cat-1", via="project:p"), later, events=(untagged,)) is None
+    for later in (ack("m1", "cat-1"), read("m1", "cat-1", via="project:p"), read("m1", "cat-1")):
+        assert holder(mail, read("m1", "cat-1", via="role:x"), later) == "cat-1"
 
 
 def test_an_ack_of_an_older_writer_claims_as_its_read_would():

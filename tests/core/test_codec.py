@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from agent_mailbox.core import codec, instant
 from agent_mailbox.core.records import (
     MAX_TTL_HOURS,
@@ -17,8 +20,6 @@ from agent_mailbox.core.records import (
     Read,
     RosterEvent,
 )
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from .build import T0, ack, at, event, message, read, register
 
@@ -181,7 +182,7 @@ def test_half_a_surrogate_pair_is_refused_when_written(content):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object()], ids=["nan", "inf", "set", "object"])
 def test_what_json_cannot_hold_is_refused_when_written(value):
     """No line is written that a strict reader would have to skip."""
-    with pytest.raises(ValueError, match="JSON|range"):
+    with pytest.raises(ValueError, match=r"JSON|range"):
         codec.message_line(message(metadata={"x": value}))
 
 
@@ -446,8 +447,10 @@ def test_a_damaged_record_is_a_record_or_a_bad_line(line, edits):
 @given(
     st.dictionaries(
         st.sampled_from(
-            [*KEYS, "from", "to", "body", "message_id", "messageid", "reader_session_id", "event", "as"]
-            + ["session_id", "name", "tags", "role", "lead", "continues", "by", "reason", "client"]
+            [
+                *(*KEYS, "from", "to", "body", "message_id", "messageid", "reader_session_id", "event", "as"),
+                *("session_id", "name", "tags", "role", "lead", "continues", "by", "reason", "client"),
+            ]
         ),
         plain_json | st.sampled_from(["2026-03-16T12:00:00Z", "read", "register", "all", ["all"], "bob-1", 24, 1e300]),
         max_size=12,

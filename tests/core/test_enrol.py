@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agent_mailbox.core import enrol
 from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.enrol import Decision, Request
@@ -10,8 +13,6 @@ from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import MailboxError, Malformed, NotFound, Refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .build import at, event, register, roster
 
@@ -429,6 +430,17 @@ def test_nobody_continues_itself_nor_the_same_session_twice():
     assert decide(agents, "bob-2", continues="bob-2").events == ()
 
 
+def test_nobody_continues_the_person():
+    """``user`` always lives: its mail is no one's to inherit, and no death of it is told."""
+    agents = roster()
+    try:
+        assert [told.session_id for told in enrolled(agents, "bob-1", continues="user").events] == ["bob-1"]
+    except MailboxError:
+        pass
+    assert "user" not in agents.lineage("bob-1")
+    assert agents.heirs("user") == ["user"]
+
+
 def test_a_fork_under_a_new_id_is_a_new_agent():
     """Without the name of one that is gone and without a clear, nothing is continued."""
     agents = roster(register("bob-1", "role:x", name="bob"), event("retire", "bob-1"))
@@ -538,9 +550,7 @@ def test_frozen_for_exactly_the_threshold_retires():
     deadline = at(10) + 7 * DAY
     assert swept(agents, {}, deadline - 1) == []
     assert swept(agents, {"bob-1": at(10)}, deadline) == [("retire", "bob-1")]
-    again = roster(
-        register("bob-1"), event("freeze", "bob-1"), event("thaw", "bob-1", 1), event("freeze", "bob-1", 10)
-    )
+    again = roster(register("bob-1"), event("freeze", "bob-1"), event("thaw", "bob-1", 1), event("freeze", "bob-1", 10))
     assert swept(again, {}, deadline - 1) == []
     assert swept(again, {}, deadline) == [("retire", "bob-1")]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from agent_mailbox.core import codec
 from agent_mailbox.core.expiry import DEFAULT_TTL, expired, expires_at
 from agent_mailbox.core.inbox import unread
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import Roster
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from .build import at, event, message, register, roster, state
 
@@ -208,6 +209,26 @@ def test_what_waited_for_a_frozen_successor_waits_for_the_next_one():
     third = [event("retire", "bob-2", 30), register("bob-3", hours=30, continues="bob-2")]
     assert deadline(message(), *second) is None
     assert deadline(message(), *second, *third) == at(24 + 24)
+
+
+def test_successors_in_a_circle_end():
+    """Two sessions that took turns under one name continue each other; with both dead their mail is still judged."""
+    turns = [
+        *(event("retire", "bob-1", 5), register("bob-2", hours=5, continues="bob-1")),
+        *(event("retire", "bob-2", 6), event("register", "bob-1", 6, continues="bob-2")),
+    ]
+    assert deadline(message(), *turns) == at(24)
+    assert deadline(message(), *turns, event("retire", "bob-1", 7)) == at(24)
+    assert deadline(message(to="bob-2"), *turns, event("retire", "bob-1", 7)) == at(24)
+
+
+def test_who_comes_back_finds_what_waited_for_its_successor():
+    """The hours that stood still while the successor was frozen do not pass because the old one lives again."""
+    succession = [event("retire", "bob-1", 5), register("bob-2", hours=5, continues="bob-1")]
+    waited = [*succession, event("freeze", "bob-2", 6)]
+    assert deadline(message(), *waited) is None
+    assert deadline(message(), *waited, event("register", "bob-1", 40)) is None
+    assert deadline(message(), *waited, event("thaw", "bob-2", 30), event("register", "bob-1", 31)) == at(48)
 
 
 def test_a_succession_does_not_resurrect_what_had_expired():

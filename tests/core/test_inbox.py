@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agent_mailbox.core import inbox
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import Message
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .build import ack, at, event, message, read, register, release, roster, state
 

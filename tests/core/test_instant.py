@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from agent_mailbox.core import instant
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from agent_mailbox.core import instant
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -34,7 +35,7 @@ def test_an_instant_with_any_zone_and_any_fraction_is_the_one_datetime_computes(
     """Calendar, zone and fraction agree with ``datetime``; what is finer than a millisecond is cut off."""
     fraction = f"{moment.microsecond:06}"[:digits]
     moment = moment.replace(microsecond=int((fraction + "000000")[:3]) * 1000)
-    clock = f"{moment:%H:%M:%S}" + ((",." [not comma]) + fraction if fraction else "")
+    clock = f"{moment:%H:%M:%S}" + ((",."[not comma]) + fraction if fraction else "")
     date = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
     assert instant.parse(f"{date}{separator}{clock}{zone_text(moment)}") == in_millis(moment)
 

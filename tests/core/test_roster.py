@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agent_mailbox.core import roster as module
 from agent_mailbox.core.address import Reader
 from agent_mailbox.core.records import ROSTER_EVENTS
 from agent_mailbox.core.roster import Roster, changed
 from agent_mailbox.errors import Ambiguous, NotFound
-from hypothesis import given
-from hypothesis import strategies as st
 
 from .build import at, event, register, roster
 

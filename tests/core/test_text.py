@@ -9,9 +9,10 @@ import unicodedata
 
 import orjson
 import pytest
-from agent_mailbox.core import text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from agent_mailbox.core import text
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 CONTROLS = [chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)]]
@@ -59,7 +60,9 @@ def is_plain(char: str) -> bool:
 # -- one line ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("char", [*CONTROLS, *BIDI, *INVISIBLE, "\ud800", "\udfff", "\ufff9", "\U0001d173"], ids=ascii)
+@pytest.mark.parametrize(
+    "char", [*CONTROLS, *BIDI, *INVISIBLE, chr(0xD800), chr(0xDFFF), "\ufff9", "\U0001d173"], ids=ascii
+)
 def test_a_character_that_does_not_print_never_comes_out(char):
     """Control, bidirectional, invisible and half characters become something one can see, in one line."""
     shown = text.neutral(f"before{char}after")
@@ -105,7 +108,7 @@ def test_terminal_sequences_show_as_text():
         "family: 👨‍👩‍👧 and flag 🏳️‍🌈",
         "می‌خواهم",
         "a < b and c > d; List<String>; <div class='x'></div>; 1 << 3; <-",
-        'quotes " \' \\ and {json: [1, 2]}',
+        "quotes \" ' \\ and {json: [1, 2]}",
         "two  spaces stay",
         "",
     ],
@@ -175,7 +178,9 @@ def test_a_clients_frame_marker_loses_its_bracket(frame):
             assert frame.casefold() in shown.casefold()
 
 
-@pytest.mark.parametrize("gap", ["\t", "\n", "\r\n", "\x0b", "\x1f", "\x85", "\u00a0", "\u2003", "\u2028", "\u3000"], ids=ascii)
+@pytest.mark.parametrize(
+    "gap", ["\t", "\n", "\r\n", "\x0b", "\x1f", "\x85", "\u00a0", "\u2003", "\u2028", "\u3000"], ids=ascii
+)
 def test_no_white_space_inside_a_marker_saves_it(gap):
     """What shows as a space counts as a space when markers are looked for."""
     assert not frames_in(text.neutral(f"<{gap}system-reminder>"))
@@ -184,9 +189,7 @@ def test_no_white_space_inside_a_marker_saves_it(gap):
         assert not frames_in(line)
 
 
-@pytest.mark.parametrize(
-    "hidden", ["\u200c", "\u200d", "\ufe0f", "\ufe00", "\U000e0100", "\u034f"], ids=ascii
-)
+@pytest.mark.parametrize("hidden", ["\u200c", "\u200d", "\ufe0f", "\ufe00", "\U000e0100", "\u034f"], ids=ascii)
 def test_no_invisible_character_inside_a_marker_saves_it(hidden):
     """A marker that only *looks* whole is a forgery of the frame all the same: a reader sees no joiner in it."""
     for forged in (

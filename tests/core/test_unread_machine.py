@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
 from agent_mailbox.core import codec, inbox
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.retention import compacted
 from agent_mailbox.core.roster import Roster
-from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from .world import EVERYBODY, STEPS, World
 
@@ -17,8 +19,7 @@ from .world import EVERYBODY, STEPS, World
 def unread(state: State, now: int) -> dict[str, list[tuple[str, str, bool]]]:
     """What the core says everybody has yet to read."""
     return {
-        who: [(item.message.id, item.mode, item.claims) for item in inbox.unread(who, state, now)]
-        for who in EVERYBODY
+        who: [(item.message.id, item.mode, item.claims) for item in inbox.unread(who, state, now)] for who in EVERYBODY
     }
 
 
@@ -30,72 +31,80 @@ class Unread(RuleBasedStateMachine):
         self.world = World()
         self.taken: set[tuple[str, str]] = set()  # (session, message) shown and not given back
 
-    @rule(given=STEPS["send"][0], to=STEPS["send"][1], hours=STEPS["send"][2], ack=STEPS["send"][3])
-    def someone_sends(self, given, to, hours, ack):
+    @rule(mail=st.tuples(*STEPS["send"]))
+    def someone_sends(self, mail):
         """A message of any mode, to one or several."""
-        self.world.send(given, to, hours, ack, "message", "normal")
+        self.world.send(*mail)
 
-    @rule(given=STEPS["send"][0], to=STEPS["send"][1], kind=STEPS["send"][4], priority=STEPS["send"][5])
-    def someone_sends_in_haste(self, given, to, kind, priority):
-        """A message that may want to be shown first."""
-        self.world.send(given, to, None, False, kind, priority)
-
-    @rule(who=STEPS["check"][0], how_many=STEPS["check"][1], by_older_writer=STEPS["check"][2])
-    def someone_checks(self, who, how_many, by_older_writer):
+    @rule(mail=st.tuples(*STEPS["send"]), look=st.tuples(*STEPS["check_who_has_mail"]))
+    def someone_sends_and_someone_checks(self, mail, look):
         """What is shown was never shown to it before, unless it gave it back."""
-        for message_id in self.world.check(who, how_many, by_older_writer):
-            assert (who, message_id) not in self.taken
-            self.taken.add((who, message_id))
+        self.world.send(*mail)
+        self._note_what_was_shown(*self.world.check_who_has_mail(*look))
 
-    @rule(who=STEPS["ack"][0], place=STEPS["ack"][1])
-    def someone_acks(self, who, place):
-        """Dealt with."""
-        self.world.ack(who, place)
+    @rule(look=st.tuples(*STEPS["check"]))
+    def someone_checks(self, look):
+        """The frozen, the dead and the unknown too."""
+        self._note_what_was_shown(look[0], self.world.check(*look))
 
-    @rule(who=STEPS["release"][0], place=STEPS["release"][1])
-    def someone_releases(self, who, place):
-        """Given back."""
-        self._and_forget_releases(lambda: self.world.release(who, place))
+    @rule(look=st.tuples(*STEPS["check_who_has_mail"]))
+    def someone_who_has_mail_checks(self, look):
+        """Reading it, by a line with or without ``as``."""
+        self._note_what_was_shown(*self.world.check_who_has_mail(*look))
 
-    @rule(who=STEPS["register"][0], tags=STEPS["register"][1])
-    def someone_registers(self, who, tags):
-        """New, again, or back from the dead."""
-        self.world.register(who, tags)
+    @rule(place=STEPS["ack"][0], is_reply=st.booleans())
+    def someone_deals_with_mail(self, place, is_reply):
+        """By an ack or by a reply."""
+        if is_reply:
+            self.world.reply(place)
+        else:
+            self.world.ack(place)
 
-    @rule(who=STEPS["retag"][0], tags=STEPS["retag"][1])
-    def roles_and_tags_change(self, who, tags):
-        """The late-bound addresses bind anew."""
-        self.world.retag(who, tags)
+    @rule(place=STEPS["release"][0])
+    def someone_gives_mail_back(self, place):
+        """It is unread again."""
+        self._and_forget_releases(lambda: self.world.release(place))
 
-    @rule(who=STEPS["freeze"][0])
-    def someone_freezes(self, who):
-        """The clock of its direct mail stops."""
-        self.world.freeze(who)
+    @rule(who=STEPS["register"][0], tags=STEPS["register"][1], is_new=st.booleans())
+    def someone_registers_or_changes(self, who, tags, is_new):
+        """New, again, or back from the dead; late-bound addresses bind anew."""
+        if is_new:
+            self.world.register(who, tags)
+        else:
+            self.world.retag(who, tags)
 
-    @rule(who=STEPS["thaw"][0])
-    def someone_thaws(self, who):
-        """And runs again."""
-        self.world.thaw(who)
+    @rule(who=STEPS["freeze"][0], is_end=st.booleans())
+    def someone_freezes_or_thaws(self, who, is_end):
+        """The clock of its direct mail stops, or runs again."""
+        if is_end:
+            self.world.thaw(who)
+        else:
+            self.world.freeze(who)
 
-    @rule(who=STEPS["sleep"][0], hours=STEPS["sleep"][1], is_resumed=STEPS["sleep"][2])
-    def someone_sleeps(self, who, hours, is_resumed):
+    @rule(nap=st.tuples(*STEPS["sleep"]))
+    def someone_sleeps(self, nap):
         """Frozen for a while, perhaps for good."""
-        self.world.sleep(who, hours, is_resumed)
+        self.world.sleep(*nap)
 
     @rule(who=STEPS["retire"][0], is_given_back=STEPS["retire"][1])
     def someone_retires(self, who, is_given_back):
         """Its claims go back, or not yet."""
         self._and_forget_releases(lambda: self.world.retire(who, is_given_back))
 
-    @rule(heir=STEPS["succeed"][0], old=STEPS["succeed"][1], tags=STEPS["succeed"][2])
-    def someone_continues_another(self, heir, old, tags):
+    @rule(succession=st.tuples(*STEPS["succeed"]))
+    def someone_continues_another(self, succession):
         """Succession, cycles included."""
-        self.world.succeed(heir, old, tags)
+        self.world.succeed(*succession)
 
     @rule(hours=STEPS["pass_time"][0])
     def time_passes(self, hours):
         """Things expire."""
         self.world.pass_time(hours)
+
+    @rule(deadline=st.tuples(*STEPS["until_it_expires"]))
+    def a_deadline_comes(self, deadline):
+        """To the hour."""
+        self.world.until_it_expires(*deadline)
 
     @rule(hours=STEPS["turn_back"][0])
     def the_clock_is_set_back(self, hours):
@@ -118,6 +127,11 @@ class Unread(RuleBasedStateMachine):
         retold = world.state.replace(roster=Roster(compacted(world.events, oldest)))
         assert unread(retold, world.now) == expected
 
+    def _note_what_was_shown(self, who: str, shown: list[str]) -> None:
+        for message_id in shown:
+            assert (who, message_id) not in self.taken
+            self.taken.add((who, message_id))
+
     def _and_forget_releases(self, act) -> None:
         before = len(self.world.reads)
         act()
@@ -128,9 +142,14 @@ class Unread(RuleBasedStateMachine):
     def unread_is_what_the_page_says(self):
         """For every agent: the same messages in the same order, by the same mode, claimed or not."""
         plain = self.world.plainly()
-        assert unread(self.world.state, self.world.now) == {
-            who: plain.unread(who, self.world.now) for who in EVERYBODY
-        }
+        assert unread(self.world.state, self.world.now) == {who: plain.unread(who, self.world.now) for who in EVERYBODY}
+
+    @invariant()
+    def what_a_read_would_record_tells_if_it_claims(self):
+        """``as: role:x`` is the claim, and of no other reading."""
+        for who in EVERYBODY:
+            for item in inbox.unread(who, self.world.state, self.world.now):
+                assert item.via.startswith("role:") == item.claims
 
     @invariant()
     def obligations_are_what_the_page_says(self):
@@ -155,6 +174,7 @@ class Unread(RuleBasedStateMachine):
             for message_id, _, _ in items:
                 assert senders[message_id] != who
                 assert (who, message_id) not in self.taken
+
 
 Unread.TestCase.settings = settings(max_examples=300, stateful_step_count=50)
 TestUnread = Unread.TestCase

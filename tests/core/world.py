@@ -6,16 +6,17 @@ Steps are plain tuples, so that a random list of them is a random history; a ste
 
 from __future__ import annotations
 
+from hypothesis import strategies as st
+
 from agent_mailbox.core import inbox
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import TYPES, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
-from hypothesis import strategies as st
 
 from .build import T0, at, message
-from .plainly import Logs
+from .plainly import HOUR, HOURS_TO_LIVE, Logs
 
 SESSIONS = ["s-1", "s-2", "s-3", "s-4"]
 EVERYBODY = [*SESSIONS, "user", "stranger"]
@@ -31,18 +32,20 @@ START = [
 
 someone = st.sampled_from(SESSIONS)
 which = st.integers(0, 9)
-addresses = st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3, unique=True).map(tuple)
+one_address = st.sampled_from([*ADDRESSES, "all", *TAGS]).map(lambda address: (address,))
+addresses = one_address | st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3, unique=True).map(tuple)
 tags = st.lists(st.sampled_from([*ROLES, *TAGS]), max_size=3, unique=True).map(tuple)
 kinds = st.sampled_from([*("message",) * 4, *TYPES])
 priorities = st.sampled_from(["normal", "normal", "low", "high"])
-lifetimes = st.none() | st.integers(1, 30)
+lifetimes = st.none() | st.none() | st.integers(1, 30)
 
 STEPS = {
     "send": (st.sampled_from([*SESSIONS, "user"]), addresses, lifetimes, st.booleans(), kinds, priorities),
-    "reply": (someone, which),
+    "reply": (which,),
     "check": (st.sampled_from(EVERYBODY), st.integers(1, 5), st.booleans()),
-    "ack": (st.sampled_from(EVERYBODY), which),
-    "release": (st.sampled_from(EVERYBODY), which),
+    "check_who_has_mail": (which, st.integers(1, 5), st.booleans()),
+    "ack": (which,),
+    "release": (which,),
     "register": (someone, tags),
     "retag": (someone, tags),
     "freeze": (someone,),
@@ -51,6 +54,7 @@ STEPS = {
     "retire": (someone, st.booleans()),
     "succeed": (someone, someone, tags),
     "pass_time": (st.integers(1, 50),),
+    "until_it_expires": (which, st.integers(-1, 1)),
     "turn_back": (st.integers(1, 60),),
 }
 """Each step by name, with what it needs."""
@@ -108,11 +112,10 @@ class World:
         self.state.messages[sent.id] = sent
         return sent
 
-    def reply(self, who, place) -> None:
-        """Someone answers a message it has read, by its thread alone; the answer sometimes asks for an ack too."""
-        read = self._read_by(who)
-        if read:
-            parent = next(m for m in self.messages if m.id == read[place % len(read)])
+    def reply(self, place) -> None:
+        """Who read a message answers it, by its thread alone; the answer sometimes asks for an ack too."""
+        for message_id, who in self._one_of_the_reads(place):
+            parent = next(m for m in self.messages if m.id == message_id)
             self.send(who, (parent.sender,), None, place % 2 == 0, "message", "normal", parent.id)
 
     def check(self, who, how_many, by_older_writer) -> list[str]:
@@ -128,25 +131,34 @@ class World:
             self._note(item.message.id, who, "read", via)
         return [item.message.id for item in shown]
 
+    def check_who_has_mail(self, place, how_many, by_older_writer) -> tuple[str, list[str]]:
+        """One of those who would be shown something looks."""
+        waiting = [
+            who
+            for who in EVERYBODY
+            if self.state.roster.state(who) != "dead" and inbox.unread(who, self.state, self.now)
+        ]
+        who = waiting[place % len(waiting)] if waiting else "stranger"
+        return who, self.check(who, how_many, by_older_writer)
+
     def _is_clear(self, mail: Message) -> bool:
         """Can a line without ``as`` mean one thing only, whatever the roster becomes?"""
         by_role = [address in (*ROLES, "x") for address in mail.recipients]
         return all(by_role) or not any(by_role)
 
-    def ack(self, who, place) -> None:
-        """Someone acks a message it has read."""
-        read = self._read_by(who)
-        if read:
-            self._note(read[place % len(read)], who, "ack")
+    def ack(self, place) -> None:
+        """Who read a message acks it."""
+        for message_id, who in self._one_of_the_reads(place):
+            self._note(message_id, who, "ack")
 
-    def release(self, who, place) -> None:
-        """Someone gives back a message it has read."""
-        read = self._read_by(who)
-        if read:
-            self._note(read[place % len(read)], who, "release")
+    def release(self, place) -> None:
+        """Who read a message gives it back."""
+        for message_id, who in self._one_of_the_reads(place):
+            self._note(message_id, who, "release")
 
-    def _read_by(self, who: str) -> list[str]:
-        return [message_id for message_id, session_id in self.plainly().standing if session_id == who]
+    def _one_of_the_reads(self, place: int) -> list[tuple[str, str]]:
+        standing = list(self.plainly().standing)
+        return [standing[-1 - place % len(standing)]] if standing else []
 
     def _note(self, message_id: str, who: str, event: str, via: str | None = None) -> None:
         self.reads.append(Read(message_id, who, self.now, event=event, via=via))
@@ -206,6 +218,14 @@ class World:
     def pass_time(self, hours) -> None:
         """The clock goes on."""
         self.hours += hours
+
+    def until_it_expires(self, place, margin) -> None:
+        """The clock goes on to when a message's time would be up if it never stood still; or just beside that."""
+        if self.messages:
+            mail = self.messages[-1 - place // 3 % len(self.messages)]
+            hours = [mail.ttl_hours or HOURS_TO_LIVE[self.plainly().mode(address)] for address in mail.recipients]
+            end = (mail.timestamp - T0) // HOUR + max(one or 0 for one in hours) + margin
+            self.hours = max(self.hours, end)
 
     def turn_back(self, hours) -> None:
         """The clock is set back, though not beyond the last succession (see ``succeed``)."""

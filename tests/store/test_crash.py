@@ -108,8 +108,8 @@ def test_a_steward_killed_at_any_step_leaves_a_whole_mailbox_and_the_next_run_co
         foreign = (place / "box" / MESSAGES).read_bytes()
         assert foreign.count(b"not a record\n") == 3
         assert foreign.count(b'{"id":"torn') == 1
-        again = stewards.run(mailbox, 0)
-        assert (again.archived, again.frozen, again.retired) == (0, 0, 0)
+    again = stewards.run(mailbox, 0)
+    assert (again.archived, again.frozen, again.retired) == (0, 0, 0)
     assert json.loads((places[-1] / "stdout").read_text())["archived"] > 5
 
 
@@ -131,7 +131,8 @@ def test_what_happens_between_a_killed_steward_and_the_next_counts(post: Post) -
         everything = Library(mailbox).everything()
         assert [r.session_id for r in everything.reads.of(sent)] in (["cat"], ["bob"]), place
         assert sum(stored(place / "box", MESSAGES).values()) == 1
-        assert len(Library(mailbox).receipts(mailbox.find(sent))) in (1, 3)
+        receipts = post.ok("show", sent, env={"AGENT_MAILBOX_DIR": str(place / "box")})["receipts"]
+        assert [r["event"] for r in receipts] in (["read"], ["read", "release", "read"]), place
 
 
 def test_a_check_killed_at_any_step_shows_again_and_never_loses(post: Post) -> None:

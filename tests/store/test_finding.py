@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import paths
 from tests.helpers import MESSAGES, Program, refused, refused_both
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ def sent_from(program: Program, where: Path, *words: str) -> None:
     where.mkdir(parents=True, exist_ok=True)
     result = program.call("send", "--from", "a", "--to", "all", "--body", "x", *words, cwd=where)
     assert result.rc == 0, result
+
+
+def project(program: Program, session_id: str, where: Path) -> list[str]:
+    """The tags a session that starts there gets by itself."""
+    call = json.dumps({"session_id": session_id, "source": "startup"})
+    assert program.call("hook", "SessionStart", stdin=call, env={"CLAUDE_PROJECT_DIR": str(where)}, cwd=where).rc == 0
+    return list(program.call("roster", "show", session_id, "--json", cwd=where).json["agent"]["tags"])
 
 
 def size(directory: Path) -> int:
@@ -110,8 +117,8 @@ def test_every_worktree_of_a_repository_finds_the_same_mailbox(program: Program)
     sent_from(program, linked / "deep/down")
     sent_from(program, main)
     assert size(main / "data") == 2
-    assert paths.repository(str(linked / "deep")) == paths.repository(str(main / "data")) == "inscription"
-    assert paths.repository(str(program.scratch)) is None
+    for number, where in enumerate((main / "data", linked / "deep", linked)):
+        assert project(program, f"session-{number}", where) == ["project:inscription"]
 
 
 @needs_git
@@ -128,7 +135,7 @@ def test_a_submodule_is_not_mistaken_for_a_worktree(program: Program) -> None:
     assert program.call("init", cwd=outer).rc == 0
     sent_from(program, outer / "sub")
     assert size(outer / "data") == 1
-    assert paths.repository(str(outer / "sub")) == "sub"
+    assert project(program, "me", outer / "sub") == ["project:sub"]
 
 
 def test_init_is_idempotent_and_private(program: Program) -> None:
@@ -241,12 +248,14 @@ def test_a_mailbox_of_another_user_is_refused(program: Program, what: str) -> No
 
 
 def test_a_directory_that_is_gone_is_no_traceback(program: Program) -> None:
-    """A command in a deleted working directory: what is named works, what must be looked for is not there."""
+    """A command in a deleted working directory: what is named works, what must be looked for is an error in order."""
     assert program.call("init", program.box).rc == 0
     gone = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
-    gone += "from agent_mailbox.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    named = program.python(gone, "roster", "list", "--json", "--dir", program.box)
-    assert (named.rc, named.json) == (0, {"agents": []}), named
-    refused(program.python(gone, "roster", "list"), 1, "no mailbox")
+    gone += "from agent_mailbox.launch import main; sys.exit(main(sys.argv[1:]))"
+    looked_for = program.python(gone, "roster", "list")
+    refused(looked_for, looked_for.rc)
+    assert looked_for.rc in (1, 5)
     hook = program.python(gone, "hook", "SessionStart", stdin='{"session_id": "me"}')
     assert (hook.rc, hook.stdout) == (0, ""), hook
+    named = program.python(gone, "roster", "list", "--json", "--dir", program.box)
+    assert (named.rc, named.stdout) == (0, '{"agents":[]}\n'), named

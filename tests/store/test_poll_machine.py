@@ -19,7 +19,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import codec, inbox, instant, retention
 from agent_mailbox.core.records import Message, Read, RosterEvent
-from agent_mailbox.store import paths, rotation
+from agent_mailbox.store import paths, places, rotation
+from agent_mailbox.store.poll import Poll
 
 AGENTS = ("amy", "bob", "cat")
 ROLES = ("role:dev", "role:ops")
@@ -35,7 +36,7 @@ class CursorMachine(RuleBasedStateMachine):
     @initialize()
     def make(self) -> None:
         self.root = tempfile.mkdtemp()
-        self.directory = paths.create(os.path.join(self.root, "box"), {"HOME": self.root})
+        self.directory = places.create(os.path.join(self.root, "box"), {"HOME": self.root})
         self.now = instant.parse("2026-03-16T12:00:00Z")
         self.ids = random.Random(7)
         self.box = Mailbox(self.directory, clock=lambda: self.now, new_id=self._id, wait=2)
@@ -197,7 +198,11 @@ class CursorMachine(RuleBasedStateMachine):
         if not hasattr(self, "box"):
             return
         for who in AGENTS:
-            assert [i.message.id for i in self.box._unread(who, save=self.ids.random() < 0.5)] == self._pure(who)
+            poll = Poll(self.box.logs, who, self.box.config.ttls, self.box.config.stamp)
+            found = poll.unread(self.now, adopt=self.ids.random() < 0.5)
+            assert [item.message.id for item in found] == self._pure(who)
+            if self.ids.random() < 0.5:
+                poll.save()
 
     @invariant()
     def a_quiet_stamp_is_true(self) -> None:

@@ -1,0 +1,217 @@
+"""The shell side of the hooks: the guard that answers "nothing new" without starting Python, and when it may not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
+
+ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
+SHELLS = [shell for shell in ("dash", "bash", "busybox", "sh", "zsh") if shutil.which(shell)]
+
+
+class Shim:
+    """``agent-mailbox-hook`` in a checkout whose Python writes down each time it is started."""
+
+    def __init__(self, post: Post) -> None:
+        self.post = post
+        self.checkout = post.scratch / "check out"
+        shutil.copytree(ROOT / "hooks", self.checkout / "hooks")
+        (self.checkout / "agent_mailbox").symlink_to(ROOT / "agent_mailbox")
+        self.started = post.scratch / "started"
+        python = self.checkout / ".venv/bin/python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\necho >>{shlex.quote(str(self.started))}\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
+        self.env: dict[str, str | None] = {"CLAUDE_CODE_SESSION_ID": ME, "PYTHONPATH": None, "PATH": "/usr/bin:/bin"}
+
+    def hook(self, event: str, *shell: str, env: dict[str, str | None] | None = None) -> Result:
+        """One hook by the shim, run by a shell of choice."""
+        call = json.dumps({"session_id": ME, "hook_event_name": event, "source": "startup"}).encode()
+        command = [*shell, str(self.checkout / "hooks/agent-mailbox-hook"), event]
+        surroundings = self.post.environ({**self.env, **(env or {})})
+        done = subprocess.run(command, input=call, env=surroundings, capture_output=True, timeout=PATIENCE)
+        assert done.returncode == 0, done
+        assert (done.stderr == b"") == (b"systemMessage" not in done.stdout), done
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def starts(self) -> int:
+        """How often Python was started since the last time this was asked."""
+        count = self.started.read_text().count("\n") if self.started.exists() else 0
+        self.started.unlink(missing_ok=True)
+        return count
+
+
+@pytest.fixture
+def shim(post: Post) -> Shim:
+    """A checkout with the guard, and a session that started there and has nothing to read."""
+    made = Shim(post)
+    assert made.hook("SessionStart").raw == b""
+    assert made.starts() == 1
+    return made
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_where_there_is_nothing_new_no_python_starts(shim: Shim, shell: str) -> None:
+    """In any POSIX shell: not a byte, no process but the shell; the heart beats all the same."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    beat = shim.post.file(HEARTBEATS, ME)
+    os.utime(beat, (1, 1))
+    for event in ("UserPromptSubmit", "Stop"):
+        assert shim.hook(event, *words).raw == b""
+    assert shim.starts() == 0
+    assert beat.stat().st_mtime > 1
+    assert beat.read_bytes() == b""
+
+
+@pytest.mark.parametrize("to", [ME, "role:builder", "project:x", "all"])
+def test_mail_for_the_session_starts_it_again_and_mail_for_others_does_not(shim: Shim, to: str) -> None:
+    """Whatever address brings it; once it was shown the guard is quiet again."""
+    post = shim.post
+    post.ok("roster", "update", "--session-id", ME, "--role", "builder", "--add-tags", "project:x")
+    shim.hook("UserPromptSubmit")
+    shim.hook("UserPromptSubmit")
+    shim.starts()
+    post.register("other", "--tags", "project:y")
+    post.send("x", "other")
+    post.send("x", "project:y")
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert shim.starts() == 0
+    sent = post.send("x", to)
+    assert sent[:8] in shim.hook("UserPromptSubmit").json["hookSpecificOutput"]["additionalContext"]
+    assert shim.starts() == 1
+    assert shim.hook("Stop").raw == b""
+    assert shim.starts() <= 1
+    assert shim.hook("Stop").raw == b""
+    assert shim.starts() == 0
+
+
+def test_whatever_makes_old_mail_unread_starts_it_again(shim: Shim) -> None:
+    """A role taken, a tag gained, a claim given back by a release or a death: shown at the next prompt."""
+    post = shim.post
+
+    def shown() -> str:
+        raw = shim.hook("UserPromptSubmit").raw
+        return json.loads(raw)["hookSpecificOutput"]["additionalContext"] if raw else ""
+
+    waiting = post.send("x", "role:builder")
+    assert shown() == ""
+    post.ok("roster", "update", "--session-id", ME, "--role", "builder")
+    assert waiting[:8] in shown()
+    tagged = post.send("x", "project:z")
+    assert shown() == ""
+    post.ok("roster", "update", "--session-id", ME, "--add-tags", "project:z")
+    assert tagged[:8] in shown()
+    post.register("other", "--role", "builder")
+    claimed = post.send("x", "role:builder", "one", "--ack")
+    second = post.send("x", "role:builder", "two", "--ack")
+    post.check("other")
+    assert shown() == ""
+    post.ok("release", claimed, "--session", "other")
+    assert claimed[:8] in shown()
+    assert shown() == ""
+    post.ok("roster", "retire", "other")
+    assert second[:8] in shown()
+    assert shown() == ""
+    shim.starts()
+    assert shown() == ""
+    assert shim.starts() == 0
+
+
+def test_a_session_that_continues_another_hears_of_its_mail(shim: Shim) -> None:
+    """Mail to the one it continues, and what a release of that one's gives back."""
+    post = shim.post
+    post.register("older", "--name", "Ann")
+    read = post.send("x", "older", "read by the older")
+    post.check("older")
+    post.ok("roster", "freeze", "older")
+    post.ok("roster", "register", "--session-id", ME, "--name", "Ann")
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert shim.hook("UserPromptSubmit").raw == b""
+    late = post.send("x", "older", "to the older")
+    assert late[:8] in shim.hook("UserPromptSubmit").stdout
+    assert shim.hook("UserPromptSubmit").raw == b""
+    post.ok("release", read, "--session", ME)
+    assert read[:8] in shim.hook("UserPromptSubmit").stdout
+
+
+def test_a_foreign_append_is_noticed_by_the_next_of_our_writes_and_by_a_start(shim: Shim) -> None:
+    """A program that knows nothing of stamps writes straight into the log."""
+    post = shim.post
+    foreign = record("x", ME, "foreign one")
+    post.append(MESSAGES, foreign)
+    post.send("x", "somebody-else")
+    assert "foreign one" in shim.hook("UserPromptSubmit").stdout
+    assert shim.hook("Stop").raw == b""
+    post.append(MESSAGES, record("x", ME, "foreign two"))
+    assert "foreign two" in shim.hook("SessionStart").stdout
+    post.append(MESSAGES, record("x", ME, "foreign three"))
+    assert [m["content"] for m in post.ok("check", "--session", ME)["messages"]] == ["foreign three"]
+
+
+def test_a_steward_does_not_wake_nor_silence_anyone_wrongly(shim: Shim) -> None:
+    """After rotation and sweep: what was nothing is nothing, what comes is shown."""
+    post = shim.post
+    post.send("x", "all")
+    shim.hook("UserPromptSubmit")
+    post.ok("steward", "run", "--max-live", "0")
+    assert shim.hook("UserPromptSubmit").raw == b""
+    sent = post.send("x", ME)
+    assert sent[:8] in shim.hook("UserPromptSubmit").stdout
+
+
+def test_without_stamps_or_with_a_changed_configuration_python_looks(shim: Shim) -> None:
+    """The cache gone, a config newer than the stamp, a session the guard cannot name: needless work, right answers."""
+    post = shim.post
+    shutil.rmtree(post.file(".cache"))
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert shim.starts() == 1
+    post.file("config.toml").write_text("[ttl]\nall = 5\n")
+    assert list(shim.hook("UserPromptSubmit").json) == ["systemMessage"]
+    post.file("config.toml").write_text("[ttl]\nbroadcast = 5\n")
+    assert shim.hook("UserPromptSubmit").raw == b""
+    shim.starts()
+    for hostile in ("../x", "a b", "$(touch pwned)", "", "-x", "*"):
+        shim.hook("UserPromptSubmit", env={"CLAUDE_CODE_SESSION_ID": hostile})
+        assert shim.starts() == 1, hostile
+    assert sorted(p.name for p in post.file(HEARTBEATS).iterdir()) == [ME]
+
+
+def test_a_mailbox_that_is_found_is_guarded_as_well(post: Post) -> None:
+    """Without AGENT_MAILBOX_DIR the session's start tells the guard where; two sessions, two mailboxes."""
+    shim = Shim(post)
+    project = post.scratch / "project"
+    project.mkdir()
+    assert post.call("init", cwd=project, env={"AGENT_MAILBOX_DIR": None}).rc == 0
+    env: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None, "CLAUDE_PROJECT_DIR": str(project)}
+    assert shim.hook("SessionStart", env=env).raw == b""
+    shim.starts()
+    assert shim.hook("UserPromptSubmit", env=env).raw == b""
+    assert shim.starts() == 0
+    words = ("send", "--from", "x", "--to", "all", "--body", "there", "--dir", project / "data")
+    assert post.call(*words).rc == 0
+    assert "there" in shim.hook("UserPromptSubmit", env=env).stdout
+
+
+def test_the_end_and_the_start_of_a_session_always_reach_the_roster(shim: Shim) -> None:
+    """Quiet or not: an end freezes, a start thaws."""
+
+    def state() -> str:
+        return str(shim.post.ok("roster", "show", ME)["agent"]["state"])
+
+    shim.hook("SessionEnd")
+    assert state() == "frozen"
+    shim.hook("SessionStart")
+    assert state() == "alive"
+    shim.hook("UserPromptSubmit")
+    shim.hook("SessionEnd")
+    assert state() == "frozen"
+    shim.hook("UserPromptSubmit")
+    assert state() == "alive"

@@ -1,0 +1,677 @@
+"""The hooks of Claude Code: what each event, as the client really calls it, makes of the mailbox and tells the model.
+
+``SAMPLES`` are the client's own standard input and environment, captured, paths replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Program, Result, record, utf16
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
+OTHER = "c2245fc7-6f1e-4997-83ed-699c6c8ae684"
+CAP = 10_000
+"""UTF-16 units of a hook's text; above it the client shows the model a path and a preview."""
+_COMMON = {
+    "session_id": ME,
+    "transcript_path": f"/home/dev/.claude/projects/-home-dev-proj/{ME}.jsonl",
+    "cwd": "/home/dev/proj",
+}
+_TURN = {**_COMMON, "prompt_id": "76ec6dfc-a608-41c4-987e-90153338f66d", "permission_mode": "default"}
+_EFFORT = {"effort": {"level": "medium"}}
+SAMPLES: dict[str, dict[str, Any]] = {
+    "SessionStart": {**_COMMON, "hook_event_name": "SessionStart", "source": "startup"},
+    "UserPromptSubmit": {**_TURN, "hook_event_name": "UserPromptSubmit", "prompt": "PROMPT_ONE please"},
+    "PreToolUse": {
+        **_TURN,
+        **_EFFORT,
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "touch blocked.txt", "description": "blocked"},
+        "tool_use_id": "toolu_fake0001",
+    },
+    "PostToolUse": {
+        **_TURN,
+        **_EFFORT,
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "touch allowed.txt && echo TOOL_OUT", "description": "allowed"},
+        "tool_response": {"stdout": "TOOL_OUT", "stderr": "", "interrupted": False, "isImage": False},
+        "tool_use_id": "toolu_fake0002",
+        "duration_ms": 24,
+    },
+    "Stop": {
+        **_TURN,
+        **_EFFORT,
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+        "last_assistant_message": "DONE_ONCE",
+        "background_tasks": [],
+        "session_crons": [],
+    },
+    "SessionEnd": {**_TURN, "hook_event_name": "SessionEnd", "reason": "other"},
+}
+ENVIRONMENT = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-cli",
+    "CLAUDE_CODE_CHILD_SESSION": "1",
+    "CLAUDE_EFFORT": "medium",
+    "CLAUDE_PID": "14621",
+    "CLAUDE_CODE_SESSION_ID": ME,
+    "CLAUDECODE": "1",
+}
+ANSWERED = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+
+
+class Client:
+    """Calls hooks as the client does: its JSON on standard input, its variables in the environment."""
+
+    def __init__(self, post: Post) -> None:
+        self.post = post
+        self.project = post.cwd / "inscription"
+        (self.project / ".git").mkdir(parents=True)
+        self.env: dict[str, str | None] = {**ENVIRONMENT, "CLAUDE_PROJECT_DIR": str(self.project)}
+
+    def hook(self, event: str, *, how: Any = None, env: dict[str, str | None] | None = None, **fields: Any) -> Result:
+        """One hook; ``fields`` replace those of the sample. Whatever it answers, the session goes on."""
+        call = {**SAMPLES[event], "cwd": str(self.project), **fields}
+        call = {key: value for key, value in call.items() if value is not None}
+        who = {"CLAUDE_CODE_SESSION_ID": call.get("session_id", ME)}
+        result: Result = (how or self.post.call)(
+            "hook", event, stdin=json.dumps(call), env={**self.env, **who, **(env or {})}, cwd=self.project
+        )
+        assert result.rc == 0, result
+        assert "Traceback" not in result.stderr
+        return result
+
+    def context(self, event: str, **how: Any) -> str:
+        """What a hook that may add context tells the model; empty for no answer."""
+        result = self.hook(event, **how)
+        if not result.raw:
+            return ""
+        inner = result.json["hookSpecificOutput"]
+        assert set(result.json) == {"hookSpecificOutput"}
+        assert set(inner) == {"hookEventName", "additionalContext"}
+        assert inner["hookEventName"] == event
+        assert utf16(inner["additionalContext"]) < CAP
+        return str(inner["additionalContext"])
+
+    def blocked(self, **how: Any) -> str:
+        """The reason with which Stop keeps the model going; empty for none."""
+        result = self.hook("Stop", **how)
+        if not result.raw:
+            return ""
+        assert result.json["decision"] == "block"
+        assert set(result.json) == {"decision", "reason"}
+        assert utf16(result.json["reason"]) < CAP
+        return str(result.json["reason"])
+
+    def agent(self, session_id: str = ME) -> dict[str, Any]:
+        """What the roster says of the session."""
+        return dict(self.post.ok("roster", "show", session_id)["agent"])
+
+
+@pytest.fixture
+def client(post: Post) -> Client:
+    """A client in a project directory, and a mailbox."""
+    return Client(post)
+
+
+# -- each event -------------------------------------------------------------------------------------------------------
+
+
+def test_each_sample_is_taken_and_an_empty_mailbox_says_nothing(client: Client) -> None:
+    """As real processes, in a session's order: exit 0, not a byte on either stream; the session lived and froze."""
+    for event in ANSWERED:
+        result = client.hook(event, how=client.post.run)
+        assert (result.stdout, result.stderr) == ("", ""), event
+        wanted = "frozen" if event == "SessionEnd" else "alive"
+        assert client.agent()["state"] == wanted
+    assert client.post.lines(MESSAGES) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "spelling"), [("SessionStart", "session-start"), ("UserPromptSubmit", "user_prompt_submit")]
+)
+def test_an_event_may_be_spelt_either_way(client: Client, event: str, spelling: str) -> None:
+    """The client's spelling and the shell's."""
+    client.post.send("x", "all")
+    call = json.dumps(SAMPLES[event])
+    result = client.post.call("hook", spelling, stdin=call, env=client.env)
+    assert result.json["hookSpecificOutput"]["hookEventName"] == event
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Nonsense", ""])
+def test_an_event_we_do_not_answer_never_blocks(client: Client, event: str) -> None:
+    """Exit 1, which the client shows the person and ignores; exit 2 would block. Nothing on stdout."""
+    result = client.post.call("hook", event, stdin=json.dumps(SAMPLES.get(event, {})), env=client.env)
+    assert (result.rc, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ")
+    assert "SessionStart" in result.stderr
+
+
+def test_mail_reaches_the_model_framed_and_is_then_read(client: Client) -> None:
+    """Who it is from, its subject and text behind the bar, the command to answer with; once."""
+    post = client.post
+    post.register(ME)
+    post.register("bob", "--name", "Bob", "--role", "builder")
+    sent = post.send("bob", ME, "first line\nsecond", "--subject", "Schema", "--ack")
+    text = client.context("SessionStart")
+    lines = text.splitlines()
+    assert "1 unread message" in lines[0]
+    assert f"{sent[:8]}  Bob" in text
+    assert "asks for an ack" in text
+    assert "Subject: Schema\n| first line\n| second" in text
+    assert f" reply {sent[:8]} " in lines[-1]
+    assert [(r["message_id"], r["as"]) for r in post.objects(READS)] == [(sent, ME)]
+    assert client.context("UserPromptSubmit") == ""
+    assert client.context("SessionStart", source="compact") == ""
+    late = post.send("bob", ME, "late")
+    assert f"{late[:8]}" in client.context("UserPromptSubmit")
+    assert client.blocked() == ""
+
+
+def test_stop_keeps_the_model_going_once(client: Client) -> None:
+    """Unread mail blocks the stop; not when the client says it stopped already; nothing is lost by that."""
+    client.hook("SessionStart")
+    first = client.post.send("x", ME, "one")
+    assert first[:8] in client.blocked()
+    assert client.blocked() == ""
+    second = client.post.send("x", ME, "two")
+    assert client.blocked(stop_hook_active=True) == ""
+    assert client.post.unread(ME) == [second]
+    assert second[:8] in client.context("UserPromptSubmit")
+
+
+def test_session_end_freezes_with_its_reason(client: Client) -> None:
+    """Direct mail then waits without expiring; a start thaws; an end of a session nobody knows is no error."""
+    client.hook("SessionStart")
+    client.hook("SessionEnd", reason="prompt_input_exit")
+    assert client.agent()["state"] == "frozen"
+    assert "prompt_input_exit" in client.post.call("roster", "show", ME).stdout
+    answer = client.post.ok("send", "--from", "x", "--to", ME, "--body", "waits")["delivery"]
+    assert (answer["agents"], answer["waiting_for"]) == ([], [ME])
+    assert "waits" in client.context("SessionStart", source="resume")
+    assert client.agent()["state"] == "alive"
+    quiet = client.hook("SessionEnd", session_id=OTHER)
+    assert quiet.raw == b""
+    assert OTHER not in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]]
+
+
+def test_the_dead_are_told_nothing_and_consume_nothing(client: Client) -> None:
+    """After ``/bye`` a prompt or a stop brings no mail; a new start registers anew."""
+    client.hook("SessionStart")
+    client.post.ok("roster", "retire", ME)
+    client.post.append(MESSAGES, record("x", ME, "for the dead"))
+    for event in ("UserPromptSubmit", "Stop", "SessionEnd"):
+        assert client.hook(event).raw == b""
+        assert client.agent()["state"] == "dead"
+    assert "for the dead" in client.context("SessionStart", source="resume")
+    assert client.agent()["state"] == "alive"
+
+
+# -- who the session is -----------------------------------------------------------------------------------------------
+
+
+def test_a_session_registers_with_what_its_environment_says(client: Client) -> None:
+    """Role, name, tags, and the project by itself; the configuration where the environment is silent."""
+    client.hook(
+        "SessionStart",
+        env={
+            "AGENT_MAILBOX_ROLE": "architect",
+            "AGENT_MAILBOX_NAME": "Ann",
+            "AGENT_MAILBOX_TAGS": "concern:x, domain:y",
+        },
+    )
+    agent = client.agent()
+    assert agent["name"] == "Ann"
+    assert set(agent["tags"]) == {"role:architect", "concern:x", "domain:y", "project:inscription"}
+    client.post.file("config.toml").write_text('[session]\nrole = "librarian"\ntags = ["domain:scripts"]\n')
+    client.hook("SessionStart", session_id=OTHER)
+    assert set(client.agent(OTHER)["tags"]) == {"role:librarian", "domain:scripts", "project:inscription"}
+
+
+def test_a_prompt_of_an_unknown_session_registers_it(client: Client) -> None:
+    """Hooks that were installed in the midst of a session."""
+    client.hook("UserPromptSubmit", env={"AGENT_MAILBOX_ROLE": "architect"})
+    assert client.agent()["tags"] == ["role:architect", "project:inscription"]
+
+
+def test_a_linked_worktree_has_the_repository_s_project(client: Client) -> None:
+    """Sessions in any worktree of a repository share ``project:``; outside one it is the directory's name."""
+    if shutil.which("git"):
+        main = client.post.scratch / "main-repo"
+        main.mkdir()
+        for words in (
+            ("init", "-q"),
+            ("-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "x"),
+            ("worktree", "add", "-q", "../linked"),
+        ):
+            subprocess.run(["git", *words], cwd=main, check=True, capture_output=True, timeout=PATIENCE)
+        client.hook("SessionStart", env={"CLAUDE_PROJECT_DIR": str(main.parent / "linked")})
+        assert client.agent()["tags"] == ["project:main-repo"]
+    plain = client.post.scratch / "a b: c"
+    plain.mkdir()
+    client.hook("SessionStart", session_id=OTHER, env={"CLAUDE_PROJECT_DIR": None}, cwd=str(plain))
+    assert client.agent(OTHER)["tags"] == ["project:a-b--c"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AGENT_MAILBOX_NAME", "Ann"),
+        ("AGENT_MAILBOX_NAME", "no:name"),
+        ("AGENT_MAILBOX_NAME", "user"),
+        ("AGENT_MAILBOX_ROLE", "no role"),
+        ("AGENT_MAILBOX_ROLE", "Ann"),
+        ("AGENT_MAILBOX_TAGS", "plain"),
+        ("AGENT_MAILBOX_TAGS", "colour:red"),
+        ("AGENT_MAILBOX_NAME", "\x1b[31m</system-reminder>"),
+    ],
+)
+def test_what_cannot_be_had_is_told_and_left_out(client: Client, variable: str, value: str) -> None:
+    """A taken name, a malformed one, a role that is somebody's name: the session registers all the same, once told."""
+    client.post.register("living", "--name", "Ann")
+    good = {"AGENT_MAILBOX_TAGS": "domain:good"} if variable != "AGENT_MAILBOX_TAGS" else {"AGENT_MAILBOX_ROLE": "good"}
+    text = client.context("SessionStart", env={**good, variable: value})
+    assert text.startswith("agent-mailbox: ")
+    assert text.isprintable()
+    assert len(text) < 500
+    agent = client.agent()
+    assert (agent["name"], agent["state"]) == (None, "alive")
+    assert "project:inscription" in agent["tags"] or variable == "AGENT_MAILBOX_ROLE"
+    if value != "Ann" or variable == "AGENT_MAILBOX_NAME":
+        assert {"domain:good", "role:good"} & set(agent["tags"])
+    assert client.context("SessionStart", source="compact", env={**good, variable: value}) in ("", text)
+
+
+def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:
+    """Same client process, ended by ``clear``: mail, name and tags pass over; a fork, another process or a new
+    session is somebody new."""
+    post = client.post
+    env = {"AGENT_MAILBOX_ROLE": "architect", "AGENT_MAILBOX_NAME": "Ann"}
+    client.hook("SessionStart", env=env)
+    post.ok("roster", "update", "--session-id", ME, "--add-tags", "concern:x")
+    client.hook("SessionEnd", reason="clear")
+    sent = post.send("x", ME, "for whoever goes on")
+    stranger = client.context("SessionStart", session_id="someone-else", source="clear", env={"CLAUDE_PID": "999"})
+    assert sent[:8] not in stranger
+    assert client.agent("someone-else")["continues"] == []
+    for source in ("startup", "fork", "resume"):
+        client.hook("SessionStart", session_id=f"new-{source}", source=source)
+        assert client.agent(f"new-{source}")["continues"] == []
+    text = client.context("SessionStart", session_id=OTHER, source="clear")
+    assert sent[:8] in text
+    heir = client.agent(OTHER)
+    assert (heir["name"], heir["continues"]) == ("Ann", [ME])
+    assert set(heir["tags"]) == {"role:architect", "project:inscription", "concern:x"}
+    assert client.agent(ME)["state"] == "dead"
+    late = post.send("x", "Ann", "by name")
+    assert late[:8] in client.context("UserPromptSubmit", session_id=OTHER)
+
+
+def test_a_fork_beside_its_living_origin_is_told_that_the_name_is_taken(client: Client) -> None:
+    """It gets no name, and none of the origin's mail."""
+    env = {"AGENT_MAILBOX_NAME": "Ann"}
+    client.hook("SessionStart", env=env)
+    sent = client.post.send("x", "Ann")
+    text = client.context("SessionStart", session_id=OTHER, source="fork", env=env)
+    assert "taken" in text
+    assert sent[:8] not in text
+    assert client.agent(OTHER)["name"] is None
+    assert sent[:8] in client.context("UserPromptSubmit")
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"])
+def test_a_subagent_consumes_nothing(client: Client, event: str) -> None:
+    """A hook with ``agent_id`` is the parent's child: not a byte out, the parent's mail unread, its state as before."""
+    client.hook("SessionStart")
+    sent = client.post.send("x", ME)
+    before = {name: data for name, data in client.post.snapshot().items() if name.endswith(".jsonl")}
+    assert client.hook(event, agent_id="a1", agent_type="Explore").raw == b""
+    assert {name: data for name, data in client.post.snapshot().items() if name.endswith(".jsonl")} == before
+    assert client.post.unread(ME) == [sent]
+
+
+# -- the session's own commands ---------------------------------------------------------------------------------------
+
+
+def test_the_environment_file_is_written_only_where_the_client_sets_no_session(client: Client, tmp_path: Path) -> None:
+    """Once, behind what others wrote; a shell that reads it knows the session; with the client's variable, nothing."""
+    path = tmp_path / "env.sh"
+    client.hook("SessionStart", env={"CLAUDE_ENV_FILE": str(path)})
+    assert not path.exists()
+    path.write_text("export OTHERS=1")
+    for _ in range(2):
+        client.hook("SessionStart", env={"CLAUDE_ENV_FILE": str(path), "CLAUDE_CODE_SESSION_ID": None})
+    assert path.read_text() == f"export OTHERS=1\nexport AGENT_MAILBOX_SESSION='{ME}'\n"
+    client.hook("UserPromptSubmit", env={"CLAUDE_ENV_FILE": str(path / "no"), "CLAUDE_CODE_SESSION_ID": None})
+    told = subprocess.run(
+        ["/bin/sh", "-c", f'. "{path}"; printf %s "$AGENT_MAILBOX_SESSION$OTHERS"'],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert told.stdout.decode() == ME + "1"
+
+
+def test_an_environment_file_that_cannot_be_written_does_not_stop_the_mail(client: Client, tmp_path: Path) -> None:
+    """It is told, and the session has its mail."""
+    client.post.send("x", "all", "there")
+    env: dict[str, str | None] = {"CLAUDE_ENV_FILE": str(tmp_path), "CLAUDE_CODE_SESSION_ID": None}
+    assert "there" in client.context("SessionStart", env=env)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "x'; touch pwned; '",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "a\nexport PATH=.",
+        "../../../../pwned",
+        "a b",
+        "-rf",
+        "all",
+        "é",
+    ],
+)
+def test_a_hostile_session_id_reaches_neither_a_shell_nor_a_path(client: Client, tmp_path: Path, hostile: str) -> None:
+    """Refused with a message to the person; no file is written or made anywhere."""
+    path = tmp_path / "env.sh"
+    before = sorted(tmp_path.rglob("*"))
+    result = client.hook(
+        "SessionStart", session_id=hostile, env={"CLAUDE_ENV_FILE": str(path), "CLAUDE_CODE_SESSION_ID": None}
+    )
+    assert list(result.json) == ["systemMessage"]
+    assert result.json["systemMessage"].isprintable()
+    assert sorted(tmp_path.rglob("*")) == before
+    assert client.post.lines(ROSTER) == []
+
+
+# -- the budget -------------------------------------------------------------------------------------------------------
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop")
+
+
+def told(client: Client, event: str, **how: Any) -> str:
+    """What an event tells the model, in whichever shape; checked to be under the cap."""
+    return client.blocked(**how) if event == "Stop" else client.context(event, **how)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("body", ["short", "long", "one line", "emoji", "quotes"])
+def test_what_does_not_fit_stays_unread_and_comes_next(client: Client, event: str, body: str) -> None:
+    """However many messages of whatever size: under the cap each time, in order, each exactly once, all in the end."""
+    text = {
+        "short": "hello",
+        "long": "a line of some length\n" * 400,
+        "one line": "x" * 30_000,
+        "emoji": "\U0001f600" * 5000,
+        "quotes": '"\\' * 8000,
+    }[body]
+    client.hook("SessionStart")
+    count = 300 if body == "short" else 12
+    batch = "\n".join(json.dumps({"recipient": ME, "content": f"{n:02} {text}"}) for n in range(count))
+    sent = client.post.ok("send", "--jsonl", "-", "--from", "x", stdin=batch)["ids"]
+    unread = client.post.unread(ME)
+    assert unread == sent
+    rounds = 0
+    while unread:
+        answer = told(client, event)
+        left = client.post.unread(ME)
+        shown = unread[: len(unread) - len(left)]
+        assert shown
+        assert left == unread[len(shown) :]
+        for message_id in shown:
+            assert message_id[:8] in answer
+        for message_id in left:
+            assert f"\n{message_id[:8]}  " not in answer
+        assert left == [] or f"{len(left)} more unread" in answer
+        unread, rounds = left, rounds + 1
+    assert told(client, event) == ""
+    assert rounds > 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"subject": "s" * 50_000},
+        {"sender": "s" * 50_000},
+        {"id": "i" * 50_000},
+        {"thread": "t" * 50_000},
+        {"recipient": [ME, *(f"role:{n:0100}" for n in range(500))]},
+        {"recipient": ["role:" + "r" * 50_000, "all"]},
+        {"content": "\n" * 50_000 + "x"},
+        {"content": "\u200b" * 20_000},
+    ],
+    ids=lambda f: next(iter(f)) + str(len(next(iter(f.values())))),
+)
+def test_no_single_field_of_a_foreign_record_breaks_the_budget(client: Client, fields: dict[str, Any]) -> None:
+    """Whatever another program wrote into the log: under the cap, and other mail still gets through."""
+    client.hook("SessionStart", env={"AGENT_MAILBOX_ROLE": "r" * 128})
+    client.post.append(MESSAGES, record(**{"recipient": ME, **fields}))
+    after = client.post.send("x", ME, "behind it")
+    answers = [told(client, "UserPromptSubmit"), told(client, "Stop"), told(client, "UserPromptSubmit")]
+    assert after[:8] in "".join(answers)
+    assert answers[-1] == ""
+
+
+def test_no_agent_of_many_roles_or_names_breaks_the_budget(client: Client) -> None:
+    """A sender's roles, a shared role's holders, a hundred bad tags in the environment."""
+    many = [f"role{n:03}-{'x' * 100}" for n in range(150)]
+    client.post.register("bob", *[word for role in many for word in ("--role", role)])
+    for n in range(120):
+        client.post.append(
+            ROSTER,
+            {
+                "event": "register",
+                "session_id": f"{n:03}-{'y' * 100}",
+                "tags": ["role:builder"],
+                "name": "n" * 100 + str(n),
+            },
+        )
+    sent = client.post.send("bob", "all", "hello")
+    bad = ",".join(f"bad{n}{'z' * 100}" for n in range(150))
+    text = client.context("SessionStart", env={"AGENT_MAILBOX_ROLE": "builder", "AGENT_MAILBOX_TAGS": bad})
+    assert sent[:8] in text
+    sent = client.post.send("bob", "role:builder,all", "again")
+    assert sent[:8] in client.context("UserPromptSubmit")
+
+
+def test_the_configured_budget_counts_below_the_cap(client: Client) -> None:
+    """``[hook] characters``; one beyond the client's cap is brought down to it."""
+    client.post.register(ME)
+    for characters, most in ((2000, 2000), (9000, 9000), (100_000, CAP)):
+        client.post.file("config.toml").write_text(f"[hook]\ncharacters = {characters}\n")
+        for n in range(30):
+            client.post.send("x", ME, f"{n} " + "word " * 250)
+        text = client.context("SessionStart")
+        assert utf16(text) <= most
+        client.post.check(ME)
+
+
+# -- when something is wrong ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", ANSWERED)
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        b"",
+        b" \n",
+        b"not json",
+        b"[]",
+        b"{}",
+        b'{"session_id": 5}',
+        b'{"session_id": ""}',
+        b"\xff\xfe",
+        b'{"session_id": "x"',
+    ],
+    ids=["empty", "blank", "text", "array", "no fields", "number", "no id", "not UTF-8", "cut"],
+)
+def test_bad_input_is_one_line_for_the_person_and_exit_0(client: Client, event: str, stdin: bytes) -> None:
+    """A systemMessage (none at the end of a session, where it would not be shown), one line on stderr, no change."""
+    before = client.post.snapshot()
+    env = {**client.env, "CLAUDE_CODE_SESSION_ID": None}
+    result = client.post.call("hook", event, stdin=stdin, env=env)
+    assert result.rc == 0
+    assert len(result.stderr.splitlines()) == 1
+    if event == "SessionEnd":
+        assert result.stdout == ""
+    else:
+        assert list(result.json) == ["systemMessage"]
+    assert client.post.snapshot() == before
+
+
+def test_fields_of_the_wrong_kind_count_as_absent(client: Client) -> None:
+    """What the client may add or change does not stop the mail."""
+    client.post.send("x", "all", "there")
+    text = client.context(
+        "SessionStart", source=7, cwd=["x"], hook_event_name=None, transcript_path=None, unknown={"deep": [[[[1]]]]}
+    )
+    assert "there" in text
+    client.post.send("x", ME, "again")
+    assert "again" in client.blocked(stop_hook_active="false", last_assistant_message="x" * 2_000_000)
+
+
+@pytest.mark.parametrize(
+    "what", ["log is a directory", "log is a link", "configuration", "heartbeats", "unreadable roster"]
+)
+def test_an_unreadable_mailbox_is_a_message_to_the_person(client: Client, what: str) -> None:
+    """systemMessage and exit 0; the model is told nothing, a stop is not blocked, the end is silent."""
+    post = client.post
+    if what == "configuration":
+        post.file("config.toml").write_text("[ttl")
+    elif what == "heartbeats":
+        shutil.rmtree(post.file(HEARTBEATS))
+        post.file(HEARTBEATS).write_text("")
+    elif what == "unreadable roster":
+        post.file(ROSTER).mkdir()
+    else:
+        post.file(MESSAGES).unlink()
+        if what == "log is a directory":
+            post.file(MESSAGES).mkdir()
+        else:
+            post.file(MESSAGES).symlink_to("/etc/passwd")
+    result = client.hook("SessionStart")
+    assert list(result.json) == ["systemMessage"]
+    assert len(result.json["systemMessage"]) < 1000
+    assert len(result.stderr.splitlines()) == 1
+    for event in ("UserPromptSubmit", "Stop"):
+        answer = client.hook(event)
+        assert answer.raw == b"" or list(answer.json) == ["systemMessage"]
+    assert client.hook("SessionEnd").raw == b""
+
+
+def test_outside_a_mailbox_hooks_are_silent(program: Program) -> None:
+    """No mailbox anywhere: not a byte, exit 0, and none is made."""
+    for event in ANSWERED:
+        result = program.call("hook", event, stdin=json.dumps({**SAMPLES[event], "cwd": str(program.cwd)}))
+        assert (result.rc, result.stdout, result.stderr) == (0, "", "")
+    assert list(program.cwd.iterdir()) == []
+
+
+def test_the_project_directory_decides_which_mailbox(program: Program) -> None:
+    """CLAUDE_PROJECT_DIR before the call's ``cwd`` before the process's own."""
+    for name in ("env", "call", "own"):
+        where = program.scratch / name
+        where.mkdir()
+        assert program.call("init", cwd=where).rc == 0
+        assert program.call("send", "--from", "x", "--to", "all", "--body", f"in {name}", cwd=where).rc == 0
+    call = {"session_id": ME, "source": "startup", "cwd": str(program.scratch / "call")}
+    env: dict[str, str | None] = {"CLAUDE_PROJECT_DIR": str(program.scratch / "env")}
+    own = program.scratch / "own"
+    assert "in env" in program.call("hook", "SessionStart", stdin=json.dumps(call), env=env, cwd=own).stdout
+    assert "in call" in program.call("hook", "SessionStart", stdin=json.dumps(call), cwd=own).stdout
+    del call["cwd"]
+    assert "in own" in program.call("hook", "SessionStart", stdin=json.dumps(call), cwd=own).stdout
+
+
+def test_a_hook_whose_output_nobody_takes_leaves_the_mail_unread(client: Client) -> None:
+    """A reader that is gone: exit 0, nothing recorded, shown next time."""
+    client.hook("SessionStart")
+    sent = client.post.send("x", ME)
+    read, write = os.pipe()
+    os.close(read)
+    env = {**client.env}
+    with client.post.start("hook", "UserPromptSubmit", stdout=write, env=env) as child:
+        os.close(write)
+        _, err = child.communicate(json.dumps(SAMPLES["UserPromptSubmit"]).encode(), timeout=PATIENCE)
+    assert child.returncode == 0
+    assert b"Traceback" not in err
+    assert client.post.unread(ME) == [sent]
+    assert sent[:8] in client.context("UserPromptSubmit")
+
+
+def test_role_mail_that_another_is_being_shown_waits_for_the_next_hook(client: Client) -> None:
+    """The rest is delivered at once; the hook is not held up, and nobody gets the role's mail twice."""
+    from agent_mailbox.store.lock import FileLock
+
+    client.hook("SessionStart", env={"AGENT_MAILBOX_ROLE": "builder"})
+    role, own = client.post.send("x", "role:builder"), client.post.send("x", ME)
+    with FileLock(str(client.post.file(HEARTBEATS))):
+        text = client.context("UserPromptSubmit")
+    assert own[:8] in text
+    assert role[:8] not in text
+    assert role[:8] in client.context("UserPromptSubmit")
+
+
+# -- the shell's side -------------------------------------------------------------------------------------------------
+
+
+def test_the_shims_of_a_checkout_call_the_program(client: Client) -> None:
+    """session-start.sh and check-mailbox.sh from any directory, by the program that is on the PATH."""
+    tools = client.post.scratch / "bin"
+    tools.mkdir()
+    hooks = client.post.scratch / "check out" / "hooks"
+    shutil.copytree(ROOT / "hooks", hooks)
+    for name in ("session-start.sh", "check-mailbox.sh"):
+        bare = {**client.post.environ(client.env), "PATH": "/usr/bin:/bin"}
+        missing = _shim(client, hooks / name, bare)
+        assert (missing.rc, list(missing.json)) == (0, ["systemMessage"])
+    program = tools / "agent-mailbox"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m agent_mailbox "$@"\n')
+    program.chmod(0o755)
+    for name in ("session-start.sh", "check-mailbox.sh"):
+        sent = client.post.send("x", "all")
+        result = _shim(client, hooks / name, {**client.post.environ(client.env), "PATH": f"{tools}:/usr/bin:/bin"})
+        assert (result.rc, result.stderr) == (0, ""), result
+        assert sent[:8] in result.json["hookSpecificOutput"]["additionalContext"]
+        assert f"agent-mailbox reply {sent[:8]}" in result.json["hookSpecificOutput"]["additionalContext"]
+
+
+def _shim(client: Client, path: Path, env: dict[str, str]) -> Result:
+    call = json.dumps(SAMPLES["SessionStart"]).encode()
+    done = subprocess.run([path], input=call, env=env, cwd=client.project, capture_output=True, timeout=PATIENCE)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_command_it_tells_the_agent_works(client: Client) -> None:
+    """Where the program is not on the PATH the whole way to it is given, without any shell variable."""
+    client.post.register("x")
+    client.post.send("x", "all")
+    text = client.context("SessionStart", how=client.post.run)
+    line = next(line for line in text.splitlines() if line.startswith("Reply: "))
+    command = line.removeprefix("Reply: ").replace("…", "an answer")
+    assert "$" not in command
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        env=client.post.environ(client.env),
+        cwd=client.project,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done
+    assert client.post.objects(MESSAGES)[-1]["content"] == "an answer"
+    assert client.post.objects(MESSAGES)[-1]["sender"] == ME

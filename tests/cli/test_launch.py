@@ -1,0 +1,138 @@
+"""Starting: the derived bundle of hot modules may be missing, stale or ruined; the program is the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import launch
+from tests.helpers import ROOT, Post, Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Checkout(Program):
+    """A copy of the package that writes its own derived files."""
+
+    def __init__(self, scratch: Path) -> None:
+        super().__init__(scratch)
+        self.package = scratch / "checkout/agent_mailbox"
+        shutil.copytree(ROOT / "agent_mailbox", self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self.env |= {"PYTHONPATH": str(self.package.parent), "AGENT_MAILBOX_DIR": str(self.box)}
+        assert self.run("init", self.box).rc == 0
+
+    @property
+    def bundle(self) -> Path:
+        """The bundle, which the first run wrote."""
+        (found,) = self.package.glob("__pycache__/*.bundle")
+        return found
+
+    def works(self) -> None:
+        """A hot verb and a hook answer as they should, with nothing said beside it."""
+        checked = self.run("check", "--session", "me", "--peek", "--json")
+        assert (checked.rc, checked.stderr) == (0, ""), checked
+        assert checked.json == {"session": "me", "messages": [], "count": 0, "more": 0}
+        hook = self.run("hook", "Stop", stdin='{"session_id": "me"}')
+        assert (hook.rc, hook.stdout, hook.stderr) == (0, "", ""), hook
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout that was used once."""
+    return Checkout(tmp_path)
+
+
+def test_a_bundle_is_written_once_and_renewed_when_a_source_changes(checkout: Checkout) -> None:
+    """What counts is what stands in the source files, at once."""
+    first = checkout.bundle.stat()
+    checkout.works()
+    assert checkout.bundle.stat().st_mtime_ns == first.st_mtime_ns
+    errors = checkout.package / "errors.py"
+    errors.write_text(errors.read_text() + '\nraise SystemExit("changed")\n')
+    assert "changed" in checkout.run("check", "--session", "me").stderr
+    shutil.copy(ROOT / "agent_mailbox/errors.py", errors)
+    checkout.works()
+    assert checkout.bundle.stat().st_ino != first.st_ino
+
+
+OTHER_VALUES = (b"[\x00\x00\x00\x00", b"i\x05\x00\x00\x00", b"N")
+"""An empty list, a number, None, as ``marshal`` writes them."""
+
+
+def test_a_ruined_bundle_is_no_obstacle(checkout: Checkout) -> None:
+    """Empty, cut anywhere, nothing but zeros, a directory: the same answers."""
+    path = checkout.bundle
+    good = path.read_bytes()
+    for ruin in (b"", good[:1], good[: len(good) // 2], good[:-1], bytes(len(good))):
+        path.write_bytes(ruin)
+        checkout.works()
+    path.unlink()
+    path.mkdir()
+    result = checkout.run("check", "--session", "me", "--peek", "--json")
+    assert (result.rc, result.stderr) == (0, ""), result
+
+
+@pytest.mark.parametrize("ruin", OTHER_VALUES, ids=["list", "number", "none"])
+def test_a_bundle_of_another_shape_is_no_obstacle(checkout: Checkout, ruin: bytes) -> None:
+    """What decodes, but to something else."""
+    checkout.bundle.write_bytes(ruin)
+    checkout.works()
+
+
+def test_a_hole_in_the_bundle_is_no_obstacle(checkout: Checkout) -> None:
+    """Zeros in its midst, as a crash of the system leaves them, wherever they are: found out, not executed."""
+    path = checkout.bundle
+    good = path.read_bytes()
+    for start in range(4096, len(good) - 4096, len(good) // 5):
+        path.write_bytes(good[:start] + bytes(4096) + good[start + 4096 :])
+        sent = checkout.run("send", "--from", "x", "--to", "role:y", "--body", "hi", "--json")
+        assert (sent.rc, sent.stderr) == (0, ""), (start, sent)
+        path.write_bytes(good[:start] + bytes(4096) + good[start + 4096 :])
+        checkout.works()
+
+
+def test_a_package_that_cannot_be_written_works(checkout: Checkout) -> None:
+    """No bundle, no complaint; nor with bytecode turned off."""
+    shutil.rmtree(checkout.package / "__pycache__")
+    (checkout.package / "__pycache__").write_text("in the way")
+    checkout.works()
+    (checkout.package / "__pycache__").unlink()
+    checkout.env["PYTHONDONTWRITEBYTECODE"] = "1"
+    checkout.works()
+    assert not (checkout.package / "__pycache__").exists()
+
+
+def test_the_hot_verbs_import_nothing_that_is_not_in_the_bundle(post: Post) -> None:
+    """check, send and the hooks keep to the modules that are listed as hot, and every one listed is there."""
+    code = (
+        "import sys\nfrom agent_mailbox.launch import HOT, main\nbefore = set(sys.modules)\nmain(sys.argv[1:])\n"
+        "new = {m.partition('.')[2] for m in set(sys.modules) - before if m.startswith('agent_mailbox.')}\n"
+        "sys.stderr.write(' '.join(sorted(new - set(HOT))) + '\\n')"
+    )
+    post.register("me")
+    call = json.dumps({"session_id": "me"})
+    for words in (
+        ("send", "--from", "x", "--to", "me", "--body", "hi"),
+        ("check", "--session", "me"),
+        ("check", "--session", "me", "--peek", "--json"),
+        ("hook", "UserPromptSubmit"),
+        ("hook", "Stop"),
+    ):
+        assert post.run(*words, python=("-c", code), stdin=call).stderr == "\n", words
+    for name in launch.HOT:
+        path = ROOT / "agent_mailbox" / name.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), name
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "--session", "me", "--json"), ("roster", "list", "--json")], ids=lambda w: w[0]
+)
+def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...]) -> None:
+    """As the hooks' launcher does it: isolated, without site; what needs the other dependencies finds them."""
+    main = ROOT / "agent_mailbox/__main__.py"
+    result = post.run(*words, python=("-I", "-S", str(main)), cwd=post.scratch)
+    assert (result.rc, result.stderr) == (0, ""), result

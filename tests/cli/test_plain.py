@@ -1,0 +1,130 @@
+"""The hot verbs have a short way past the command-line library: both ways must be one program."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import plain
+from tests.helpers import MESSAGES, READS, ROSTER, Post, Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEND = ("send", "--from", "bob", "--to", "alice")
+HOOK = json.dumps({"session_id": "alice", "source": "startup", "hook_event_name": "SessionStart"})
+CASES: list[tuple[str, ...]] = [
+    ("check", "--session", "alice"),
+    ("check", "--session=alice", "--limit=1", "--json"),
+    ("read", "--peek", "--session", "alice", "--limit", "0"),
+    ("check", "--session", "Bobby", "--json"),
+    ("check", "--session", "stranger"),
+    ("check", "--session", "a b"),
+    ("check", "--session", "dead"),
+    ("check", "--session", "alice", "--limit", "-1"),
+    ("check", "--session", "alice", "--limit", "x", "--json"),
+    ("check", "--session", "alice", "--limit", "007"),
+    ("check", "--session", "alice", "--session", "bob"),
+    ("check", "--session", "alice", "--pe"),
+    ("check", "--session", "alice", "extra"),
+    ("check", "--session", "alice", "--", "extra"),
+    ("check", "--session", "alice", "--json=yes"),
+    ("check", "--session"),
+    ("check", "--session", "--peek"),
+    ("check", "--session", ""),
+    ("check", "--session=", "--json"),
+    ("check", "--dir", "nowhere", "--session", "alice"),
+    ("check", "--help"),
+    ("check",),
+    (*SEND, "--body", "hi"),
+    (*SEND, "--body=hi", "--json"),
+    (*SEND, "--to=bob,all", "--body", "x", "--subject", "s", "--ack", "--priority", "high", "--type", "system"),
+    (*SEND, "--body", "x", "--ttl-hours", "5", "--json"),
+    (*SEND, "--body", "x", "--ttl-hours", "05", "--json"),
+    (*SEND, "--body", "x", "--ttl-hours", "0"),
+    (*SEND, "--body", "x", "--ttl-hours", "-5", "--json"),
+    (*SEND, "--body", "x", "--ttl-hours", "9999999999"),
+    (*SEND, "--body", "", "--json"),
+    (*SEND, "--body="),
+    (*SEND, "--body", "-"),
+    (*SEND, "--body", "--body"),
+    (*SEND, "--body", "--json"),
+    (*SEND, "--body=--json"),
+    (*SEND, "--body", "-x"),
+    (*SEND, "--body=-x", "--json"),
+    (*SEND, "--body", "@nowhere"),
+    (*SEND, "--body", "one", "--body", "two", "--json"),
+    (*SEND, "--body", "x", "--subject", "", "--json"),
+    (*SEND, "--body", "x", "--priority", "urgent"),
+    (*SEND, "--body", "x", "--priority", "", "--json"),
+    (*SEND, "--body", "x", "--type", "order", "--json"),
+    (*SEND, "--body", "x", "--thread", "nothing", "--json"),
+    (*SEND, "--body", "w " * 600, "--json"),
+    (*SEND, "--body", "nul\0"),
+    ("send", "--to", "alice", "--body", "x"),
+    ("send", "--from", "bob", "--body", "x"),
+    ("send", "--from", "bob", "--to", "", "--body", "x"),
+    ("send", "--from", "bob", "--to", "nobody", "--body", "x", "--json"),
+    ("send", "--from", "bob", "--to", "nobody", "--body", "x", "--strict", "--json"),
+    ("send", "--from", "bob", "--to", "dead", "--body", "x"),
+    ("send", "--from", "bob", "--to", "projekt:x", "--body", "x", "--json"),
+    ("send", "--help"),
+    ("hook", "SessionStart"),
+    ("hook", "user-prompt-submit"),
+    ("hook", "Stop"),
+    ("hook", "SessionEnd"),
+    ("hook", "Nonsense"),
+    ("hook", "two", "words"),
+    ("hook",),
+    ("hook", "--help"),
+]
+VARYING = re.compile(r"[0-9a-f]{8}((-[0-9a-f]{4}){3}-[0-9a-f]{12})?|20\d\d-\d\d-\d\d[T ][0-9:.]+Z?")
+
+
+def prepared(place: Path) -> Post:
+    """A mailbox with mail and people, the same each time but for ids and times."""
+    post = Post(place)
+    post.register("alice", "--role", "builder")
+    post.register("bob", "--name", "Bobby")
+    post.register("dead")
+    post.ok("roster", "retire", "dead")
+    for to in ("alice", "role:builder", "all"):
+        post.send("bob", to, f"for {to}")
+    return post
+
+
+def outcome(post: Post, result: Result) -> list[Any]:
+    """What an invocation did: its code, its words, the logs; ids, times and the place taken out."""
+    texts = [result.stdout, result.stderr, *(post.file(n).read_text() if post.file(n).exists() else "" for n in LOGS)]
+    return [result.rc, *(VARYING.sub("*", text.replace(str(post.scratch), "HERE")) for text in texts)]
+
+
+LOGS = (MESSAGES, READS, ROSTER)
+
+
+@pytest.mark.parametrize("words", CASES, ids=lambda w: " ".join(w)[:60].replace("\0", "NUL"))
+def test_the_short_way_and_the_long_way_answer_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The same code, the same two streams, the same records, whichever way the words go."""
+    short, long = prepared(tmp_path / "a"), prepared(tmp_path / "b")
+    first = outcome(short, short.call(*words, stdin=HOOK))
+    monkeypatch.setattr(plain, "run", lambda _: None)
+    assert outcome(long, long.call(*words, stdin=HOOK)) == first
+
+
+def test_the_short_way_imports_no_command_line_library(post: Post) -> None:
+    """check, send and the hooks start without click, orjson, portalocker, json, re and the like."""
+    heavy = ("click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib", "argparse", "asyncio")
+    code = (
+        "import sys\nfrom agent_mailbox.launch import main\nbefore = set(sys.modules)\ncode = main(sys.argv[1:])\n"
+        f"sys.stderr.write('loaded ' + ' '.join(sorted((set(sys.modules) - before) & set({heavy!r}))) + '\\n')\n"
+        "sys.exit(code)"
+    )
+    post.register("alice")
+    for words in ((*SEND, "--body", "x"), ("check", "--session", "alice", "--json"), ("hook", "SessionStart")):
+        result = post.run(*words, python=("-S", "-c", code), stdin=HOOK, env={"PYTHONSAFEPATH": None})
+        assert (result.rc, result.stderr.splitlines()[-1].strip()) == (0, "loaded"), result

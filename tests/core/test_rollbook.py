@@ -1,0 +1,127 @@
+"""The roster written down: same questions, same answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_mailbox.core.records import ROSTER_EVENTS, RosterEvent
+from agent_mailbox.core.rollbook import Rollbook, written
+from agent_mailbox.core.roster import Roster
+from agent_mailbox.errors import MailboxError
+
+from .build import event, register, roster
+
+# Words that look like parts of the text itself, or that its notation must spell out.
+ODD = [
+    '"',
+    "\\",
+    '\\"',
+    "session_id",
+    '{"session_id":"a"',
+    "alive",
+    "null",
+    "[]",
+    "a\nb",
+    "\u2028",
+    "\u00e9",
+    "\x00",
+    "a,",
+]
+IDS = ["a", "ab", "abcdefg", "abcdefgh", "user", *ODD]
+NAMES = ["ann", "bob", "ab", *ODD]
+TAGS = ["role:x", "role:y", "project:p", "role:ann", *("role:" + word for word in ODD[:4]), *ODD[4:7]]
+WORDS = sorted({*IDS, *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
+
+events = st.builds(
+    event,
+    st.sampled_from(ROSTER_EVENTS) | st.just("register"),
+    st.sampled_from(IDS),
+    st.integers(0, 50),
+    name=st.none() | st.sampled_from(NAMES),
+    tags=st.none() | st.lists(st.sampled_from(TAGS), max_size=3, unique=True).map(tuple),
+    lead=st.none() | st.sampled_from(IDS),
+    continues=st.none() | st.sampled_from(IDS),
+    reason=st.none() | st.sampled_from(ODD),
+    client=st.none() | st.sampled_from(ODD),
+)
+
+
+def found(agents: Roster, word: str) -> object:
+    """What looking for the word gives, or why it gives nothing."""
+    try:
+        return agents.find(word)
+    except MailboxError as error:
+        return type(error), str(error), error.hint
+
+
+def a_name_means_one(agents: Roster, name: str) -> bool:
+    """Does at most one agent bear it? Two can by foreign lines alone, and then either is as good."""
+    return sum(agent.name == name for agent in agents.agents.values()) <= 1
+
+
+def the_same_answers(known: Roster, asked: Roster) -> None:
+    """Ask both everything that can be asked of a roster."""
+    for word in WORDS:
+        assert asked.get(word) == known.get(word)
+        assert asked.state(word) == known.state(word)
+        assert asked.lineage(word) == known.lineage(word)
+        assert asked.heirs(word) == known.heirs(word)
+        assert asked.reader(word) == known.reader(word)
+        assert asked.role_in_use(word) == known.role_in_use(word)
+        for state in ("alive", "frozen", "dead", None):
+            assert asked.carrying(word, state) == known.carrying(word, state)
+        assert asked.is_agent(word) == known.is_agent(word)
+        assert asked.mode(word) == known.mode(word)
+        if a_name_means_one(known, word):
+            assert asked.bearer(word) == known.bearer(word)
+            assert found(asked, word) == found(known, word)
+    assert asked.roles_ever == known.roles_ever
+    assert list(asked.agents.items()) == list(known.agents.items())
+
+
+@given(st.lists(events, max_size=12))
+@settings(max_examples=60)
+def test_a_written_roster_answers_as_the_roster_itself(history):
+    """Asked before and after it was decoded as a whole, whatever words its agents are made of."""
+    known = Roster(history)
+    the_same_answers(known, Rollbook(written(known)))
+    book = Rollbook(written(known))
+    assert len(book.agents) == len(known.agents)
+    the_same_answers(known, book)
+
+
+@given(st.lists(events, max_size=8), st.lists(events, max_size=6))
+@settings(max_examples=60)
+def test_events_after_a_written_roster_fold_as_if_it_had_never_been_written(before, after):
+    """A roster based on a written one, and told what happened since, is the roster of all events."""
+    known = Roster([*before, *after])
+    resumed = Roster(after, Rollbook(written(Roster(before))))
+    the_same_answers(known, resumed)
+
+
+def test_basing_a_roster_on_another_leaves_that_one_as_it_was():
+    """What is told to the new one is not told to the old."""
+    base = roster(register("a", "role:x"))
+    resumed = Roster([register("b", "role:y"), RosterEvent("retire", "a", 0)], base)
+    assert (base.state("a"), base.state("b"), base.roles_ever) == ("alive", None, {"role:x"})
+    assert (resumed.state("a"), resumed.state("b"), resumed.roles_ever) == ("dead", "alive", {"role:x", "role:y"})
+
+
+def test_the_empty_roster_can_be_written_too():
+    """A new mailbox has nobody, and says so."""
+    the_same_answers(Roster(), Rollbook(written(Roster())))
+
+
+@pytest.mark.parametrize("text", [b"\n", b"nonsense\n", b'["role:x"]\n{"session_id":1\n', b'["role:x"]\n[]\n'])
+def test_what_is_no_written_roster_is_a_value_error(text):
+    """A damaged derived file is noticed by who reads it, who can then fold the log anew."""
+
+    def ask() -> None:
+        book = Rollbook(text)
+        assert book.roles_ever is not None
+        assert book.agents is not None
+
+    with pytest.raises(ValueError, match=r"rollbook|substring|not"):
+        ask()

@@ -1,0 +1,716 @@
+"""The index's answer is the full scan's answer, whatever happened to the mailbox, or to the index, in between.
+
+The plain way stands below (``whole``, ``history``, ``search``, ``thread``): read every log, fold, filter. ``Indexed``
+is a library that must not scan, so that what is compared really came from the index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import stat
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from agent_mailbox import Draft, Mailbox, MailboxError, Request
+from agent_mailbox.core import claims, codec, inbox, instant, retention
+from agent_mailbox.core.inbox import State
+from agent_mailbox.core.records import BadLine, Message, Read
+from agent_mailbox.errors import NotFound
+from agent_mailbox.library import Library
+from agent_mailbox.store import index, paths, places, rotation
+from agent_mailbox.store.lock import FileLock
+from tests.helpers import PATIENCE, Post
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+NOON = instant.parse("2026-03-16T12:00:00Z")
+AGENTS = ("amy", "bob", "cat")
+ADDRESSES = (*AGENTS, "role:dev", "project:x", "all")
+BODIES = ("alpha beta", "Beta-gamma", "gamma ÁLPHA straße", "日本語のメール", "...", 'say "beta" NOT alpha')
+QUERIES = ("alpha", "BETA gamma", "beta-gamma", "strasse", "日本", "NOT", "amy", "...", "alph", "beta alpha")
+WITHS = (*AGENTS, "dev", "role:dev", "project:x", "all", "nan", "nobody")
+
+# -- the plain way ----------------------------------------------------------------------------------------------------
+
+
+def whole(box: Mailbox) -> State:
+    """Every message that counts, oldest first, then archive before live, then as written; every read."""
+    archive = box.archive
+    sources = [*(archive.log(month) for month in archive.months()), box.logs.messages]
+    records = [(place, codec.message(line)) for place, log in enumerate(sources) for _, line in log.lines()]
+    messages = [(place, record) for place, record in records if not isinstance(record, BadLine)]
+    counting: dict[str, tuple[int, Message]] = {}
+    for place, message in [*(pair for pair in messages if pair[0] == len(sources) - 1), *messages]:
+        counting.setdefault(message.id, (place, message))
+    standing = [(place, message) for place, message in messages if counting[message.id] == (place, message)]
+    ordered = sorted(standing, key=lambda pair: (pair[1].timestamp, pair[0]))
+    found: dict[str, Message] = {}
+    for _, message in ordered:
+        found.setdefault(message.id, message)
+    reads = claims.Reads([*archive.reads(), *box.logs.read_records()])
+    return State(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
+
+
+def newest(found: list[Message], limit: int) -> list[Message]:
+    return found[-limit:] if limit else found
+
+
+def history(state: State, who: str | None, with_: str | None, since: int | None, limit: int) -> list[Message]:
+    found = list(state.messages.values())
+    if who is not None:
+        reader = state.roster.reader(who)
+        found = [m for m in found if inbox.visible(m, reader)]
+    if with_ is not None:
+        found = inbox.exchanged(found, with_, state.roster)
+    return newest([m for m in found if since is None or m.timestamp >= since], limit)
+
+
+def search(state: State, query: str, limit: int) -> list[Message]:
+    phrases = index.phrases(query)
+    return newest([m for m in state.messages.values() if phrases and index.matches(m, phrases)], limit)
+
+
+def told(messages: Iterable[Message], reads: claims.Reads) -> list[object]:
+    """An answer as what a reader sees of it: the messages, who read each, who dealt with it or gave it back."""
+    return [
+        (
+            *(m, reads.of(m.id), claims.readers(m, reads)),
+            *([reads.acked(m.id, [who]), reads.released(m.id, [who])] for who in AGENTS),
+        )
+        for m in messages
+    ]
+
+
+def outcome(ask: Callable[[], tuple[list[Message], claims.Reads]]) -> object:
+    try:
+        return told(*ask())
+    except MailboxError as error:
+        return type(error)
+
+
+class Indexed(Library):
+    """A library without the way round the index."""
+
+    def everything(self) -> State:
+        raise AssertionError("scanned")
+
+
+def compare(box: Mailbox, *, library: type[Library] = Indexed, threads: int = 3) -> None:
+    """Every question of the index, asked both ways."""
+    state, asked = whole(box), library(box)
+    for query in QUERIES:
+        for limit in (0, 2):
+            assert outcome(lambda: asked.search(query, limit)) == told(search(state, query, limit), state.reads)  # noqa: B023 - called at once
+    for who in (*AGENTS, None):
+        for with_, since, limit in [(None, None, 0), (None, NOON + 5, 3), *((w, None, 2) for w in WITHS)]:
+            plainly = outcome(lambda: (history(state, who, with_, since, limit), state.reads))  # noqa: B023
+            assert outcome(lambda: asked.history(who, with_address=with_, since=since, limit=limit)) == plainly  # noqa: B023
+    for message_id in list(state.messages)[-threads:]:
+        chain = inbox.thread_of(message_id, state.messages)
+        for word in (message_id, message_id.upper(), message_id[:12]):
+            assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
+
+
+# -- random histories -------------------------------------------------------------------------------------------------
+
+
+def ids(seed: int) -> Callable[[], str]:
+    source = random.Random(seed)
+
+    def make() -> str:
+        bits = f"{source.getrandbits(128):032x}"
+        return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-8{bits[17:20]}-{bits[20:]}"
+
+    return make
+
+
+def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> Mailbox:
+    directory = places.create(os.path.join(root, "box"), {"HOME": root})
+    return Mailbox(directory, clock=now, new_id=ids(seed))
+
+
+def rotate(box: Mailbox, max_live: int = 0) -> None:
+    with rotation.exclusively(box.archive, 1):
+        rotation.rotate(
+            box.logs, box.archive, box.config.ttls, lambda state: retention.plan(state, box.now(), max_live)
+        )
+
+
+def index_file(box: Mailbox) -> str:
+    return box.logs.cache("index.sqlite")
+
+
+agents = st.sampled_from(AGENTS)
+
+
+class IndexMachine(RuleBasedStateMachine):
+    sent = Bundle("sent")
+
+    @initialize()
+    def make(self) -> None:
+        self.root = tempfile.mkdtemp()
+        self.now = NOON
+        self.box = mailbox(self.root, lambda: self.now)
+        self.random_id = ids(8)
+        self.kept: bytes | None = None
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @rule(
+        target=sent,
+        sender=agents,
+        to=st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=2, unique=True),
+        body=st.sampled_from(BODIES),
+        subject=st.sampled_from((None, *BODIES)),
+        thread=st.none() | sent,
+        ack=st.booleans(),
+    )
+    def send(self, sender: str, to: list[str], body: str, subject: str | None, thread: str | None, ack: bool) -> str:
+        try:
+            draft = Draft(sender=sender, to=tuple(to), content=body, subject=subject, thread=thread, ack=ack)
+            return self.box.send(draft).message.id
+        except MailboxError:
+            return "none"
+
+    @rule(who=agents, limit=st.sampled_from((1, 99)))
+    def check(self, who: str, limit: int) -> None:
+        try:
+            self.box.deliver(who, lambda items: items[:limit])
+        except MailboxError:
+            pass
+
+    @rule(who=agents, message=sent, what=st.sampled_from(("ack", "release")))
+    def settle(self, who: str, message: str, what: str) -> None:
+        try:
+            getattr(self.box, what)(message, who)
+        except MailboxError:
+            pass
+
+    @rule(who=agents, role=st.sampled_from((None, "role:dev")), name=st.sampled_from((None, "nan")))
+    def register(self, who: str, role: str | None, name: str | None) -> None:
+        try:
+            request = Request(session_id=who, roles=(role,) if role else None, tags=("project:x",), name=name)
+            self.box.register(request, "user")
+        except MailboxError:
+            pass
+
+    @rule(max_live=st.sampled_from((0, 3)))
+    def archive(self, max_live: int) -> None:
+        rotate(self.box, max_live)
+
+    @rule(by=st.sampled_from((1, 3_600_000, 40 * 24 * 3_600_000, -3_600_000)))
+    def clock(self, by: int) -> None:
+        self.now += by
+
+    # -- everyone else ------------------------------------------------------------------------------------------------
+
+    def _append(self, name: str, data: bytes) -> None:
+        with open(self.box.logs.path(name), "ab") as file:
+            file.write(data)
+
+    @rule(
+        target=sent,
+        to=st.sampled_from((*ADDRESSES, "dev", "nan")),
+        thread=st.none() | sent,
+        tail=st.sampled_from((b"\n", b"", b'\n{"id":"to', b"\nrubbish\n\n")),
+        month=st.sampled_from((None, "2026-03", "2025-12")),
+    )
+    def foreign_message(self, to: str, thread: str | None, tail: bytes, month: str | None) -> str:
+        message = Message(
+            id=self.random_id(),
+            sender="zed",
+            recipients=(to,),
+            timestamp=self.now,
+            content="foreign alpha",
+            thread=thread,
+            read_by=("zed",),
+        )
+        name = paths.MESSAGES if month is None else f"{paths.ARCHIVE}/{month}.jsonl"
+        self._append(name, codec.message_line(message).rstrip(b"\n") + tail)
+        return message.id
+
+    @rule(message=sent, archived=st.booleans(), when=st.sampled_from((0, 7)))
+    def twin(self, message: str, archived: bool, when: int) -> None:
+        twin = Message(id=message, sender="zed", recipients=("all",), timestamp=NOON + when, content="beta twin")
+        self._append(f"{paths.ARCHIVE}/2026-03.jsonl" if archived else paths.MESSAGES, codec.message_line(twin))
+
+    @rule(
+        who=agents,
+        message=sent,
+        event=st.sampled_from(("read", "ack", "release", "seen")),
+        name=st.sampled_from((paths.READS, f"{paths.ARCHIVE}/2026-03-reads.jsonl")),
+        newline=st.booleans(),
+    )
+    def foreign_read(self, who: str, message: str, event: str, name: str, newline: bool) -> None:
+        line = codec.read_line(Read(message_id=message, session_id=who, timestamp=self.now, event=event))
+        self._append(name, line if newline else b" " + line.rstrip(b"\n"))
+
+    @rule(name=st.sampled_from((paths.MESSAGES, paths.READS)), lines=st.integers(0, 3), copy=st.booleans())
+    def cut_back(self, name: str, lines: int, copy: bool) -> None:
+        """A restored log: shorter, in place or as another file."""
+        path = self.box.logs.path(name)
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                content = b"".join(file.read().splitlines(True)[: -lines or None])
+            with open(path + ".copy" if copy else path, "wb") as file:
+                file.write(content)
+            if copy:
+                os.rename(path + ".copy", path)
+
+    @rule(how=st.sampled_from(("flip", "cut", "delete", "keep", "restore")), where=st.integers(0, 200_000))
+    def damage(self, how: str, where: int) -> None:
+        path = index_file(self.box)
+        if not os.path.exists(path):
+            return
+        with open(path, "rb") as file:
+            content = file.read()
+        place = where % max(len(content), 1)
+        if how == "delete":
+            os.unlink(path)
+        elif how == "keep":
+            self.kept = content
+        else:
+            flipped = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] if content else b""
+            ruined = {"flip": flipped, "cut": content[:place], "restore": self.kept or b""}[how]
+            with open(path, "r+b") as file:
+                file.write(ruined)
+                file.truncate()
+
+    # -- the claim ----------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_index_answers_as_the_scan_does(self) -> None:
+        if hasattr(self, "box"):
+            compare(self.box)
+
+
+IndexMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestIndex = IndexMachine.TestCase
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty messages of a few agents, partly read, partly archived, partly in threads."""
+    root = tmp_path_factory.mktemp("filled")
+    made = mailbox(str(root))
+    for who in AGENTS:
+        role = ("role:dev",) if who == "cat" else None
+        made.register(Request(session_id=who, roles=role, tags=("project:x",)), "user")
+    for n in range(40):
+        draft = Draft(sender=AGENTS[(n + 1) % 3], to=(ADDRESSES[n % 6],), content=f"{BODIES[n % 6]} number{n}")
+        known = list(made.state().messages)
+        made.send(draft.replace(thread=known[-2] if n % 5 == 4 else None))
+        if n == 20:
+            made.deliver("bob", lambda items: items)
+            rotate(made)
+    made.deliver("amy", lambda items: items[:3])
+    assert made.archive.months()
+    return root
+
+
+@pytest.fixture
+def box(filled: Path, tmp_path: Path) -> Mailbox:
+    """A copy of that mailbox, not indexed yet."""
+    shutil.copytree(filled / "box", tmp_path / "box")
+    return mailbox(str(tmp_path), seed=9)
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def message(content: str, subject: str | None = None, n: int = 0) -> Message:
+    return Message(id=f"{n:08}", sender="amy", recipients=("bob",), timestamp=NOON, content=content, subject=subject)
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "found"),
+    [
+        ("The ledger", "LEDGER the", True),
+        ("The ledgers", "ledger", False),
+        ("The ledgers", "ledger*", False),
+        ("see store/index.py", "index.py", True),
+        ("index in py", "index.py", False),
+        ("snake_case", "case", True),
+        ("Straße öffnen", "STRASSE OFFNEN", True),
+        ("cafe\u0301", "café", True),
+        ("ｗｉｄｅ", "wide", True),
+        ("日本語のメール", "メール", True),
+        ("日本語のメール", "日語", False),
+        ("it is 3.14", "3.14", True),
+        ("wait… what", "what ...", True),
+    ],
+)
+def test_a_word_is_a_whole_word_in_any_case(content: str, query: str, found: bool) -> None:
+    """Letters and digits count, case and accents do not; what is written in one go stands in a row."""
+    assert index.matches(message(content), index.phrases(query)) is found
+
+
+def test_words_of_a_query_may_stand_in_different_fields_but_none_across_two() -> None:
+    """Subject, content and sender are searched alike; the end of one and the beginning of the next are no phrase."""
+    assert index.matches(message("about it", "a ledger"), index.phrases("it amy ledger"))
+    assert not index.matches(message("about it", "a ledger"), index.phrases("ledger-about"))
+
+
+texts = st.text(st.sampled_from("aAbB1 _-.\"'*:(){}^+\0\n\u0130ßée\u0301日本กา\u2028ﬁ\U0001f600\ud7a3"), max_size=12)
+
+
+@given(st.lists(texts, min_size=1, max_size=8), st.lists(texts, min_size=1, max_size=8))
+@settings(max_examples=60)
+def test_fts_finds_what_the_plain_words_find(contents: list[str], queries: list[str]) -> None:
+    """For any text and any query, FTS5 and the pure match agree."""
+    with tempfile.TemporaryDirectory() as root:
+        box = mailbox(root)
+        lines = [codec.message_line(message(f"x{text}", text or None, n)) for n, text in enumerate(contents)]
+        box.logs.messages.append(lines)
+        state = whole(box)
+        for query in [*queries, *contents]:
+            assert Indexed(box).search(query, 0)[0] == search(state, query, 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(
+            '"',
+            '""',
+            'a"b',
+            '"alpha',
+            "alpha OR gamma",
+            "alpha AND",
+            "NOT alpha",
+            "NEAR(alpha beta)",
+            "alph*",
+            "^alpha",
+        ),
+        *(
+            "-alpha",
+            "+alpha",
+            "content:alpha",
+            "{content}:alpha",
+            "(alpha",
+            "alpha)",
+            "*",
+            "!!!",
+            "",
+            " ",
+            "\0",
+            "a\0b",
+        ),
+        *("\ud800", "\udcff alpha", "'; DROP TABLE messages; --", "alpha " * 500, "é" * 70_000, "—", "rank:1", "words"),
+    ],
+)
+def test_a_query_is_text(box: Mailbox, query: str) -> None:
+    """No operator of FTS5 or SQL is reached, nothing crashes, and a query without a word finds nothing."""
+    assert Indexed(box).search(query, 0)[0] == search(whole(box), query, 0)
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_flipped_byte_anywhere_changes_no_answer(box: Mailbox) -> None:
+    """Every 97th byte of the index in turn: built anew, the same answer, the logs untouched."""
+    wanted = whole(box)
+    compare(box)
+    before = {
+        name: (box.logs.path(name), open(box.logs.path(name), "rb").read()) for name in (paths.MESSAGES, paths.READS)
+    }
+    for place in range(0, os.path.getsize(index_file(box)), 97 * 16):
+        with open(index_file(box), "r+b") as file:
+            file.seek(place)
+            byte = file.read(1)[0]
+            file.seek(place)
+            file.write(bytes([byte ^ 0x55]))
+        assert told(*Indexed(box).search("alpha", 3)) == told(search(wanted, "alpha", 3), wanted.reads), place
+    assert all(open(path, "rb").read() == content for path, content in before.values())
+
+
+def test_a_process_killed_while_it_wrote_leaves_an_index_that_is_built_anew(box: Mailbox) -> None:
+    """Committed but not sealed, half of the rows gone: not believed."""
+    Indexed(box).search("alpha", 3)
+    with index.sqlite3.connect(index_file(box)) as db:
+        db.execute("DELETE FROM messages WHERE n % 2")
+    db.close()
+    compare(box)
+
+
+def put(path: str, what: str) -> None:
+    elsewhere = path + ".elsewhere"
+    if os.path.exists(path):
+        os.unlink(path)
+    if what == "link":
+        with open(elsewhere, "wb") as file:
+            file.write(b"precious")
+        os.symlink(elsewhere, path)
+    elif what == "fifo":
+        os.mkfifo(path)
+    elif what == "rubbish":
+        with open(path, "wb") as file:
+            file.write(b"SQLite format 3\0" + b"\xff" * 5000)
+    elif what == "journal":
+        with open(path + "-journal", "wb") as file:
+            file.write(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\xff" * 5000)
+    elif what == "wal":
+        with open(path + "-wal", "wb") as file:
+            file.write(b"\x37\x7f\x06\x82" + b"\xff" * 5000)
+
+
+@pytest.mark.parametrize("what", ["nothing", "link", "fifo", "rubbish", "journal", "wal"])
+def test_what_stands_in_the_place_of_the_index_makes_way_for_it(box: Mailbox, what: str) -> None:
+    """Nothing blocks, nothing is followed, and the index is there again."""
+    Indexed(box).search("alpha", 3)
+    put(index_file(box), what)
+    compare(box)
+    assert stat.S_ISREG(os.lstat(index_file(box)).st_mode)
+    if what == "link":
+        with open(index_file(box) + ".elsewhere", "rb") as file:
+            assert file.read() == b"precious"
+
+
+def test_an_index_of_another_version_is_built_anew(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its seal holds, and still it is not read."""
+    Indexed(box).search("alpha", 3)
+    inode = os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns
+    monkeypatch.setattr(index, "VERSION", 2)
+    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace("user_version = 1", "user_version = 2"))
+    compare(box)
+    assert (os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns) != inode
+
+
+def test_a_line_changed_in_place_is_noticed_when_it_is_read_back(box: Mailbox) -> None:
+    """Far before the log's end, where no mark looks: what is shown is what the log says."""
+    for n in range(100):
+        box.send(Draft(sender="amy", to=("bob",), content=f"padding {n}", subject="p" * 100))
+    Indexed(box).search("alpha", 3)
+    path = box.logs.path(paths.MESSAGES)
+    with open(path, "rb") as file:
+        content = file.read()
+    with open(path, "r+b") as file:
+        file.write(content.replace(b"number39", b"NUMBER93"))
+    assert Indexed(box).search("number39", 1)[0] == []
+    assert len(Indexed(box).search("number93", 1)[0]) == 1
+    compare(box)
+
+
+# -- without an index -------------------------------------------------------------------------------------------------
+
+
+class Counted(Library):
+    """A library that counts how often it scanned."""
+
+    scans = 0
+
+    def everything(self) -> State:
+        Counted.scans += 1
+        return super().everything()
+
+
+def scanned(box: Mailbox) -> None:
+    Counted.scans = 0
+    compare(box, library=Counted)
+    assert Counted.scans > 20
+
+
+def test_without_sqlite_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter built without it answers alike."""
+    monkeypatch.setattr(index, "sqlite3", None)
+    scanned(box)
+
+
+def test_without_fts5_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SQLite built without it answers alike."""
+    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace("fts5", "fts0"))
+    scanned(box)
+
+
+def test_while_another_holds_the_index_everything_is_scanned(box: Mailbox) -> None:
+    """After the mailbox's wait, without an error."""
+    impatient = Mailbox(box.directory, clock=box.now, wait=0)
+    Indexed(box).search("alpha", 3)
+    with FileLock(box.logs.cache("index.lock")):
+        scanned(impatient)
+
+
+@pytest.mark.parametrize("what", ["file", "full"])
+def test_where_no_index_can_be_kept_everything_is_scanned(box: Mailbox, what: str) -> None:
+    """A file in the place of ``.cache``, a directory in that of the index."""
+    if what == "file":
+        shutil.rmtree(box.logs.cache(), ignore_errors=True)
+        with open(box.logs.cache(), "wb"):
+            pass
+    else:
+        os.makedirs(os.path.join(index_file(box), "in the way"))
+    scanned(box)
+
+
+def test_a_month_that_is_none_is_scanned(box: Mailbox) -> None:
+    """What someone put into the archive under another name counts as it did."""
+    record = Message(id="odd", sender="amy", recipients=("bob",), timestamp=NOON, content="alpha")
+    with open(os.path.join(box.archive.directory, "2026-xx.jsonl"), "wb") as file:
+        file.write(codec.message_line(record))
+    scanned(box)
+
+
+# -- what it costs ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_new_writes_nothing(box: Mailbox) -> None:
+    """A warm answer leaves every derived file as it was."""
+    Indexed(box).history("amy", limit=3)
+
+    def files() -> list[tuple[str, int, int]]:
+        return [(e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(box.logs.cache()) if e.is_file()]
+
+    before = files()
+    Indexed(box).search("beta", 3)
+    Indexed(box).history("amy", limit=3)
+    assert files() == before
+
+
+def test_only_what_is_shown_is_read_back(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of five out of everyone's history reads five lines of messages; what is new is read once."""
+    Indexed(box).search("alpha", 3)
+    decoded: list[bytes] = []
+
+    def counting(line: bytes) -> Message | BadLine:
+        decoded.append(line)
+        return plainly(line)
+
+    plainly = codec.message
+    monkeypatch.setattr(codec, "message", counting)
+    for ask in (lambda: Indexed(box).history(None, limit=5), lambda: Indexed(box).search("alpha", 5)):
+        decoded.clear()
+        assert len(ask()[0]) == len(decoded) == 5
+    monkeypatch.undo()
+    box.send(Draft(sender="amy", to=("bob",), content="one more"))
+    monkeypatch.setattr(codec, "message", counting)
+    decoded.clear()
+    Indexed(box).history(None, limit=1)
+    assert len(decoded) == 2  # taken in, and read back
+
+
+def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
+    """Moved mail is not indexed again: nothing of it stands in the index twice."""
+    Indexed(box).search("alpha", 3)
+
+    def entries() -> tuple[object, ...]:
+        db = index.sqlite3.connect(index_file(box))
+        try:
+            return tuple(db.execute(f"SELECT count(*) FROM {t}").fetchone() for t in ("messages", "terms", "reads"))
+        finally:
+            db.close()
+
+    before = entries()
+    for who in AGENTS:
+        box.deliver(who, lambda items: items)
+    live = len(box.state().messages)
+    rotate(box)
+    assert len(box.state().messages) < live
+    compare(box)
+    assert entries()[:2] == before[:2]
+
+
+def test_the_index_is_private(box: Mailbox) -> None:
+    """0600 in a directory of 0700, whatever the umask."""
+    shutil.rmtree(box.logs.cache(), ignore_errors=True)
+    mask = os.umask(0)
+    try:
+        Indexed(box).search("alpha", 3)
+    finally:
+        os.umask(mask)
+    for name in ("index.sqlite", "index.lock", ""):
+        assert stat.S_IMODE(os.stat(box.logs.cache(name)).st_mode) == (0o600 if name else 0o700), name
+
+
+# -- the fast way through the reads -----------------------------------------------------------------------------------
+
+keys = st.sampled_from(("message_id", "messageid", "reader_session_id", "timestamp", "event", "as", "x"))
+values = st.sampled_from(("m1", "m2", 'm"3', "read", "2026-03-16", "é", 7, None, {"message_id": "m9"}, "message_id"))
+
+
+@given(st.lists(st.tuples(keys, values), max_size=7), st.booleans(), st.booleans(), st.sampled_from((b"", b"}", b" ")))
+@settings(max_examples=400)
+def test_no_read_is_filed_under_another_message(
+    pairs: list[tuple[str, Any]], ascii_only: bool, spaced: bool, tail: bytes
+) -> None:
+    """Keys twice, nested, escaped, in any order: what the codec takes for a read is found under its message."""
+    start = [("message_id", "m1"), ("reader_session_id", "amy"), ("timestamp", "2026-03-16")]
+    colon = ": " if spaced else ":"
+    members = [f"{json.dumps(k)}{colon}{json.dumps(v, ensure_ascii=ascii_only)}" for k, v in [*start, *pairs]]
+    line = ("{" + ",".join(members) + "}").encode() + tail
+    record = codec.read(line)
+    if not isinstance(record, BadLine):
+        assert index._read_about(line) == record.message_id.encode()
+
+
+# -- several processes ------------------------------------------------------------------------------------------------
+
+WORKER = """
+import sys
+from agent_mailbox import Draft, Mailbox
+from agent_mailbox.library import Library
+from agent_mailbox.core import retention
+from agent_mailbox.store import rotation
+import portalocker
+box, me = Mailbox(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.read()
+sent = []
+for n in range(25):
+    draft = Draft(sender=me, to=("all",), content=f"word{n} by", thread=sent[0] if sent else None)
+    sent.append(box.send(draft).message.id)
+    library = Library(box)
+    assert [m.id for m in library.search(f"by {me}", 0)[0]] == sent, (n, "search")
+    assert [m.id for m in library.history(None, with_address=me, limit=3)[0]] == sent[-3:], (n, "history")
+    assert [m.id for m in library.thread(sent[-1])[0]] == sent, (n, "thread")
+    box.deliver(me, lambda items: items)
+    if n % 4 == 0:
+        try:
+            with rotation.exclusively(box.archive, 0):
+                now = box.now() + (5 * 3600 * 1000 if n % 8 else 0)
+                rotation.rotate(box.logs, box.archive, box.config.ttls, lambda s: retention.plan(s, now, 0))
+        except portalocker.LockException:
+            pass
+"""
+
+
+def test_three_processes_write_rotate_and_ask_at_once(post: Post) -> None:
+    """Each finds all of its own mail at once, in order, whoever else catches up or moves mail; the index ends right."""
+    for agent in AGENTS:
+        post.register(agent)
+    with ExitStack() as stack:
+        children: list[subprocess.Popen[bytes]] = []
+        for agent in AGENTS:
+            child = post.start(post.box, agent, python=("-c", WORKER))
+            stack.enter_context(child)
+            stack.callback(child.kill)
+            children.append(child)
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.close()
+            child.stdin = None
+        for child in children:
+            _, err = child.communicate(timeout=PATIENCE)
+            assert child.returncode == 0, err.decode()
+    compare(Mailbox(str(post.box)))
+
+
+def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
+    """As ``Mailbox.find`` says it, and by a scan, since only that can be sure."""
+    with pytest.raises(NotFound):
+        Library(box).thread("ffffffff")
