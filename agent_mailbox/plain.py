@@ -1,4 +1,5 @@
-"""The hot verbs in their plain form, without click: ``check``, ``send`` and ``hook`` as agents and clients call them.
+"""The hot verbs in their plain form, without click: ``check``, ``send``, ``search`` and ``hook`` as agents and clients
+call them.
 
 Belongs here: recognising those forms, exactly. Anything else (another option, an abbreviation, a missing value, an
 error) is left to click, which parses these forms alike; a test holds the two to the same answer.
@@ -26,6 +27,7 @@ _SEND = {
     "--json": 0,
     "--strict": 0,
 }
+_SEARCH = {"--json": 0}
 _REPEATED = ("--to",)
 
 
@@ -61,6 +63,10 @@ def run(arguments: Sequence[str]) -> int | None:
     if verb == "send":
         given = parsed(words, _SEND)
         return None if given is None or "--to" not in given or "--body" not in given else _send(given)
+    if verb == "search":
+        query = [word for word in words if not word.startswith("-")]
+        given = parsed([word for word in words if word.startswith("-")], _SEARCH)
+        return None if given is None or not all(query) or not query else _search(query, given)
     if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
         from .cli.hook import answer
 
@@ -90,6 +96,21 @@ def _check(given: Given) -> int | None:
     def work() -> int:
         desk = app.desk(Delivery)
         verbs.check(app, desk, _one(given, "--session"), "--peek" in given, 20 if limit is None else limit)
+        return 0
+
+    return boundary.guarded(work, lambda: app.json)
+
+
+def _search(query: Sequence[str], given: Given) -> int | None:
+    from .cli import boundary, verbs
+    from .cli.app import Context
+    from .mailbox import Mailbox
+
+    app = Context()
+    app.json = "--json" in given
+
+    def work() -> int:
+        verbs.search(app, app.desk(Mailbox), " ".join(query), verbs.SEARCH_LIMIT)
         return 0
 
     return boundary.guarded(work, lambda: app.json)

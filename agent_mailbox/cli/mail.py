@@ -329,11 +329,17 @@ def parse_since(given: str | None, now: int) -> int | None:
 
 @cli.command(cls=Verb)
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="The newest N; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=verbs.SEARCH_LIMIT,
+    show_default=True,
+    help="The newest N; 0 for all.",
+)
 @pass_app
 def search(app: App, /, query: Sequence[str], limit: int) -> None:
     """Messages in which every word of QUERY occurs, live and archived, newest last."""
-    _listing(app, *app.library.search(" ".join(query), limit))
+    verbs.search(app, app.mailbox, " ".join(query), limit)
 
 
 @cli.command(cls=Verb)

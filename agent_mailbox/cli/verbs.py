@@ -1,6 +1,6 @@
-"""``check`` and ``send`` themselves, for whichever parser: one call on the mailbox, one answer.
+"""``check``, ``send`` and ``search`` themselves, for whichever parser: one call on the mailbox, one answer.
 
-Belongs here: what the two hot verbs do once their arguments are known. Must not import click.
+Belongs here: what the hot verbs do once their arguments are known. Must not import click.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..delivery import Delivery
     from ..desk import Desk
+    from ..mailbox import Mailbox
     from ..posting import Sent
     from .app import Context
 
@@ -43,6 +44,22 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
         show(desk.peek(me))
     else:
         desk.deliver(me, show)
+
+
+SEARCH_LIMIT = 20
+"""Messages a search shows unless told otherwise."""
+
+
+def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
+    """Messages in which every word of the query occurs, newest last."""
+    from ..library import Library  # check and send look nothing up
+    from . import render
+
+    messages, reads = Library(mailbox).search(query, limit)
+    if app.json:
+        app.print(letters.json({"messages": [letters.message_json(m, reads) for m in messages]}))
+    else:
+        app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style))
 
 
 def confirm_sent(app: Context, desk: Desk, sent: Sent) -> None:
