@@ -6,7 +6,7 @@ No more than that stands here: a file that is started is compiled anew each time
 import sys
 
 if not __package__:  # started as a file: the package is found beside itself
-    sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0] or ".")
+    sys.path.append(__file__.rpartition("/")[0].rpartition("/")[0] or ".")
 
 if __name__ == "__main__":
     from agent_mailbox.launch import start

@@ -5,12 +5,11 @@ Belongs here: the keys, their defaults, and clear errors for wrong values. It is
 
 from __future__ import annotations
 
-import os
-
 from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS, Record
 from .errors import BadData
+from .store import system
 from .store.paths import CONFIG, open_file, storage_failed
 
 TYPE_CHECKING = False
@@ -54,12 +53,12 @@ HOOK_CHARACTERS_MAX = 9500
 
 def load(directory: str) -> Config:
     """The mailbox's configuration; raises ``BadData`` naming the file and key that is wrong."""
-    path = os.path.join(directory, CONFIG)
+    path = system.join(directory, CONFIG)
     try:
-        with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
+        with open(open_file(path, system.O_RDONLY), "rb") as file:
             import tomllib  # 17 ms, paid only by a mailbox that has the file
 
-            there = os.fstat(file.fileno())
+            there = system.fstat(file.fileno())
             stamp = (there.st_ino, there.st_size, there.st_mtime_ns)
             return _config(tomllib.load(file), path).replace(stamp=stamp)
     except FileNotFoundError:
