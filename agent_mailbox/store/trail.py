@@ -88,7 +88,7 @@ class Trail:
         self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
 
     def _end(self, path: str) -> str:
-        return system.join(self._ends, system.basename(path))
+        return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # it is no log itself
 
     def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
         flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | truncate

@@ -20,7 +20,7 @@ class Agent:
     def __init__(self) -> None:
         self.state = "alive"
         self.tags: tuple[str, ...] = ()
-        self.continues: set[str] = set()
+        self.continues: dict[str, int] = {}  # whom, and since when
         self.freezes: list[list[int]] = []  # [since, until], the last one open while it is frozen
 
     def hear(self, event: RosterEvent) -> None:
@@ -39,7 +39,7 @@ class Agent:
         if event.tags is not None:
             self.tags = event.tags
         if event.continues is not None:
-            self.continues.add(event.continues)
+            self.continues.setdefault(event.continues, event.timestamp)
         if self.state == "frozen" and was != "frozen":
             self.freezes.append([event.timestamp])
         elif was == "frozen" and self.state != "frozen":
@@ -55,7 +55,7 @@ class Logs:
 
     def __init__(self, messages: list[Message], reads: list[Read], events: list[RosterEvent]) -> None:
         self.messages = messages
-        self._selves: dict[str, set[str]] = {}
+        self._selves: dict[str, dict[str, int]] = {}
         self.agents: dict[str, Agent] = {}
         for event in events:
             if event.session_id not in self.agents and event.event in ("register", "update"):
@@ -75,18 +75,21 @@ class Logs:
                 if read.event == "ack":
                     self.acked.add(key)
 
-    def selves(self, session_id: str) -> set[str]:
-        """The session and those it continues, and those they continue."""
+    def selves(self, session_id: str) -> dict[str, int]:
+        """The session and those it continues, and those they continue; each with the instant from which it did."""
         if session_id not in self._selves:
-            self._selves[session_id] = self._reached(session_id)
+            since = {session_id: 0}
+            changed = True
+            while changed:
+                changed = False
+                for one in list(since):
+                    links = self.agents[one].continues if one in self.agents else {}
+                    for old, told in links.items():
+                        if max(since[one], told) < since.get(old, 1 << 62):
+                            since[old] = max(since[one], told)
+                            changed = True
+            self._selves[session_id] = since
         return self._selves[session_id]
-
-    def _reached(self, session_id: str) -> set[str]:
-        found, fresh = {session_id}, {session_id}
-        while fresh:
-            fresh = {old for one in fresh if one in self.agents for old in self.agents[one].continues} - found
-            found |= fresh
-        return found
 
     def mode(self, address: str) -> str:
         """``all`` → broadcast; ``ns:value`` → tag; ``role:x`` → role; a session id → direct; else a role."""
@@ -121,11 +124,12 @@ class Logs:
         hours = HOURS_TO_LIVE[mode] if message.ttl_hours is None else message.ttl_hours
         if hours is None:
             return False
-        # The recipient, and whoever continues it: the mail is theirs, and waits for them.
-        bearers = [one for one in self.agents if address in self.selves(one)] if mode == "direct" else []
+        # The recipient, and whoever continues it, from then on: the mail is theirs, and waits for them.
+        theirs = [(self.agents[one], self.selves(one)[address]) for one in self.agents if address in self.selves(one)]
+        theirs = theirs if mode == "direct" else []
         passed = 0
         for instant in range(message.timestamp, now, HOUR):
-            if not any(self.agents[one].is_frozen_at(instant) for one in bearers):
+            if not any(instant >= since and agent.is_frozen_at(instant) for agent, since in theirs):
                 passed += 1
             if passed >= hours:
                 return True

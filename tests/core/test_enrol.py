@@ -430,6 +430,14 @@ def test_nobody_continues_itself_nor_the_same_session_twice():
     assert decide(agents, "bob-2", continues="bob-2").events == ()
 
 
+def test_whom_somebody_living_continues_nobody_else_does():
+    """A session has one successor: its name can be taken, its mail is inherited once."""
+    agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"), register("bob-2", continues="bob-1"))
+    enrolled(agents, "cat-1", name="bob")
+    assert agents.bearer("bob").session_id == "cat-1"
+    assert agents.heirs("bob-1") == ["bob-2"]
+
+
 def test_nobody_continues_the_person():
     """``user`` always lives: its mail is no one's to inherit, and no death of it is told."""
     agents = roster()

@@ -279,6 +279,34 @@ def test_a_name_means_its_bearer_that_is_not_dead_else_the_last_one():
     assert roster(*events).bearer("bobby") is None
 
 
+def test_a_word_means_the_living_before_the_dead():
+    """An id whose session is dead yields to the living agent of that name; without one it is still that session."""
+    events = [register("x"), event("retire", "x")]
+    assert roster(*events).find("x").session_id == "x"
+    events += [register("bob-1", name="x")]
+    assert roster(*events).find("x").session_id == "bob-1"
+    assert roster(*events, event("retire", "bob-1")).find("x").session_id == "x"
+    assert roster(*events).mode("x") == "direct"
+
+
+def test_a_name_that_another_took_does_not_come_back_with_the_dead():
+    """Taken as a name or become a role: whoever lives again lives without it."""
+    for taker in (register("bob-2", name="bob"), register("cat-1", "role:bob")):
+        agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"), taker, event("register", "bob-1"))
+        assert agents.get("bob-1").name is None
+    untouched = roster(register("bob-1", name="bob"), event("retire", "bob-1"), event("register", "bob-1"))
+    assert untouched.get("bob-1").name == "bob"
+
+
+def test_a_foreign_line_takes_no_name_from_the_living():
+    """Who bears a name and is not dead keeps it, whatever others claim beside it."""
+    for end in ([], [event("freeze", "bob-1")]):
+        for claim in (register("eve-1", name="bob"), register("eve-1", "role:bob")):
+            agents = roster(register("bob-1", name="bob"), *end, claim)
+            assert agents.get("bob-1").name == "bob"
+            assert agents.bearer("bob").session_id == "bob-1"
+
+
 def test_a_name_given_up_means_nobody():
     """Renaming frees the old name at once."""
     agents = roster(register("bob-1", name="bob"), event("update", "bob-1", name="rob"))

@@ -67,7 +67,6 @@ class World:
 
     def __init__(self) -> None:
         self.hours = 1000
-        self.earliest = 0
         self.messages: list[Message] = []
         self.reads: list[Read] = []
         self.events: list[RosterEvent] = []
@@ -201,17 +200,10 @@ class World:
                 self._note(message_id, holder, "release")
 
     def succeed(self, heir, old, carried) -> None:
-        """One session continues another, which is dead from then on.
-
-        Not one that has been frozen before, nor one whose successors have: whether a freeze from before the
-        succession counts for the mail it brings is asked elsewhere.
-        """
-        agents = self.plainly().agents
-        heirs = [one for one in agents if heir in self.plainly().selves(one)]
-        if heir != old and old in agents and not any(agents[one].freezes for one in heirs):
+        """One session continues another, which is dead from then on."""
+        if heir != old and old in self.state.roster.agents:
             self._tell(RosterEvent("retire", old, self.now, by=heir))
             self._tell(RosterEvent("register", heir, self.now, tags=carried, continues=old))
-            self.earliest = self.hours
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -228,8 +220,8 @@ class World:
             self.hours = max(self.hours, end)
 
     def turn_back(self, hours) -> None:
-        """The clock is set back, though not beyond the last succession (see ``succeed``)."""
-        self.hours = max(self.hours - hours, self.earliest)
+        """The clock is set back."""
+        self.hours -= hours
 
 
 def played(history: list[tuple]) -> World:
