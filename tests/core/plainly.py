@@ -184,7 +184,7 @@ class Logs:
         """(id, session) of the claims that a death ends: its own or inherited, with nobody left who owes the ack."""
         found = []
         for message in self.messages:
-            for holder in self.claimers(message) & self.selves(dead):
+            for holder in self.claimers(message) & self.selves(dead).keys():
                 heirs = {one for one in self.agents if holder in self.selves(one)}
                 owes = message.ack and not any(self.is_answered(message, heir) for heir in heirs)
                 if owes and all(self.agents[heir].state == "dead" for heir in heirs):

@@ -68,12 +68,12 @@ def test_each_event_takes_each_state_where_the_page_says(pair, after):
 
 @pytest.mark.parametrize(("before", "kind"), WITHOUT_EFFECT, ids=str)
 def test_an_event_that_does_not_fit_the_state_says_nothing(before, kind):
-    """Nothing an impossible event carries reaches the agent, its roles or its time."""
-    events = HOW_TO_BE[before]
+    """Nothing an impossible event carries reaches the agent, its roles or its time, nor anybody else."""
+    events = [register("gone-1", name="bobby"), event("retire", "gone-1"), *HOW_TO_BE[before]]
     tried = roster(*events, event(kind, "bob-1", 5, name="bobby", tags=("role:x",), lead="ann-1", continues="old-1"))
     assert tried.agents == roster(*events).agents
     assert tried.roles_ever == set()
-    assert tried.bearer("bobby") is None
+    assert tried.bearer("bobby").session_id == "gone-1"
     agent = roster(*events).get("bob-1")
     assert changed(agent, event(kind, "bob-1", 5)) is agent
 
@@ -96,6 +96,18 @@ def test_an_event_changes_what_it_says_and_leaves_the_rest():
     agents.apply(event("update", "bob-1", 5, tags=()))
     bob = agents.get("bob-1")
     assert (bob.tags, bob.roles, bob.reason, bob.state) == ((), (), None, "alive")
+
+
+@pytest.mark.parametrize("kind", ["freeze", "thaw", "retire"])
+def test_an_end_says_nothing_but_itself_and_its_reason(kind):
+    """Only registering and updating speak of name, tags, lead and lineage; a foreign end with such keys is an end."""
+    before = [register("gone-1", name="bobby"), event("retire", "gone-1"), register("bob-1", "project:p", name="bob")]
+    before += [event("freeze", "bob-1")] if kind == "thaw" else []
+    said = {"name": "bobby", "tags": ("role:x",), "lead": "ann-1", "continues": "gone-1", "client": "c"}
+    plain, odd = (roster(*before, event(kind, "bob-1", 5, reason="why", **keys)) for keys in ({}, said))
+    assert odd.agents == plain.agents
+    assert odd.roles_ever == plain.roles_ever
+    assert odd.get("bob-1").reason == "why"
 
 
 def test_frozen_spans_are_kept_open_while_they_last_and_never_run_backwards():
