@@ -430,6 +430,17 @@ def test_nobody_continues_itself_nor_the_same_session_twice():
     assert decide(agents, "bob-2", continues="bob-2").events == ()
 
 
+def test_continuing_again_who_lives_again_ends_it_again():
+    """The lineage has it already; what is new is its death."""
+    agents = roster(
+        register("bob-1"), event("retire", "bob-1"), register("bob-2", continues="bob-1"), event("register", "bob-1")
+    )
+    told = enrolled(agents, "bob-2", continues="bob-1").events
+    assert [e.session_id for e in told if e.event == "retire"] == ["bob-1"]
+    assert agents.state("bob-1") == "dead"
+    assert agents.lineage("bob-2") == ("bob-2", "bob-1")
+
+
 def test_whom_somebody_living_continues_nobody_else_does():
     """A session has one successor: its name can be taken, its mail is inherited once."""
     agents = roster(register("bob-1", name="bob"), event("retire", "bob-1"), register("bob-2", continues="bob-1"))

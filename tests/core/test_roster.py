@@ -319,6 +319,13 @@ def test_a_foreign_line_takes_no_name_from_the_living():
             assert agents.bearer("bob").session_id == "bob-1"
 
 
+def test_of_two_bearers_the_one_not_dead_is_meant():
+    """Foreign lines can give a name twice; when one bearer dies the name is the other's, frozen or not."""
+    for end in ([], [event("freeze", "bob-2")]):
+        agents = roster(register("bob-1", name="bob"), register("bob-2", name="bob"), *end, event("retire", "bob-1", 9))
+        assert agents.bearer("bob").session_id == "bob-2"
+
+
 def test_a_name_given_up_means_nobody():
     """Renaming frees the old name at once."""
     agents = roster(register("bob-1", name="bob"), event("update", "bob-1", name="rob"))
@@ -369,6 +376,19 @@ def test_a_prefix_that_two_agents_share_is_refused_with_the_candidates():
     assert "abcdef-1" in refused.value.hint
     assert "abcdef-2" in refused.value.hint
     assert "abcxyz-3" not in refused.value.hint
+
+
+def test_a_prefix_means_the_living_before_the_dead():
+    """Who is gone makes no word ambiguous; where all are gone, they are the candidates."""
+    agents = roster(register("common-1"), register("common-2"), register("common-3"), event("retire", "common-1"))
+    with pytest.raises(Ambiguous) as refused:
+        agents.find("common")
+    assert "common-1" not in refused.value.hint
+    agents.apply(event("retire", "common-2"))
+    assert agents.find("common").session_id == "common-3"
+    agents.apply(event("retire", "common-3"))
+    with pytest.raises(Ambiguous):
+        agents.find("common")
 
 
 @pytest.mark.parametrize("word", ["abcxy", "gone1", "a", "", "bcxyz-3", "ABCXYZ", "abcxyz-33"])
