@@ -51,12 +51,14 @@ class Delivery(Desk):
                 poll.save()
             if any(item.claims for item in items):
                 try:
-                    with self.logs.role_delivery(role_wait):
-                        return self._show(session_id, poll.unread(self.now()), show)
+                    role_lock = self.logs.role_delivery(role_wait).take()
                 except Busy:
                     if role_wait is None:
                         raise
                     items = [item for item in items if not item.claims]
+                else:
+                    with role_lock:
+                        return self._show(session_id, poll.unread(self.now()), show)
             return self._show(session_id, items, show)
 
     def _poll(self, session_id: str) -> Poll:
@@ -72,7 +74,10 @@ class Delivery(Desk):
         records = [Read(message_id=i.message.id, session_id=session_id, timestamp=now, via=i.via) for i in shown]
         self.logs.reads.append(map(codec.read_line, records))
         if items or not self.logs.trail.is_quiet(session_id):
-            self._settle(session_id)
+            try:
+                self._settle(session_id)
+            except Busy:
+                pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)
 
     def _settle(self, session_id: str) -> None:

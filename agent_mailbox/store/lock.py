@@ -37,22 +37,28 @@ class FileLock:
         self._wait = wait
 
     def __enter__(self) -> Self:
+        return self if self.fd >= 0 else self.take()
+
+    def take(self) -> Self:
+        """Get the lock, ahead of a ``with`` block that gives it back; ``Busy`` if it is not to be had in time."""
         deadline = time.monotonic() + self._wait
         while True:
-            self.fd = self._open()
+            fd = self._open()
             try:
-                acquire(self.fd, self.path, deadline)
-                if self._is_at_path():
+                acquire(fd, self.path, deadline)
+                if self._is_at_path(fd):
+                    self.fd = fd
                     return self
             except BaseException:
-                system.close(self.fd)
+                system.close(fd)
                 raise
-            system.close(self.fd)  # replaced while we waited: the lock that counts is on the new file
+            system.close(fd)  # replaced while we waited: the lock that counts is on the new file
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         system.close(self.fd)
+        self.fd = -1
 
     def _open(self) -> int:
         if not self.files_only and system.is_directory(self.path):
@@ -65,12 +71,12 @@ class FileLock:
         except FileNotFoundError as error:
             raise storage_failed("make", self.path, error) from None
 
-    def _is_at_path(self) -> bool:
+    def _is_at_path(self, fd: int) -> bool:
         try:
             there = system.stat(self.path)
         except FileNotFoundError:
             return False
-        here = system.fstat(self.fd)
+        here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
 

@@ -160,6 +160,15 @@ class Unread(RuleBasedStateMachine):
             assert owed == plain.obligations(who)
 
     @invariant()
+    def whoever_a_message_reaches_is_among_those_it_concerns(self):
+        """Nobody whose unread mail a message changes is left out when a writer tells them of it."""
+        plain = self.world.plainly()
+        for mail in self.world.messages[-3:]:
+            concerned = inbox.concerned(mail, self.world.state.roster)
+            for who in EVERYBODY:
+                assert concerned is None or who in concerned or not plain.ways(mail, who)
+
+    @invariant()
     def a_role_message_has_one_holder(self):
         """No two standing reads through a role of one message."""
         plain = self.world.plainly()

@@ -1,0 +1,70 @@
+"""Delivering: what was shown is recorded and never shown again, whatever goes wrong around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_mailbox import Busy, Draft, Mailbox
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.inbox import Item
+from agent_mailbox.store.lock import FileLock
+from tests.helpers import Post
+
+
+@pytest.fixture
+def holder(post: Post) -> Mailbox:
+    """A mailbox whose ``bob`` has a role message and a direct one unread; locks are not waited for long."""
+    mailbox = Mailbox(str(post.box), wait=0.05)
+    mailbox.register(Request(session_id="bob", roles=("ops",)), "user")
+    for to in ("role:ops", "bob"):
+        mailbox.send(Draft(sender="ann", to=(to,), content=to))
+    return mailbox
+
+
+def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox) -> None:
+    """Output that blocks while role mail is shown is the end of the delivery, not a reason to begin it anew."""
+    calls: list[int] = []
+
+    def show(items: list[Item]) -> list[Item]:
+        calls.append(len(items))
+        raise Busy("the reader does not read", code="output_blocked")
+
+    with pytest.raises(Busy, match="does not read"):
+        holder.deliver("bob", show, role_wait=0.01)
+    assert calls == [2]
+    assert len(holder.peek("bob")) == 2
+
+
+@pytest.mark.parametrize("log", ["messages", "roster"])
+def test_what_is_recorded_is_delivered_even_if_the_stamp_cannot_be_made(holder: Mailbox, log: str) -> None:
+    """Another holds a log's lock when the quiet stamp would be made: no error, nothing shown again, no stamp."""
+    shown: list[str] = []
+    locks: list[FileLock] = []
+
+    def show(items: list[Item]) -> list[Item]:
+        shown.extend(item.message.content for item in items)
+        locks.append(FileLock(getattr(holder.logs, log).path).take())
+        return items
+
+    holder.logs.wait = 0.05
+    assert holder.deliver("bob", show, role_wait=0.01) == 2
+    with locks[0]:
+        assert shown == ["role:ops", "bob"]
+        assert holder.peek("bob") == []
+        assert not holder.logs.trail.is_quiet("bob")
+
+
+def test_role_mail_waits_while_another_is_shown_some_and_the_rest_does_not(holder: Mailbox) -> None:
+    """A hook that cannot get the role lock in its time delivers what is the session's own."""
+    shown: list[str] = []
+
+    def show(items: list[Item]) -> list[Item]:
+        shown.extend(item.message.content for item in items)
+        return items
+
+    with holder.logs.role_delivery():
+        assert holder.deliver("bob", show, role_wait=0.01) == 1
+        with pytest.raises(Busy):
+            holder.deliver("bob", show, role_wait=None)
+    assert shown == ["bob"]
+    assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
