@@ -32,7 +32,8 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
     for event in decision.events:
         if event.event == "retire":
-            give_back(desk, event.session_id)
+            for session_id in roster.lineage(event.session_id):
+                give_back(desk, session_id)  # its own claims, and those it had come into
     return decision
 
 

@@ -120,12 +120,14 @@ class Roster:
         """Fold one more event in."""
         if event.session_id == USER:
             return
-        agent = changed(self.agents.get(event.session_id), event)
-        if agent is None:
+        before = self.agents.get(event.session_id)
+        agent = changed(before, event)
+        if agent is None or agent is before:
             return
         self.agents[event.session_id] = agent
-        for word in (event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
-            self._free(word, agent)
+        if event.event in ("register", "update"):
+            for word in (event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
+                self._free(word, agent)
         self._note_name(agent)
         self._lineages.clear()
         self._line = None
