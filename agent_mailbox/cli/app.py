@@ -52,12 +52,25 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
         return Place(named, True)
-    found = paths.find(start or posix.getcwd())
+    found = paths.find(_without_links(start) if start else posix.getcwd())
     if found is None:
         raise NoMailbox(
             "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
         )
     return Place(found, False)
+
+
+def _without_links(directory: str) -> str:
+    """The directory's real path; usually it is the working directory, whose real path the system knows."""
+    try:
+        here = posix.getcwd()
+        if posix.stat(directory) == posix.stat(here):
+            return here
+    except OSError:
+        pass
+    from os.path import realpath
+
+    return realpath(directory)
 
 
 def whoami(given: str | None, environ: Mapping[str, str]) -> str:

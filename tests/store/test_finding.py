@@ -259,3 +259,16 @@ def test_a_directory_that_is_gone_is_no_traceback(program: Program) -> None:
     assert (hook.rc, hook.stdout) == (0, ""), hook
     named = program.python(gone, "roster", "list", "--json", "--dir", program.box)
     assert (named.rc, named.stdout) == (0, '{"agents":[]}\n'), named
+
+
+def test_a_hook_of_a_linked_directory_finds_the_mailbox_above_what_it_leads_to(program: Program) -> None:
+    """The client may name a project by a link from elsewhere; the mailbox is the one of the real place."""
+    project = program.cwd / "project"
+    (project / "sub").mkdir(parents=True)
+    assert program.call("init", project / "data").rc == 0
+    link = program.scratch / "link"
+    link.symlink_to(project / "sub")
+    call = b'{"session_id": "s-1", "cwd": "/", "source": "startup"}'
+    env = {"CLAUDE_PROJECT_DIR": str(link)}
+    assert program.call("hook", "SessionStart", stdin=call, env=env).rc == 0
+    assert b'"s-1"' in (project / "data" / "agent-roster.jsonl").read_bytes()
