@@ -7,7 +7,7 @@ answer is decided by the same function either way.
 
 from __future__ import annotations
 
-from .core import claims, inbox
+from .core import claims, inbox, words
 from .core.address import ALL
 from .core.records import Message, Record
 from .errors import MailboxError
@@ -123,13 +123,11 @@ class Library:
         A word matches a whole word of the subject, the content or the sender; case and accents do not count, nor does
         anything but letters and digits. A query without any finds nothing.
         """
-        from .store import index
-
-        phrases = index.phrases(query)
+        phrases = words.phrases(query)
         if not phrases:
             return [], claims.Reads()
         return self._newest(
-            lambda view: view.with_words(phrases), lambda message: index.matches(message, phrases), limit
+            lambda view: view.with_words(phrases), lambda message: words.matches(message, phrases), limit
         )
 
     def _newest(

@@ -14,7 +14,7 @@ from .errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from .core.roster import Agent, Roster
 
@@ -32,8 +32,7 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
     for event in decision.events:
         if event.event == "retire":
-            for session_id in roster.lineage(event.session_id):
-                give_back(desk, session_id)  # its own claims, and those it had come into
+            give_back(desk, roster.lineage(event.session_id))  # its own claims, and those it had come into
     return decision
 
 
@@ -42,12 +41,15 @@ def admit(desk: Desk, session_id: str) -> None:
     change_roster(desk, lambda roster: enrol.checked_in(session_id, roster, desk.now()))
 
 
-def give_back(desk: Desk, session_id: str) -> None:
-    """Append releases for what the dead agent still owed, decided under the reads' lock, so that no ack is lost."""
+def give_back(desk: Desk, sessions: Iterable[str]) -> None:
+    """Append releases for what dead agents still owed, decided under the reads' lock, so that no ack is lost."""
     with desk.logs.reads.held() as log:
-        owed = inbox.owed_on_death(session_id, desk.state())
-        now = desk.now()
-        records = [Read(message_id=i, session_id=session_id, timestamp=now, event="release") for i in owed]
+        state, now = desk.state(), desk.now()
+        records = [
+            Read(message_id=i, session_id=session_id, timestamp=now, event="release")
+            for session_id in sessions
+            for i in inbox.owed_on_death(session_id, state)
+        ]
         log.append(map(codec.read_line, records), None)
 
 

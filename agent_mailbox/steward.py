@@ -77,9 +77,10 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     decision = mailbox.change_roster(decide)
     # A process killed between recording a death and giving back leaves this to us.
     state = mailbox.state()
-    for session_id in {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}:
-        if state.roster.state(session_id) == DEAD and inbox.owed_on_death(session_id, state):
-            registry.give_back(mailbox, session_id)
+    readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
+    debtors = [r for r in readers if state.roster.state(r) == DEAD and inbox.owed_on_death(r, state)]
+    if debtors:
+        registry.give_back(mailbox, debtors)
     return decision.events
 
 

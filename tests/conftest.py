@@ -1,6 +1,19 @@
-"""How every test runs: the same examples each time, and no verdict that depends on how busy the machine is."""
+"""How every test runs: the same examples each time, and no verdict that depends on how busy the machine is.
 
+And the program in a scratch directory, without and with a mailbox.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.helpers import Post, Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 settings.register_profile(
     "mailbox",
@@ -12,3 +25,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )
 settings.load_profile("mailbox")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """The program, no mailbox yet."""
+    return Program(tmp_path)
+
+
+@pytest.fixture
+def post(tmp_path: Path) -> Post:
+    """The program with an empty mailbox."""
+    return Post(tmp_path)

@@ -149,13 +149,11 @@ def _hours(given: str | None) -> int | None:
     if given is None:
         return None
     try:
-        hours = int(given)
+        hours: Any = int(given)
     except ValueError:
-        raise Malformed(
-            f"a time to live of {given!r} hours", "a whole number, 1 or more; leave it out for the default"
-        ) from None
+        hours = given  # which no time to live is, as the check says
     compose.check_ttl(hours)
-    return hours
+    return int(hours)
 
 
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:

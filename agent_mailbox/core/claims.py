@@ -6,7 +6,7 @@ about a line without ``as``, which an older writer left.
 
 from __future__ import annotations
 
-from .address import ALL, own_route
+from .address import own_route
 from .records import Message, Read
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def is_claim(read: Read, message: Message, roster: Roster) -> bool:
     """Did this read claim the message for its reader? Without ``as``: if only a role brought it there."""
     if read.via is not None:
         return read.via.startswith("role:")
-    if ALL in message.recipients or own_route(message.recipients, roster.reader(read.session_id)):
+    if own_route(message.recipients, roster.reader(read.session_id)):
         return False
     return any(roster.mode(address) == "role" for address in message.recipients)
 

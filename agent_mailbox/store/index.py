@@ -1,6 +1,6 @@
 """A search index over live and archived mail: derived, in SQLite (FTS5), never the truth and never needed for polling.
 
-Belongs here: words, the index file, catching it up with the logs, and finding candidates in it. Must not know who may
+Belongs here: the index file, catching it up with the logs, and finding candidates in it. Must not know who may
 see what: a candidate is a *place* (which log, where in it) whose line is read back and decoded by the codec, and the
 caller judges the message. So the index may offer too much, and must not hold back; ``Library`` scans where none can
 be had (no SQLite, no FTS5, a directory that cannot be written, a lock that is not to be had).
@@ -23,6 +23,7 @@ from heapq import merge
 from ..core import codec
 from ..core.claims import Reads
 from ..core.records import BadLine, Record
+from ..core.words import folded
 from ..errors import MailboxError
 from . import cache
 from .lock import FileLock
@@ -48,7 +49,7 @@ else:
         sqlite3 = None
 
 VERSION = 1
-"""Changes with the schema, with ``_folded`` and with ``_term``; a file of another version is built anew."""
+"""Changes with the schema, with ``words.folded`` and with ``_term``; a file of another version is built anew."""
 BATCH = 4 << 20
 """Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""
 CACHE_KIB = 32 << 10
@@ -56,66 +57,6 @@ HASH_SIZE = 16 << 20
 """Bytes FTS5 may gather before it writes a segment: with its default of 1 MiB building takes half as long again."""
 MAX_PHRASES = 32
 """Phrases of a query that narrow; beyond them the caller's judgement does it alone."""
-
-# -- words ------------------------------------------------------------------------------------------------------------
-
-_UNSPACED = (
-    *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3040, 0x30FF), (0x31F0, 0x31FF)),
-    *((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)),
-)
-"""Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Han, kana): each character is a word, and what was
-typed in one go a phrase."""
-
-
-class _Folding(dict[int, str]):
-    """What ``str.translate`` puts in the place of a character, found out when first met."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        if 0x0300 <= code < 0x0370:
-            found = ""  # an accent, split off by the normal form
-        elif any(first <= code <= last for first, last in _UNSPACED):
-            found = f" {char} "
-        else:
-            found = char if char.isalnum() or _is_mark(char) else " "
-        self[code] = found
-        return found
-
-
-def _is_mark(char: str) -> bool:
-    if char.isascii():
-        return False
-    from unicodedata import category  # only where there is anything beyond ASCII
-
-    return category(char)[0] == "M"
-
-
-_FOLDING = _Folding()
-
-
-def _folded(text: str) -> str:
-    """The text as FTS5's ``ascii`` tokenizer splits it into our words: letters and digits, case and accents gone."""
-    if text.isascii():
-        return text.lower()
-    from unicodedata import normalize
-
-    return normalize("NFKD", text).casefold().translate(_FOLDING)
-
-
-def _words(text: str) -> str:
-    return " ".join(_folded(text).translate(_FOLDING).split())
-
-
-def phrases(query: str) -> tuple[str, ...]:
-    """What a query asks for: of each of its words (they are separated by spaces) the letters and digits, in a row."""
-    return tuple(dict.fromkeys(phrase for phrase in map(_words, query.split()) if phrase))
-
-
-def matches(message: Message, wanted: Iterable[str]) -> bool:
-    """Does each phrase occur in the subject, the content or the sender, as whole words?"""
-    fields = [f" {_words(field)} " for field in (message.subject or "", message.content, message.sender)]
-    return all(any(f" {phrase} " in field for field in fields) for phrase in wanted)
-
 
 # -- the file ---------------------------------------------------------------------------------------------------------
 
@@ -404,7 +345,7 @@ class View:
             terms.add(_term(_PARENT, message.thread))
         self._new["messages"].append((n, at, place, checksum))
         self._new["terms"] += [(term, at, n) for term in terms]
-        self._new[_WORDS].append((n, _folded(message.subject or ""), _folded(message.content), _folded(message.sender)))
+        self._new[_WORDS].append((n, folded(message.subject or ""), folded(message.content), folded(message.sender)))
         return n
 
     def _flush(self) -> None:

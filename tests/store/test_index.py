@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import claims, codec, inbox, instant, retention
+from agent_mailbox.core import claims, codec, inbox, instant, retention, words
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
@@ -78,8 +78,8 @@ def history(state: State, who: str | None, with_: str | None, since: int | None,
 
 
 def search(state: State, query: str, limit: int) -> list[Message]:
-    phrases = index.phrases(query)
-    return newest([m for m in state.messages.values() if phrases and index.matches(m, phrases)], limit)
+    phrases = words.phrases(query)
+    return newest([m for m in state.messages.values() if phrases and words.matches(m, phrases)], limit)
 
 
 def told(messages: Iterable[Message], reads: claims.Reads) -> list[object]:
@@ -355,13 +355,13 @@ def message(content: str, subject: str | None = None, n: int = 0) -> Message:
 )
 def test_a_word_is_a_whole_word_in_any_case(content: str, query: str, found: bool) -> None:
     """Letters and digits count, case and accents do not; what is written in one go stands in a row."""
-    assert index.matches(message(content), index.phrases(query)) is found
+    assert words.matches(message(content), words.phrases(query)) is found
 
 
 def test_words_of_a_query_may_stand_in_different_fields_but_none_across_two() -> None:
     """Subject, content and sender are searched alike; the end of one and the beginning of the next are no phrase."""
-    assert index.matches(message("about it", "a ledger"), index.phrases("it amy ledger"))
-    assert not index.matches(message("about it", "a ledger"), index.phrases("ledger-about"))
+    assert words.matches(message("about it", "a ledger"), words.phrases("it amy ledger"))
+    assert not words.matches(message("about it", "a ledger"), words.phrases("ledger-about"))
 
 
 texts = st.text(st.sampled_from("aAbB1 _-.\"'*:(){}^+\0\n\u0130ßée\u0301日本กา\u2028ﬁ\U0001f600\ud7a3"), max_size=12)

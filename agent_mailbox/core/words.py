@@ -1,0 +1,69 @@
+"""Words: what a search compares, once, for the index and for looking through everything.
+
+Belongs here: how a text falls into words and when one matches a query. Must not know where the text is kept.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .records import Message
+
+_UNSPACED = (
+    *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3040, 0x30FF), (0x31F0, 0x31FF)),
+    *((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)),
+)
+"""Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Han, kana): each character is a word, and what was
+typed in one go a phrase."""
+
+
+class _Folding(dict[int, str]):
+    """What ``str.translate`` puts in the place of a character, found out when first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if 0x0300 <= code < 0x0370:
+            found = ""  # an accent, split off by the normal form
+        elif any(first <= code <= last for first, last in _UNSPACED):
+            found = f" {char} "
+        else:
+            found = char if char.isalnum() or _is_mark(char) else " "
+        self[code] = found
+        return found
+
+
+def _is_mark(char: str) -> bool:
+    if char.isascii():
+        return False
+    from unicodedata import category  # only where there is anything beyond ASCII
+
+    return category(char)[0] == "M"
+
+
+_FOLDING = _Folding()
+
+
+def folded(text: str) -> str:
+    """The text as FTS5's ``ascii`` tokenizer splits it into our words: letters and digits, case and accents gone."""
+    if text.isascii():
+        return text.lower()
+    from unicodedata import normalize
+
+    return normalize("NFKD", text).casefold().translate(_FOLDING)
+
+
+def _words(text: str) -> str:
+    return " ".join(folded(text).translate(_FOLDING).split())
+
+
+def phrases(query: str) -> tuple[str, ...]:
+    """What a query asks for: of each of its words (they are separated by spaces) the letters and digits, in a row."""
+    return tuple(dict.fromkeys(phrase for phrase in map(_words, query.split()) if phrase))
+
+
+def matches(message: Message, wanted: Iterable[str]) -> bool:
+    """Does each phrase occur in the subject, the content or the sender, as whole words?"""
+    fields = [f" {_words(field)} " for field in (message.subject or "", message.content, message.sender)]
+    return all(any(f" {phrase} " in field for field in fields) for phrase in wanted)
