@@ -5,10 +5,16 @@ No more than that stands here: a file that is started is compiled anew each time
 
 import sys
 
-if not __package__:  # started as a file: the package is found beside itself
-    sys.path.append(__file__.rpartition("/")[0].rpartition("/")[0] or ".")
-
 if __name__ == "__main__":
-    from agent_mailbox.launch import start
+    if not __package__:
+        # Started as a file: the package is found beside itself, and looked for there alone, which saves looking through
+        # the standard library; then that comes first again.
+        path = sys.path[:]
+        sys.path[:] = [__file__.rpartition("/")[0].rpartition("/")[0] or "."]
+        from agent_mailbox.launch import start
+
+        sys.path[:0] = path
+    else:
+        from agent_mailbox.launch import start
 
     start()

@@ -1,21 +1,19 @@
-"""Configuration: ``config.toml`` in the mailbox, read once, frozen. Everything in it is optional.
+"""Configuration: read once, frozen. Everything in it is optional, and so is the file (``config_file`` reads it).
 
-Belongs here: the keys, their defaults, and clear errors for wrong values. It is data; it executes nothing.
+Belongs here: what there is to configure, and its defaults.
 """
 
 from __future__ import annotations
 
-from .core.address import MODES, NAMESPACES
+from .core.address import NAMESPACES
 from .core.expiry import DEFAULT_TTL
-from .core.records import MAX_TTL_HOURS, Record
-from .errors import BadData
+from .core.records import Record
 from .store import system
-from .store.paths import CONFIG, open_file, storage_failed
+from .store.paths import CONFIG, open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 
 class Config(Record):
@@ -37,80 +35,13 @@ class Config(Record):
     stamp: tuple[int, ...] = ()
 
 
-_INTEGERS = {
-    ("steward", "max_live"): "max_live",
-    ("limits", "content_bytes"): "max_content",
-    ("limits", "long_words"): "long_words",
-    ("hook", "characters"): "hook_characters",
-}
-_NUMBERS = {
-    ("steward", "freeze_after_hours"): "freeze_after_hours",
-    ("steward", "retire_after_days"): "retire_after_days",
-}
-HOOK_CHARACTERS_MAX = 9500
-"""Claude Code shows at most 10,000 characters of a hook's text; above it the model gets a path and a preview."""
-
-
 def load(directory: str) -> Config:
     """The mailbox's configuration; raises ``BadData`` naming the file and key that is wrong."""
     path = system.join(directory, CONFIG)
     try:
-        with open(open_file(path, system.O_RDONLY), "rb") as file:
-            import tomllib  # 17 ms, paid only by a mailbox that has the file
-
-            there = system.fstat(file.fileno())
-            stamp = (there.st_ino, there.st_size, there.st_mtime_ns)
-            return _config(tomllib.load(file), path).replace(stamp=stamp)
+        fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return Config()
-    except OSError as error:
-        raise storage_failed("read", path, error) from None
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"{path} is not valid TOML: {error}", "correct it; every key is optional") from None
+    from . import config_file  # 17 ms, paid only by a mailbox that has one
 
-
-def _config(table: Mapping[str, Any], path: str) -> Config:
-    def wrong(key: str, need: str) -> BadData:
-        return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
-
-    known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= _INTEGERS.keys() | _NUMBERS.keys()
-    given: dict[tuple[str, str], Any] = {}
-    for section, content in table.items():
-        if not isinstance(content, dict):
-            raise wrong(section, "a table")
-        given.update({(section, key): value for key, value in content.items()})
-    for section, key in given.keys() - known:
-        raise BadData(f"{path}: unknown key {key!r} in [{section}]", "the README lists the keys")
-
-    said: dict[str, Any] = {}
-    for spot, value in given.items():
-        name = ".".join(spot)
-        if spot[0] == "ttl":
-            if value != "none" and not _positive(value, MAX_TTL_HOURS):
-                raise wrong(name, 'a positive number of hours (a century at most) or "none"')
-            said.setdefault("ttls", dict(DEFAULT_TTL))[spot[1]] = None if value == "none" else value
-        elif spot in _INTEGERS:
-            if not _positive(value) or type(value) is not int:
-                raise wrong(name, "a positive integer")
-            said[_INTEGERS[spot]] = value
-        elif spot in _NUMBERS:
-            if not _positive(value):
-                raise wrong(name, "a positive number")
-            said[_NUMBERS[spot]] = value
-        elif spot == ("session", "role"):
-            if not isinstance(value, str):
-                raise wrong(name, "text")
-            said["session_role"] = value
-        else:
-            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                raise wrong(name, "a list of texts")
-            said["session_tags" if spot[0] == "session" else "namespaces"] = tuple(value)
-    if "namespaces" in said:
-        said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
-    said["hook_characters"] = min(said.get("hook_characters", 8000), HOOK_CHARACTERS_MAX)
-    return Config(**said)
-
-
-def _positive(value: object, most: float = 1 << 53) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
+    return config_file.read(fd, path)

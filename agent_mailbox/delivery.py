@@ -47,49 +47,50 @@ class Delivery(Desk):
         with self.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = poll.unread(self.now())
-            if not items:
-                poll.save()
-            if any(item.claims for item in items):
-                try:
-                    role_lock = self.logs.role_delivery(role_wait).take()
-                except Busy:
-                    if role_wait is None:
-                        raise
-                    items = [item for item in items if not item.claims]
-                else:
-                    with role_lock:
-                        return self._show(session_id, poll.unread(self.now()), show)
-            return self._show(session_id, items, show)
+            if not any(item.claims for item in items):
+                return self._show(poll, items, show)
+            try:
+                role_lock = self.logs.role_delivery(role_wait).take()
+            except Busy:
+                if role_wait is None:
+                    raise
+                return self._show(poll, [item for item in items if not item.claims], show)
+            with role_lock:
+                return self._show(poll, items if poll.is_current() else poll.unread(self.now()), show)
 
     def _poll(self, session_id: str) -> Poll:
         return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
 
-    def _show(self, session_id: str, items: list[Item], show: Callable[[list[Item]], Sequence[Item]]) -> int:
+    def _show(self, poll: Poll, items: list[Item], show: Callable[[list[Item]], Sequence[Item]]) -> int:
         if items:
             # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
             with self.logs.reads.held():
                 pass
         shown = show(items)
-        now = self.now()
-        records = [Read(message_id=i.message.id, session_id=session_id, timestamp=now, via=i.via) for i in shown]
-        self.logs.reads.append(map(codec.read_line, records))
-        if items or not self.logs.trail.is_quiet(session_id):
-            try:
-                self._settle(session_id)
-            except Busy:
-                pass  # everything is shown and recorded; what is derived can wait for the next poll
+        now, me = self.now(), poll.session_id
+        records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
+        lines = b"".join(map(codec.read_line, records))
+        self.logs.reads.append([lines])
+        if not items and self.logs.trail.is_quiet(me):
+            poll.save()
+            return 0
+        try:
+            self._settle(poll, {record.message_id for record in records}, len(lines))
+        except Busy:
+            pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)
 
-    def _settle(self, session_id: str) -> None:
+    def _settle(self, poll: Poll, recorded: set[str], size: int) -> None:
         """Keep the way covered, and leave a quiet stamp if nothing is left to read (``store.trail``: why that is
-        sound)."""
+        sound). ``recorded`` was read since, in ``size`` bytes; if anything else was written, the logs are asked."""
         logs = self.logs
-        with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            poll = self._poll(session_id)
-            left = poll.unread(self.now(), adopt=False)
+        with logs.messages.held(), logs.reads.held() as reads, logs.roster.held():
+            left = poll.without(recorded, size, reads.fd)
+            if left is None:
+                left = poll.unread(self.now(), adopt=False)
             poll.save()
             if not left:
-                logs.trail.stamp(session_id)
+                logs.trail.stamp(poll.session_id)
 
     def check_in(self, session_id: str) -> None:
         """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""

@@ -1,13 +1,12 @@
 """Starting: the hot verbs in their plain form without click, everything else with it; and starting fast.
 
 Belongs here: what happens before and after a command. A poll does a fraction of a millisecond's work; what it costs is
-starting Python and importing some thirty small modules. So those modules' code is kept in one derived file, the
-*bundle*, which saves finding and opening each: like ``.pyc`` files it lives in ``__pycache__``, is written by whoever
-finds it missing or stale, and counts only while every source file is as it was. (Its modification time is its seal, as
-with the mailbox's derived files; see ``store.cache``.)
+starting Python and importing some thirty small modules. So the modules of each hot verb are kept together in one
+derived file, its *bundle*, which saves finding, opening and decoding each by itself, and most of what the import system
+does about it: like ``.pyc`` files it lives in ``__pycache__``, is written by whoever finds it missing or stale, and
+counts only while every source file is as it was. (Its modification time is its seal, as with the mailbox's derived
+files; see ``store.cache``.) What is not in it is imported as usual.
 """
-
-from __future__ import annotations
 
 import marshal
 import posix
@@ -16,93 +15,83 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
-    from types import CodeType, ModuleType
+    from types import CodeType
 
-    Entry = tuple[str, bool, int, int, bytes]
+    Source = tuple[str, int, int]
+    Module = tuple[str, str, bool, CodeType]
 
-HOT = (
-    *("plain", "errors", "config", "desk", "delivery", "posting", "registry"),
-    *("core", "core.records", "core.instant", "core.codec", "core.text", "core.address", "core.frame", "core.claims"),
-    *("core.roster", "core.rollbook", "core.expiry", "core.inbox", "core.compose", "core.enrol"),
-    *("store", "store.system", "store.paths", "store.lock", "store.trail", "store.log", "store.cache", "store.logs"),
-    *("store.poll", "store.archive", "cli", "cli.app", "cli.boundary", "cli.letters", "cli.output", "cli.verbs"),
-    *("cli.hook", "claude", "claude.hook", "claude.budget"),
-)
-"""The modules that hot verbs may import; a test holds them to it. What is not imported is not decoded either."""
+VERBS = ("check", "hook", "search", "send")
+"""The hot verbs."""
+COMPILED = ("_json", "fcntl")
+"""What their modules import that is a file of its own in most builds of Python."""
+SECOND = 1_000_000_000
 
-_SECOND = 1_000_000_000
-_PACKAGE = __name__.rpartition(".")[0]
-_BUNDLE = f"{__file__.rpartition('/')[0]}/__pycache__/hot.{sys.implementation.cache_tag}.bundle"
+_HEAD = 11
+"""Bytes of a bundle before its contents: its seal and a newline."""
+_CACHE = f"{__file__.rpartition('/')[0]}/__pycache__"
 
 
-class Bundle:
-    """An importer (PEP 451) for the modules of the bundle."""
-
-    def __init__(self, entries: dict[str, Entry]) -> None:
-        self.entries = entries
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        entry = self.entries.get(name)
-        if entry is None:
-            return None
-        spec = type(__spec__)(name, self, origin=entry[0], is_package=entry[1])  # type: ignore[arg-type]
-        spec.has_location = True
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(entry[0].rpartition("/")[0])
-        return spec
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:  # noqa: ARG002 - the usual module will do
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(marshal.loads(self.entries[module.__name__][4]), module.__dict__)
+def bundle(verb: str) -> str:
+    """Where a verb's bundle is."""
+    return f"{_CACHE}/{verb}.{sys.implementation.cache_tag}.bundle"
 
 
-def load_bundle() -> bool:
-    """Import from the bundle from now on, if there is one and every source file is as it was."""
+def load_bundle(verb: str) -> bool:
+    """Import a hot verb's modules at once, if it has a bundle and every source file is as it was."""
     try:
-        with open(_BUNDLE, "rb") as file:
-            seal, _, data = file.read().partition(b"\n")
-            if int(seal) * _SECOND != posix.fstat(file.fileno()).st_mtime_ns:
-                return False  # somebody else wrote in it, or somebody died writing it
-        entries: dict[str, Entry] = marshal.loads(data)
-        for path, _, size, mtime, _ in entries.values():
+        fd = posix.open(bundle(verb), posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            there = posix.fstat(fd)
+            data = posix.read(fd, there.st_size)
+        finally:
+            posix.close(fd)
+        if int(data[:_HEAD]) * SECOND != there.st_mtime_ns:
+            return False  # somebody else wrote in it, or somebody died writing it
+        sources: tuple[Source, ...]
+        modules: tuple[Module, ...]
+        sources, directories, modules = marshal.loads(memoryview(data)[_HEAD:])
+        for path, size, mtime in sources:
             at = posix.stat(path)
-            if (at.st_size, at.st_mtime_ns) != (size, mtime):
+            if at.st_size != size or at.st_mtime_ns != mtime:
                 return False
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
-    sys.meta_path.insert(0, Bundle(entries))
+    _import_from(directories, COMPILED)
+    for module in modules:
+        _import(*module)
     return True
 
 
-def save_bundle() -> None:
-    """Write the bundle anew; where that cannot be done, starting stays a little slower."""
-    from importlib.util import find_spec
-
-    entries = {}
-    aside = f"{_BUNDLE}.{posix.getpid()}"
+def _import_from(directories: "Sequence[str]", names: "Sequence[str]") -> None:
+    """Import modules looked for in these directories alone: looking through the standard library takes longer."""
+    path = sys.path[:]
+    sys.path[:] = directories
     try:
-        for name in (f"{_PACKAGE}.{module}" for module in HOT):
-            spec = find_spec(name)
-            if spec is None or spec.origin is None:
-                return
-            at = posix.stat(spec.origin)
-            with open(spec.origin, "rb") as file:
-                code: CodeType = compile(file.read(), spec.origin, "exec", dont_inherit=True, optimize=2)
-            is_package = spec.submodule_search_locations is not None
-            entries[name] = (spec.origin, is_package, at.st_size, at.st_mtime_ns, marshal.dumps(code))
-        seal = int.from_bytes(posix.urandom(4), "big") >> 1
-        with open(aside, "xb") as file:
-            file.write(b"%d\n" % seal + marshal.dumps(entries))
-        posix.utime(aside, ns=(seal * _SECOND, seal * _SECOND))
-        posix.rename(aside, _BUNDLE)
-    except (OSError, SyntaxError):
-        pass
+        for name in names:
+            __import__(name)
+    except ImportError:
+        pass  # whoever needs it looks everywhere
+    finally:
+        sys.path[:] = path
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
+    if name in sys.modules:
+        return
+    module = type(sys)(name)
+    spec = type(__spec__)(name, None, origin=path, is_package=is_package)
+    module.__spec__ = spec
+    module.__file__ = path
+    module.__package__ = spec.parent
+    if is_package:
+        module.__path__ = [path.rpartition("/")[0]]
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+    parent, _, child = name.rpartition(".")
+    setattr(sys.modules[parent], child, module)
+
+
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; returns the exit code."""
     from . import plain
 
@@ -131,7 +120,8 @@ def start() -> None:
     import gc
 
     gc.disable()
-    bundled = load_bundle()
+    verb = {"read": "check"}.get(word := sys.argv[1] if len(sys.argv) > 1 else "", word)
+    stale = verb in VERBS and not load_bundle(verb)
     code = main()
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -139,6 +129,8 @@ def start() -> None:
                 stream.flush()
     except (OSError, ValueError):
         code = code or 5
-    if not bundled and not sys.dont_write_bytecode:
-        save_bundle()
+    if stale and not sys.dont_write_bytecode:
+        from . import bundle as bundles
+
+        bundles.save(verb)
     posix._exit(code)

@@ -10,7 +10,6 @@ from .core.records import Message, Record
 from .desk import Desk
 from .errors import MailboxError, Refused, StorageFailed
 from .store import paths, system
-from .store.archive import Archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from .core.compose import Draft, Resolved
     from .core.roster import Roster
+    from .store.archive import Archive
     from .store.log import HeldLog
 
     T = TypeVar("T")
@@ -48,6 +48,8 @@ class Posting(Desk):
     @property
     def archive(self) -> Archive:
         """What the steward moved."""
+        from .store.archive import Archive  # asked only for an id that is given
+
         return Archive(self.logs.path(paths.ARCHIVE))
 
     def send(self, draft: Draft, *, strict: bool = False) -> Sent:

@@ -155,14 +155,14 @@ def test_the_readme_lists_every_configuration_key() -> None:
     """The TOML block of README is taken by the program as it stands, and names every key it knows."""
     import tomllib
 
-    from agent_mailbox import config
+    from agent_mailbox import config_file
 
     block = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)
     assert block is not None
     table = tomllib.loads(block.group(1))
-    config._config(table, "README.md")
+    config_file.parsed(table, "README.md")
     shown = {(section, key) for section, keys in table.items() for key in keys}
-    known = config._INTEGERS.keys() | config._NUMBERS.keys()
+    known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
     known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     assert shown == known

@@ -1,12 +1,11 @@
-"""One invocation: who asks, where the mailbox is, how to answer. Everything a command shares, without click.
+"""One invocation: who asks, how to answer. Everything a command shares, without click.
 
-Belongs here: the environment, read once; finding the mailbox; writing text or JSON. Must not know what any command
-does, nor how its arguments were parsed (``options`` for click, ``plain`` for the hot verbs).
+Belongs here: telling who asks; opening the mailbox (``place`` finds it); writing text or JSON. Must not know what any
+command does, nor how its arguments were parsed (``options`` for click, ``plain`` for the hot verbs).
 """
 
 from __future__ import annotations
 
-import posix
 import sys
 
 from ..core import frame
@@ -14,10 +13,11 @@ from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
 from ..core.text import neutral
-from ..errors import MailboxError, Malformed, NoMailbox, Refused
+from ..errors import MailboxError, Malformed, Refused
 from ..store import paths
 from . import letters
 from .output import write_out
+from .place import environment, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,50 +27,6 @@ if TYPE_CHECKING:
     from ..desk import Desk
 
     D = TypeVar("D", bound=Desk)
-
-
-def environment() -> dict[str, str]:
-    """The environment as text (``os.environ`` would be the first to import ``os``)."""
-    return {
-        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
-        for key, value in posix.environ.items()
-    }
-
-
-class Place:
-    """How a mailbox was found: its directory, and whether somebody named it (``--dir``, ``AGENT_MAILBOX_DIR``)."""
-
-    def __init__(self, directory: str, named: bool) -> None:
-        self.directory = directory
-        self.named = named
-
-
-def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> Place:
-    """The mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` upwards (default: from
-    here). Raises ``NoMailbox``.
-    """
-    named = given or environ.get("AGENT_MAILBOX_DIR")
-    if named:
-        return Place(named, True)
-    found = paths.find(_without_links(start) if start else posix.getcwd())
-    if found is None:
-        raise NoMailbox(
-            "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
-        )
-    return Place(found, False)
-
-
-def _without_links(directory: str) -> str:
-    """The directory's real path; usually it is the working directory, whose real path the system knows."""
-    try:
-        here = posix.getcwd()
-        if posix.stat(directory) == posix.stat(here):
-            return here
-    except OSError:
-        pass
-    from os.path import realpath
-
-    return realpath(directory)
 
 
 def whoami(given: str | None, environ: Mapping[str, str]) -> str:

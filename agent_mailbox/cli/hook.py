@@ -9,8 +9,8 @@ from ..core.text import neutral, shell_quoted
 from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..store import paths, system
-from .app import environment, locate
 from .output import PATIENCE, write_out
+from .place import environment, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> None:
-    data = sys.stdin.buffer.read(hooks.MAX_INPUT + 1) if sys.stdin is not None else b""
-    call = hooks.parse(name, data, environ, _here())
+    call = hooks.parse(name, _input(), environ, _here())
     try:
         place = locate(directory, environ, call.cwd)
     except NoMailbox:
@@ -68,6 +67,14 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> Non
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=_write))
+
+
+def _input() -> bytes:
+    """The client's JSON, as far as it may go: a little more shows that it went further."""
+    data = b""
+    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT and (part := sys.stdin.buffer.read(1 << 20)):
+        data += part
+    return data
 
 
 def _write(text: str) -> None:

@@ -13,7 +13,8 @@ from ..core.records import USER
 from ..library import Library
 from ..mailbox import Mailbox
 from . import letters
-from .app import Context, environment, locate
+from .app import Context
+from .place import environment, locate
 
 
 class App(Context):

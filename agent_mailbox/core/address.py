@@ -24,6 +24,7 @@ NAMESPACES = ("role", "project", "concern", "domain")
 RESERVED = (ALL, USER)
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
+_ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 
 
 class Reader(Record):
@@ -45,8 +46,7 @@ class Route(Record):
 
 def check_id(text: str, what: str = "session id") -> str:
     """``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else ``Malformed``."""
-    good = text.isascii() and text[:1].isalnum() and all(c.isalnum() or c in "._@+-" for c in text)
-    if not good or len(text) > MAX_ID:
+    if not (text[:1].isalnum() and _ID.issuperset(text)) or len(text) > MAX_ID:
         raise Malformed(
             f"{text!r} is no {what}" if len(text) <= MAX_ID else f"a {what} of {len(text)} characters",
             f"a {what} is 1 to {MAX_ID} ASCII letters, digits or . _ @ + -, beginning with a letter or digit",

@@ -1,11 +1,17 @@
-"""The roster folded into a text that answers without being parsed: a line an agent, looked up by searching for it.
+"""The roster folded into a text that answers without being parsed: a line an agent, found by a table of words.
 
 Belongs here: writing a ``Roster`` down, and asking the text the questions one asks a roster. A poll needs to know two
 or three agents of a thousand; decoding all of them would cost more than everything else it does. Same questions, same
 answers, which a test holds.
+
+The text: the length of the table and, as JSON, the roles ever held, each with a newline; the table; the agents' lines
+in the order they registered, defaults left out. The table has a number for every word (id, name, tag, id continued) of
+every agent: the word's hash, then where the agent's line begins; 32 bits each, sorted, in the machine's own byte order.
 """
 
 from __future__ import annotations
+
+from sys import byteorder
 
 from . import codec
 from .records import USER
@@ -13,44 +19,72 @@ from .roster import ALIVE, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+_PRIME = (1 << 31) - 1
+_POSITION = (1 << 32) - 1
 
 
 def written(roster: Roster) -> bytes:
-    """The roster as text: the roles ever held, then the agents in the order they registered."""
-    agents = [{**agent.__dict__, "lineage": roster.lineage(agent.session_id)} for agent in roster.agents.values()]
-    lines = [codec.dumps(sorted(roster.roles_ever)), *map(codec.dumps, agents)]
-    return "\n".join(lines).encode() + b"\n"
+    """The roster as text."""
+    lines: list[bytes] = []
+    entries: list[int] = []
+    position = 0
+    for agent in roster.agents.values():
+        lineage = roster.lineage(agent.session_id)
+        words = {agent.session_id, agent.name or agent.session_id, *agent.tags, *lineage}
+        entries += [_hash(word) << 32 | position for word in words]
+        lines.append(_line(agent, lineage))
+        position += len(lines[-1])
+    table = b"".join([entry.to_bytes(8, byteorder) for entry in sorted(entries)])
+    roles = codec.dumps(sorted(roster.roles_ever)).encode()
+    return b"".join([b"%d\n" % len(table), roles, b"\n", table, *lines])
 
 
 class Rollbook(Roster):
-    """A roster read from its text, agent by agent, as far as it is asked; it takes no further events."""
+    """A roster read from its text, agent by agent, as far as it is asked; it takes no further events.
+
+    Raises ``ValueError``, at once or when asked, for what is not such a text.
+    """
 
     def __init__(self, text: bytes) -> None:
+        roles = text.index(b"\n") + 1
+        table = text.index(b"\n", roles) + 1
         self._text = text
-        self._decoded: dict[str, tuple[Agent, tuple[str, ...]] | None] = {}
+        self._roles = text[roles : table - 1]
+        self._lines = table + int(text[: roles - 1])
+        try:
+            self._table = memoryview(text)[table : self._lines].cast("Q")
+        except TypeError as error:
+            raise ValueError(f"not a rollbook: {error}") from None
+        self._decoded: dict[int, tuple[Agent, tuple[str, ...]]] = {}
+        self._meant: dict[str, Agent | None] = {}
         self._agents: dict[str, Agent] | None = None
 
     @property
     def agents(self) -> dict[str, Agent]:  # type: ignore[override]
         """All of them, decoded."""
         if self._agents is None:
-            first = self._text.index(b"\n") + 1
-            found = [_decoded(line)[0] for line in self._text[first:].split(b"\n") if line]
+            found = [_decoded(line)[0] for line in self._text[self._lines :].split(b"\n") if line]
             self._agents = {agent.session_id: agent for agent in found}
         return self._agents
 
     @property
     def roles_ever(self) -> set[str]:  # type: ignore[override]
         """Every role somebody ever held."""
-        roles = self._text[: self._text.index(b"\n")]
-        return set(_parsed(b'{"roles":' + roles + b"}")["roles"])
+        return set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
 
     def get(self, session_id: str) -> Agent | None:
         if session_id == USER:
             return super().get(session_id)
         found = self._look_up(session_id)
         return found[0] if found else None
+
+    def meant(self, word: str) -> Agent | None:
+        if word not in self._meant:
+            self._meant[word] = super().meant(word)
+        return self._meant[word]
 
     def lineage(self, session_id: str) -> tuple[str, ...]:
         found = self._look_up(session_id)
@@ -67,36 +101,48 @@ class Rollbook(Roster):
         return [agent for agent, _ in self._mentioning(name) if agent.name == name]
 
     def _look_up(self, session_id: str) -> tuple[Agent, tuple[str, ...]] | None:
-        if session_id not in self._decoded:
-            place = self._text.find(b'\n{"session_id":' + _needle(session_id) + b",")
-            self._decoded[session_id] = _decoded(self._line_at(place + 1)) if place >= 0 else None
-        return self._decoded[session_id]
+        return next((found for found in self._mentioning(session_id) if found[0].session_id == session_id), None)
 
-    def _mentioning(self, word: str) -> list[tuple[Agent, tuple[str, ...]]]:
-        """The agents in whose line the word stands as a text of its own."""
-        found = []
-        needle = _needle(word)
-        place = self._text.find(needle, self._text.index(b"\n"))
-        while place >= 0:
-            line = self._line_at(self._text.rfind(b"\n", 0, place) + 1)
-            found.append(_decoded(line))
-            place = self._text.find(needle, self._text.index(b"\n", place))
-        return found
+    def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
+        """The agents, with their lineages, of which the word is one; with chance ones of the same hash among them."""
+        wanted = _hash(word)
+        table, low, high = self._table, 0, len(self._table)
+        while low < high:
+            middle = (low + high) // 2
+            if table[middle] >> 32 < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        while low < len(table) and table[low] >> 32 == wanted:
+            yield self._at(table[low] & _POSITION)
+            low += 1
 
-    def _line_at(self, start: int) -> bytes:
-        return self._text[start : self._text.index(b"\n", start)]
+    def _at(self, position: int) -> tuple[Agent, tuple[str, ...]]:
+        if position not in self._decoded:
+            start = self._lines + position
+            self._decoded[position] = _decoded(self._text[start : self._text.index(b"\n", start)])
+        return self._decoded[position]
 
 
-def _needle(word: str) -> bytes:
-    return codec.dumps(word).encode("utf-8", "surrogatepass")
+def _hash(word: str) -> int:
+    return int.from_bytes(word.encode("utf-8", "surrogatepass"), "little") % _PRIME
+
+
+def _line(agent: Agent, lineage: tuple[str, ...]) -> bytes:
+    told = {key: value for key, value in agent.__dict__.items() if value != getattr(Agent, key, agent.session_id)}
+    if lineage != (agent.session_id,):
+        told["lineage"] = lineage
+    return codec.dumps({"session_id": agent.session_id, **told}).encode() + b"\n"
 
 
 def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     """An agent and its lineage."""
     obj = _parsed(line)
-    lineage = tuple(obj.pop("lineage"))
-    obj["tags"], obj["continues"], obj["heir"] = tuple(obj["tags"]), tuple(obj["continues"]), tuple(obj["heir"])
-    obj["frozen"] = tuple((since, until) for since, until in obj["frozen"])
+    lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
+    for key in obj.keys() & {"tags", "continues", "heir"}:
+        obj[key] = tuple(obj[key])
+    if "frozen" in obj:
+        obj["frozen"] = tuple((since, until) for since, until in obj["frozen"])
     return Agent(**obj), lineage
 
 

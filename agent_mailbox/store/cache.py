@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECOND = 1_000_000_000
-VERSION = b"agent-mailbox 1"
+VERSION = b"agent-mailbox 2"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 TAIL = 1024
 """Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
@@ -44,8 +44,8 @@ def load(path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        there = system.fstat(fd)
-        data = system.read(fd, there.st_size + 1)
+        data = system.read(fd, system.fstat(fd).st_size + 1)
+        there = system.fstat(fd)  # afterwards: a writer that was at it meanwhile has changed the time
     except OSError:
         return None
     finally:

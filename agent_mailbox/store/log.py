@@ -224,10 +224,11 @@ def line_at(fd: int, position: int) -> bytes:
 
 def boundary(fd: int, end: int) -> int:
     """The position after the last whole line before ``end``."""
+    reach = 512
     while end > 0:
-        start = max(0, end - CHUNK)
+        start = max(0, end - reach)
         place = system.pread(fd, end - start, start).rfind(b"\n")
         if place >= 0:
             return start + place + 1
-        end = start
+        end, reach = start, min(reach * 8, CHUNK)
     return 0

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    End = tuple[int, int]
+    Ends = tuple[End, End, End]
+
 ROLLBOOK = "roster"
 
 
@@ -65,6 +68,10 @@ class Logs:
     def open(self) -> OpenLogs:
         """The three logs, opened so that they agree, for a ``with`` block."""
         return OpenLogs(self)
+
+    def ends(self) -> Ends:
+        """(inode, size) of the messages, the reads and the roster; zeros for a log that does not exist."""
+        return _end(self.messages.path), _end(self.reads.path), _end(self.roster.path)
 
     def adopt_messages(self) -> int:
         """Give the messages log, in which a foreign program may have written, a new epoch; returns it."""
@@ -198,7 +205,9 @@ class OpenLogs:
         else:
             raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
         self.roster = self._logs.roster.open()
-        self.reads_end, self.messages_end, self.roster_end = map(_size, (self.reads, self.messages, self.roster))
+        reads, messages, roster = map(_end, (self.reads, self.messages, self.roster))
+        self.ends: Ends = messages, reads, roster
+        (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
         return self
 
     def __exit__(
@@ -213,5 +222,9 @@ class OpenLogs:
         self.messages = self.reads = self.roster = None
 
 
-def _size(fd: int | None) -> int:
-    return 0 if fd is None else system.fstat(fd).st_size
+def _end(log: int | str | None) -> End:
+    try:
+        at = None if log is None else system.stat(log)
+    except FileNotFoundError:
+        at = None
+    return (0, 0) if at is None else (at.st_ino, at.st_size)

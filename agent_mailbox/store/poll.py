@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read, RosterEvent
     from ..core.roster import Roster
     from .cache import Mark
-    from .logs import Logs, OpenLogs
+    from .logs import Ends, Logs, OpenLogs
 
 CURSORS = "cursors"
 LARGE = 4 << 20
@@ -58,12 +58,17 @@ class Poll:
     """One session's poll. ``stamp`` identifies the configuration that ``ttls`` came from."""
 
     def __init__(self, logs: Logs, session_id: str, ttls: Mapping[str, float | None], stamp: tuple[int, ...]) -> None:
+        self.session_id = session_id
         self._logs = logs
-        self._session_id = session_id
         self._ttls = ttls
         self._stamp = stamp
         self._path = logs.cache(CURSORS, session_id)
-        self._reached: Cursor | None = None
+        self._ends: Ends | None = None
+        self._items: list[Item] = []
+        self._cursor: Cursor | None = None
+        self._moved = False
+        self._messages: Mapping[int, Message] = {}
+        self._reads: Mapping[int, Read] = {}
 
     def unread(self, now: int, *, adopt: bool = True) -> list[Item]:
         """The session's unread mail at ``now``, in the order it is shown.
@@ -71,21 +76,49 @@ class Poll:
         ``adopt`` (never under a log's lock) lets the cursor go past what foreign programs wrote.
         """
         with self._logs.open() as logs:
-            epoch = self._epoch(logs)
-            cursor = self._load()
-            if epoch is None and adopt:
-                epoch, cursor = self._logs.adopt_messages(), None
-            if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
-                return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
-            at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
-            if not cursor.pending and at == (logs.messages_end, logs.reads_end, logs.roster_end):
-                return []
-            return self._caught_up(cursor, logs, now)
+            self._ends = logs.ends
+            self._cursor, self._moved = None, False
+            self._items = self._asked(logs, now, adopt)
+            return self._items
+
+    def is_current(self) -> bool:
+        """Has nothing been written since ``unread``?"""
+        return self._logs.ends() == self._ends
+
+    def without(self, recorded: set[str], size: int, reads: int) -> list[Item] | None:
+        """What ``unread`` found but for the ``recorded``, if nothing was written since but their reads, ``size`` bytes
+        of the open log ``reads``; else None. The caller holds the locks of all three logs."""
+        if self._cursor is None or self._ends is None:
+            return None
+        messages, (inode, end), roster = self._ends
+        if self._logs.ends() != (messages, (inode, end + size), roster):
+            return None
+        if recorded:
+            self._cursor = self._cursor.replace(
+                reads=cache.mark(reads, end + size),
+                pending=tuple(p for p in self._cursor.pending if self._messages[p].id not in recorded),
+                relevant=tuple(p for p in self._cursor.relevant if self._reads[p].message_id not in recorded),
+            )
+            self._moved = True
+        return [item for item in self._items if item.message.id not in recorded]
 
     def save(self) -> None:
-        """Keep the way that the last ``unread`` covered."""
-        if self._reached is not None:
-            cache.save(self._path, codec.dumps(self._reached.__dict__).encode())
+        """Keep the way that was covered."""
+        if self._cursor is not None and self._moved:
+            cache.save(self._path, codec.dumps(self._cursor.__dict__).encode())
+
+    def _asked(self, logs: OpenLogs, now: int, adopt: bool) -> list[Item]:
+        epoch = self._epoch(logs)
+        cursor = self._load()
+        if epoch is None and adopt:
+            epoch, cursor = self._logs.adopt_messages(), None
+        if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
+            return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
+        at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
+        if not cursor.pending and at == (logs.messages_end, logs.reads_end, logs.roster_end):
+            self._cursor = cursor
+            return []
+        return self._caught_up(cursor, logs, now)
 
     def _epoch(self, logs: OpenLogs) -> int | None:
         if logs.messages is None:
@@ -111,7 +144,7 @@ class Poll:
         if logs.roster is None or cursor.roster[1] == logs.roster_end:
             return True
         roster = self._logs.read_roster()
-        concerns = {*roster.lineage(self._session_id), *cursor.words}
+        concerns = {*roster.lineage(self.session_id), *cursor.words}
         news = parse_roster(line for _, line in lines_of(logs.roster, cursor.roster[1], logs.roster_end))
         return not any(_changes(event, concerns, roster) for event in news)
 
@@ -119,7 +152,7 @@ class Poll:
 
     def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int) -> list[Item]:
         roster = self._logs.read_roster()
-        reader = roster.reader(self._session_id)
+        reader = roster.reader(self.session_id)
         messages: dict[int, Message] = {}
         seen: set[str] = set()  # of an id that a foreign program wrote twice, the first counts, whoever it was for
         for position, line in self._message_lines(cursor, logs, reader, roster, now):
@@ -129,11 +162,11 @@ class Poll:
                 if _may_concern(message, reader):
                     messages[position] = message
         known = {m.id: m for m in messages.values()}
-        reads = self._reads(known, cursor, logs, reader)
+        reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
             return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
         state = State(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
-        items = inbox.unread(self._session_id, state, now)
+        items = inbox.unread(self.session_id, state, now)
         if cursor.epoch >= 0:
             self._advance(cursor, logs, messages, reads, items, reader, now)
         return items
@@ -153,7 +186,7 @@ class Poll:
         else:
             yield from lines_of(logs.messages, cursor.messages[1], logs.messages_end)
 
-    def _reads(
+    def _reads_of(
         self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader
     ) -> dict[int, Read] | None:
         """The reads of the messages by position; None if one of another message may make that unread again."""
@@ -208,8 +241,9 @@ class Poll:
             epoch=cursor.epoch,
             floor=max(now, cursor.floor),
         )
-        if saved.replace(floor=cursor.floor) != cursor:
-            self._reached = saved
+        self._cursor = saved
+        self._moved = saved.replace(floor=cursor.floor) != cursor
+        self._messages, self._reads = messages, reads
 
 
 def _mark(fd: int | None, end: int) -> Mark:

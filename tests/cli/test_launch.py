@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox import launch
+from agent_mailbox import bundle, launch
 from tests.helpers import ROOT, Post, Program
 
 if TYPE_CHECKING:
@@ -24,11 +23,12 @@ class Checkout(Program):
         shutil.copytree(ROOT / "agent_mailbox", self.package, ignore=shutil.ignore_patterns("__pycache__"))
         self.env |= {"PYTHONPATH": str(self.package.parent), "AGENT_MAILBOX_DIR": str(self.box)}
         assert self.run("init", self.box).rc == 0
+        self.works()
 
     @property
     def bundle(self) -> Path:
-        """The bundle, which the first run wrote."""
-        (found,) = self.package.glob("__pycache__/*.bundle")
+        """The bundle of ``check``, which its first run wrote."""
+        (found,) = self.package.glob("__pycache__/check.*.bundle")
         return found
 
     def works(self) -> None:
@@ -89,9 +89,6 @@ def test_a_hole_in_the_bundle_is_no_obstacle(checkout: Checkout) -> None:
     good = path.read_bytes()
     for start in range(4096, len(good) - 4096, len(good) // 5):
         path.write_bytes(good[:start] + bytes(4096) + good[start + 4096 :])
-        sent = checkout.run("send", "--from", "x", "--to", "role:y", "--body", "hi", "--json")
-        assert (sent.rc, sent.stderr) == (0, ""), (start, sent)
-        path.write_bytes(good[:start] + bytes(4096) + good[start + 4096 :])
         checkout.works()
 
 
@@ -106,26 +103,47 @@ def test_a_package_that_cannot_be_written_works(checkout: Checkout) -> None:
     assert not (checkout.package / "__pycache__").exists()
 
 
-def test_the_hot_verbs_import_nothing_that_is_not_in_the_bundle(post: Post) -> None:
-    """check, send and the hooks keep to the modules that are listed as hot, and every one listed is there."""
-    code = (
-        "import sys\nfrom agent_mailbox.launch import HOT, main\nbefore = set(sys.modules)\nmain(sys.argv[1:])\n"
-        "new = {m.partition('.')[2] for m in set(sys.modules) - before if m.startswith('agent_mailbox.')}\n"
-        "sys.stderr.write(' '.join(sorted(new - set(HOT))) + '\\n')"
+HOT_RUNS = (
+    ("send", "--from", "x", "--to", "me", "--body", "hi"),
+    ("check", "--session", "me"),
+    ("check", "--session", "me", "--peek", "--json"),
+    ("hook", "UserPromptSubmit"),
+    ("hook", "Stop"),
+    ("search", "hi"),
+)
+
+
+@pytest.mark.parametrize("words", HOT_RUNS, ids=" ".join)
+def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tuple[str, ...]) -> None:
+    """What a bundle brings has no loader of its own: a module in it stands behind those it imports, and none is
+    missing."""
+    place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
+    save = f"{place}from agent_mailbox import bundle\nbundle.save(sys.argv[1])"
+    assert post.run(*words, python=("-c", save)).stderr == ""
+    load = (
+        f"{place}assert launch.load_bundle(sys.argv[1])\nlaunch.main(sys.argv[1:])\n"
+        "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
+        "sys.stderr.write(' '.join(sorted(n for n, m in ours.items() if m.__spec__.loader)))"
     )
     post.register("me")
-    call = json.dumps({"session_id": "me"})
-    for words in (
-        ("send", "--from", "x", "--to", "me", "--body", "hi"),
-        ("check", "--session", "me"),
-        ("check", "--session", "me", "--peek", "--json"),
-        ("hook", "UserPromptSubmit"),
-        ("hook", "Stop"),
-    ):
-        assert post.run(*words, python=("-c", code), stdin=call).stderr == "\n", words
-    for name in launch.HOT:
-        path = ROOT / "agent_mailbox" / name.replace(".", "/")
-        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), name
+    post.send("x", "me", "hi")
+    assert post.run(*words, python=("-c", load), stdin='{"session_id": "me"}').stderr == ""
+
+
+@pytest.mark.parametrize("verb", bundle.HOT)
+def test_a_bundle_holds_nothing_that_its_verb_does_not_use(post: Post, verb: str) -> None:
+    """Each module costs every start of the verb."""
+    code = (
+        "import sys\nfrom agent_mailbox.launch import main\nmain(sys.argv[1:])\n"
+        "sys.stderr.write(' '.join(sorted(n for n in sys.modules if n.startswith('agent_mailbox.'))))"
+    )
+    post.register("me")
+    used: set[str] = set()
+    for words in (words for words in HOT_RUNS if words[0] == verb):
+        post.send("x", "me", "hi")
+        used |= set(post.run(*words, python=("-c", code), stdin='{"session_id": "me"}').stderr.split())
+    assert used == {f"agent_mailbox.{name}" for name in ("launch", *bundle.HOT[verb])}
+    assert set(bundle.HOT) == set(launch.VERBS)
 
 
 @pytest.mark.parametrize(

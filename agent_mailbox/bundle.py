@@ -1,0 +1,97 @@
+"""Writing the bundles that hot verbs are started from (``launch`` says what they are, and reads them).
+
+Belongs here: which modules each hot verb needs, and their code as it is kept.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import marshal
+import os
+import sys
+from importlib.util import find_spec
+
+from . import launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from .launch import Module, Source
+
+_BASE = (
+    *("plain", "errors", "core", "core.instant", "core.records", "core.codec", "core.text", "core.address"),
+    *("core.claims", "core.roster", "core.expiry", "core.inbox", "core.rollbook", "core.frame"),
+    *("store", "store.system", "store.paths", "store.lock", "store.trail", "store.log", "store.cache", "store.logs"),
+    *("config", "desk", "cli", "cli.output", "cli.place"),
+)
+_TYPED = ("cli.letters", "cli.app", "cli.boundary", "cli.verbs")
+_DELIVERY = ("store.poll", "delivery")
+_POSTING = ("core.compose", "posting")
+HOT = {
+    "check": (*_BASE, *_TYPED, *_DELIVERY),
+    "hook": (*_BASE, *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
+    "send": (*_BASE, *_TYPED, *_POSTING),
+    "search": (
+        *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "registry", "mailbox", "core.words"),
+        *("library", "cli.render", "store.index"),
+    ),
+}
+"""The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def save(verb: str) -> None:
+    """Write a hot verb's bundle anew; where that cannot be done, starting stays a little slower."""
+    path = launch.bundle(verb)
+    aside = f"{path}.{os.getpid()}"
+    try:
+        seal = int.from_bytes(os.urandom(4), "big") >> 1
+        body = marshal.dumps(_contents(verb))
+        with open(aside, "xb") as file:
+            file.write(b"%010d\n" % seal + body)
+        os.utime(aside, ns=(seal * launch.SECOND, seal * launch.SECOND))
+        os.rename(aside, path)
+    except (OSError, SyntaxError):
+        pass
+
+
+def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[str, ...], tuple[Module, ...]]:
+    """The sources, where the compiled modules were found, and the code of a verb's modules."""
+    sources, modules = [], []
+    for name in (_PACKAGE, launch.__name__, *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            raise OSError(f"no source of {name}")
+        at = os.stat(spec.origin)
+        sources.append((spec.origin, at.st_size, at.st_mtime_ns))
+        if name.partition(".")[2] in HOT[verb]:
+            with open(spec.origin, "rb") as file:
+                code = _code(file.read(), spec.origin)
+            modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
+    places = [getattr(sys.modules.get(name), "__file__", None) for name in launch.COMPILED]
+    directories = dict.fromkeys(os.path.dirname(place) for place in places if place)
+    return tuple(sources), tuple(directories), tuple(modules)
+
+
+def _code(source: bytes, path: str) -> CodeType:
+    """A module's code, lean: what only type checkers, readers and the compiler look at is left out of it."""
+    tree = _Lean().visit(ast.parse(source, path))
+    flags = __future__.annotations.compiler_flag
+    code: CodeType = compile(tree, path, "exec", flags=flags, dont_inherit=True, optimize=2)
+    return code
+
+
+class _Lean(ast.NodeTransformer):
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
+        return None if node.module == "__future__" else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
