@@ -23,7 +23,7 @@ from .logs import parse_roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from ..core.address import Reader
@@ -153,9 +153,15 @@ class Poll:
     def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int) -> list[Item]:
         roster = self._logs.read_roster()
         reader = roster.reader(self.session_id)
+        if cursor.messages[1] == 0 and max(logs.messages_end, logs.reads_end) > LARGE:
+            from . import scan  # once in a session's life, if ever
+
+            pending, relevant = scan.lines(logs, reader, roster, now, self._ttls)
+            ends = {"messages": (0, logs.messages_end, 0), "reads": (0, logs.reads_end, 0)}
+            cursor = cursor.replace(pending=tuple(pending), relevant=tuple(relevant), **ends)
         messages: dict[int, Message] = {}
         seen: set[str] = set()  # of an id that a foreign program wrote twice, the first counts, whoever it was for
-        for position, line in self._message_lines(cursor, logs, reader, roster, now):
+        for position, line in _lines(logs.messages, cursor.pending, cursor.messages[1], logs.messages_end):
             message = codec.message(line)
             if not isinstance(message, BadLine) and message.id not in seen:
                 seen.add(message.id)
@@ -171,48 +177,21 @@ class Poll:
             self._advance(cursor, logs, messages, reads, items, reader, now)
         return items
 
-    def _message_lines(
-        self, cursor: Cursor, logs: OpenLogs, reader: Reader, roster: Roster, now: int
-    ) -> Iterator[tuple[int, bytes]]:
-        if logs.messages is None:
-            return
-        for position in cursor.pending:
-            yield position, line_at(logs.messages, position)
-        if cursor.messages[1] == 0 and logs.messages_end > LARGE:
-            from . import scan  # once in a session's life, if ever
-
-            wanted = scan.Wanted(reader, roster, now, self._ttls)
-            yield from scan.messages(logs.messages, logs.messages_end, wanted)
-        else:
-            yield from lines_of(logs.messages, cursor.messages[1], logs.messages_end)
-
     def _reads_of(
         self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader
     ) -> dict[int, Read] | None:
         """The reads of the messages by position; None if one of another message may make that unread again."""
         found: dict[int, Read] = {}
-        if logs.reads is None:
-            return found
-        for position in cursor.relevant:
-            record = codec.read(line_at(logs.reads, position))
-            if not isinstance(record, BadLine):
-                found[position] = record
-        anew = cursor.messages[1] == 0
-        if anew and logs.reads_end > LARGE:
-            from . import scan
-
-            news = scan.reads(logs.reads, logs.reads_end, set(ids))
-        else:
-            news = lines_of(logs.reads, cursor.reads[1], logs.reads_end)
-        for position, line in news:
-            if not ids and (anew or b"release" not in line):
+        since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # to who begins, nothing can return
+        for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
+            if not ids and (position < since or b"release" not in line):
                 continue
             record = codec.read(line)
             if isinstance(record, BadLine):
                 continue
             if record.message_id in ids:
                 found[position] = record
-            elif not anew and record.event == "release" and _may_return(record, reader):
+            elif position >= since and record.event == "release" and _may_return(record, reader):
                 return None
         return found
 
@@ -244,6 +223,14 @@ class Poll:
         self._cursor = saved
         self._moved = saved.replace(floor=cursor.floor) != cursor
         self._messages, self._reads = messages, reads
+
+
+def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """(position, line) of those that were kept, and of all that is new."""
+    if fd is not None:
+        for position in kept:
+            yield position, line_at(fd, position)
+        yield from lines_of(fd, start, end)
 
 
 def _mark(fd: int | None, end: int) -> Mark:

@@ -1,18 +1,24 @@
-"""Starting a cursor in a large log without decoding it: which lines can matter to one reader, found as bytes.
+"""Starting a cursor in large logs without decoding them: which lines can matter to one reader, found as bytes.
 
 Belongs here: a filter that may let too much through and must hold nothing back. It knows how our writers spell a line;
-a stretch of the log that is spelt otherwise is passed on whole. One thing it does not look for: an id that a foreign
-program wrote twice, the first time for somebody else.
+what is spelt otherwise is decoded. One thing it does not look for: an id that a foreign program wrote twice, the first
+time for somebody else.
+
+What it leaves out is most of any history: mail for others, mail that expired, and role mail that somebody claimed.
 """
 
 from __future__ import annotations
 
-from ..core import instant
-from ..core.address import ALL, BROADCAST, DIRECT, TAG
+import re
+from itertools import accumulate
+
+from ..core import codec, instant
+from ..core.address import ALL, BROADCAST, DIRECT, TAG, route
 from ..core.codec import dumps
 from ..core.instant import HOUR
+from ..core.records import BadLine
 from . import system
-from .log import CHUNK, lines_of
+from .log import CHUNK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,36 +26,59 @@ if TYPE_CHECKING:
 
     from ..core.address import Reader
     from ..core.roster import Roster
+    from .logs import OpenLogs
 
-_MARKER = b'","recipient":'
-_ID = slice(15, 51)  # of a read line: {"message_id":"…
+    Place = tuple[int, bytes | None]
+
+_MARKER = b'"recipient":'
+_STAMP = b'"timestamp":"'
+_NO_TTL = b'"ttl_hours":null,"read_by":[]'
+_USUAL_END = _NO_TTL + b'}\n{"id":"'
+_BEGIN = b'\n{"id":"'
+_SENDER = b'","sender":"'
+_NEXT = 36 + len(_SENDER) + 36 + len('",')
+"""Bytes of a next line from its id up to its marker, if id and sender are UUIDs."""
+_ABOUT = b'{"message_id":"'
+_RELEASE = b'"event":"release"'
+_WORD = rb'"[!#-\[\]-~]+"'
+_DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
+_INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
+_CLAIM = re.compile(
+    rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"read","as":("role:[^"\\]+")\}'
+    % (_WORD, _WORD, _INSTANT)
+)
+"""A read by which role mail is claimed, as our writers spell it (but for leap days, which are decoded)."""
+
+Lines = tuple[list[int], list[int]]
+"""Where the lines begin that may matter: messages, and reads of them."""
 
 
-class Wanted:
-    """What a line must begin with, after ``"recipient":``, to matter to a reader at ``now``, and when it expired."""
+class _Wanted:
+    """How the recipient of a message that may matter is spelt, with what follows from it.
+
+    ``cutoffs`` gives the timestamp up to which mail to it alone has expired; ``roles`` the role that mail to it
+    alone is claimed as.
+    """
 
     def __init__(self, reader: Reader, roster: Roster, now: int, ttls: Mapping[str, float | None]) -> None:
+        self.reader = reader
+        self.cutoffs: dict[bytes, bytes] = {}
+        self.roles: dict[bytes, bytes] = {}
         roles = [tag for tag in reader.tags if tag.startswith("role:")]
         modes = {word: _direct(word, roster) for word in (*reader.lineage, reader.name) if word}
         modes.update(dict.fromkeys((*roles, *(role[5:] for role in roles))))
         modes.update({tag: TAG for tag in reader.tags if tag not in roles})
         modes[ALL] = BROADCAST
-        self._cutoffs: dict[bytes, bytes] = {}
+        keys = []
         for word, mode in modes.items():
             hours = ttls[mode] if mode else None
-            cutoff = b"" if hours is None else instant.text(max(now - int(hours * HOUR), 0)).encode()
-            for spelt in _spellings(word):
-                self._cutoffs[spelt + b","] = cutoff
-        self.starts = (*self._cutoffs, b"[")
-
-    def expired(self, rest: bytes, line_end: bytes) -> bool:
-        """Is this a message for one address, in our spelling, that expired by its mode's own time to live?"""
-        key, comma, after = rest.partition(b",")
-        cutoff = self._cutoffs.get(key + comma)
-        if not cutoff or not after.startswith(b'"timestamp":"') or after[36:38] != b'Z"':
-            return False
-        own_ttl_unset = b'"ttl_hours":null,"read_by":[]' in line_end and line_end.count(b"}") == 1
-        return own_ttl_unset and after[13:37] <= cutoff
+            for key in (spelt + b"," for spelt in _spellings(word)):
+                keys.append(key)
+                if hours is not None:
+                    self.cutoffs[key] = instant.text(max(now - int(hours * HOUR), 0)).encode()
+                if word in roles:
+                    self.roles[key] = dumps(word).encode()
+        self.starts = (*keys, b"[")
 
 
 def _direct(word: str, roster: Roster) -> str | None:
@@ -72,40 +101,125 @@ def _utf16(char: str) -> list[int]:
     return [data[i] << 8 | data[i + 1] for i in range(0, len(data), 2)]
 
 
-def messages(fd: int, end: int, wanted: Wanted) -> Iterator[tuple[int, bytes]]:
-    """(position, line) of every message line that may be unread by the reader."""
-    for start, chunk in _chunks(fd, end):
-        pieces = chunk.split(_MARKER)
-        if len(pieces) - 1 != chunk.count(b"\n"):
-            yield from _lines(start, chunk)  # not the spelling of our writers, or keys that look like it
-            continue
-        starts = wanted.starts
-        hits = [k for k, piece in enumerate(pieces) if piece.startswith(starts)]
-        place, k = start, 0
-        for hit in hits:
-            while k < hit:
-                place += len(pieces[k]) + len(_MARKER)
-                k += 1
-            rest = pieces[hit]
-            if not wanted.expired(rest, rest[: rest.find(b"\n")][-400:]):
-                line_start = chunk.rfind(b"\n", 0, place - start) + 1
-                yield start + line_start, chunk[line_start : chunk.index(b"\n", line_start)]
+def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mapping[str, float | None]) -> Lines:
+    """The lines that may make a message unread by the reader at ``now``, and all reads of those messages."""
+    wanted = _Wanted(reader, roster, now, ttls)
+    messages: dict[bytes, Place] = {}
+    if logs.messages is not None:
+        for start, chunk in _chunks(logs.messages, logs.messages_end):
+            _add_messages(start, chunk, wanted, messages)
+    reads = _Reads(messages)
+    if logs.reads is not None and messages:
+        for start, chunk in _chunks(logs.reads, logs.reads_end):
+            reads.add(start, chunk)
+    for message_id in reads.claimed - reads.released:
+        del messages[message_id], reads.places[message_id]
+    positions = [position for position, _ in messages.values()]
+    return positions, sorted(position for places in reads.places.values() for position in places)
 
 
-def reads(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:
-    """(position, line) of every read line that may be about one of the messages."""
-    usual = {i.encode() for i in ids if len(i) == 36 and i.isascii()}
-    if len(usual) < len(ids):
-        yield from lines_of(fd, 0, end)
+def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, Place]) -> None:
+    """By id: where the message begins, and the role it is claimed as (none: it may be more than one role's)."""
+    pieces = chunk.split(_MARKER)
+    if not _is_ours(pieces, chunk):
+        _add_decoded(start, chunk, wanted, found)
         return
-    if not ids:
+    starts = wanted.starts
+    hits = []
+    for k in [k for k, piece in enumerate(pieces) if piece.startswith(starts)]:
+        piece = pieces[k]
+        key = piece[: piece.find(b",") + 1]
+        cutoff = wanted.cutoffs.get(key)
+        if cutoff is None or not _expired(piece, len(key), cutoff):
+            hits.append((k, wanted.roles.get(key)))
+    if not hits:
         return
-    for start, chunk in _chunks(fd, end):
-        place = start
-        for line in chunk.split(b"\n"):
-            if line[_ID] in usual or not line.startswith(b'{"message_id":"'):
-                yield place, line
-            place += len(line) + 1
+    ends = list(accumulate(map(len, pieces)))
+    for k, role in hits:
+        before = pieces[k - 1]
+        line = before.rfind(b"\n") + 1
+        place = ends[k - 1] + (k - 1) * len(_MARKER) - len(before) + line
+        message_id = before[line + len(_BEGIN) - 1 :].partition(b'"')[0]
+        if b"\\" in message_id:  # spelt in another way than its reads may be
+            _add_decoded(start + place, chunk[place:].partition(b"\n")[0], wanted, found)
+        else:
+            found.setdefault(message_id, (start + place, role))
+
+
+def _is_ours(pieces: list[bytes], chunk: bytes) -> bool:
+    """Does every line begin as our writers spell it up to its recipient, the only one in it?"""
+    if len(pieces) - 1 != chunk.count(b"\n") or not chunk.endswith(b"\n"):
+        return False
+    begin = slice(-len(_BEGIN) - _NEXT, -_NEXT)
+    others = [piece for piece in pieces[:-1] if piece[begin] != _BEGIN]  # whose id or sender is not a UUID
+    return all(_begins_line(piece) for piece in others)
+
+
+def _begins_line(piece: bytes) -> bool:
+    """Does what follows the last newline begin a line, with an id, a sender and nothing else?"""
+    line = b"\n" + piece[piece.rfind(b"\n") + 1 :]
+    return line.startswith(_BEGIN) and _SENDER in line and line.endswith(b'",') and line.count(b'"') == 8
+
+
+def _expired(piece: bytes, at: int, cutoff: bytes) -> bool:
+    """Is this, from its recipient on, a message in our spelling that expired by its mode's own time to live?"""
+    stamp = at + len(_STAMP)
+    if piece[stamp : stamp + 24] > cutoff or piece[at:stamp] != _STAMP or piece[stamp + 23 : stamp + 25] != b'Z"':
+        return False
+    if piece[-len(_USUAL_END) - _NEXT : -_NEXT] == _USUAL_END:
+        return True
+    end = piece[: piece.find(b"\n")][-400:]
+    return _NO_TTL in end and end.count(b"}") == 1
+
+
+def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, Place]) -> None:
+    place = start
+    for line in lines.split(b"\n"):
+        message = codec.message(line)
+        if not isinstance(message, BadLine) and route(message.recipients, wanted.reader) is not None:
+            found.setdefault(message.id.encode(), (place, None))
+        place += len(line) + 1
+
+
+class _Reads:
+    """The reads of some messages: by id, where they begin; who of them is claimed, and who may have been given back."""
+
+    def __init__(self, messages: Mapping[bytes, Place]) -> None:
+        self._messages = messages
+        self._uuids = all(len(message_id) == 36 for message_id in messages)
+        self.places: dict[bytes, list[int]] = {}
+        self.claimed: set[bytes] = set()
+        self.released: set[bytes] = set()
+
+    def add(self, start: int, chunk: bytes) -> None:
+        """Take in a stretch of the log."""
+        lines, about, known = chunk.split(b"\n"), len(_ABOUT), self._messages
+        count = len(lines) - (not lines[-1])
+        begin = chunk.count(b"\n" + _ABOUT) + chunk.startswith(_ABOUT)
+        if self._uuids and begin == count == chunk.count(_ABOUT[1:]):
+            hits = [k for k, line in enumerate(lines) if line[about : about + 36] in known]
+        else:
+            hits = [k for k, line in enumerate(lines) if line]
+        ends = list(accumulate(map(len, lines))) if hits else []
+        for k in hits:
+            self._note(lines[k], start + ends[k] - len(lines[k]) + k)
+
+    def _note(self, line: bytes, place: int) -> None:
+        about = len(_ABOUT)
+        message_id = line[about : line.find(b'"', about)]
+        claim = _CLAIM.fullmatch(line)
+        if claim is None:
+            record = codec.read(line)
+            if isinstance(record, BadLine):
+                return
+            message_id = record.message_id.encode()
+        if message_id not in self._messages:
+            return
+        self.places.setdefault(message_id, []).append(place)
+        if claim is not None and claim[1] == self._messages[message_id][1]:
+            self.claimed.add(message_id)
+        elif _RELEASE in line:
+            self.released.add(message_id)
 
 
 def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -121,11 +235,3 @@ def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
         yield start, chunk
         start += len(chunk)
         carry = data[cut:] if offset < end else b""
-
-
-def _lines(start: int, chunk: bytes) -> Iterator[tuple[int, bytes]]:
-    place = start
-    for line in chunk.split(b"\n"):
-        if line:
-            yield place, line
-        place += len(line) + 1
