@@ -1,6 +1,7 @@
 """The one lock discipline: ``flock`` on the file that is at the path, with a bounded wait that names the holder.
 
-The kernel frees a lock when its holder dies, so none can wedge; a holder that was stopped makes others ``Busy``.
+The kernel frees a lock when its holder dies, so none can wedge; a holder that was stopped makes others ``Busy``. A
+process forked meanwhile holds nothing: it lets go of the descriptors that it inherited.
 portalocker takes the same lock (``flock``) and serves where its import, eight interpreter starts, does not matter;
 a test holds that the two exclude each other.
 
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
 
 WAIT = 10.0
 """Seconds a command waits for a lock: longer than any append, and than the 2 s a blocked reader of ours may take."""
+_TURNS = 50
+"""Times a lock is asked for while only giving way to others: an append holds it for some ten thousandths of a second,
+and whoever sleeps meanwhile sleeps on when it is free."""
+
+_held: set[FileLock] = set()
+
+
+def _forked() -> None:
+    while _held:
+        lock = _held.pop()
+        system.close(lock.fd)
+        lock.fd = -1
+
+
+system.register_at_fork(after_in_child=_forked)
 
 
 class FileLock:
@@ -48,6 +64,7 @@ class FileLock:
                 acquire(fd, self.path, deadline)
                 if self._is_at_path(fd):
                     self.fd = fd
+                    _held.add(self)
                     return self
             except BaseException:
                 system.close(fd)
@@ -57,8 +74,19 @@ class FileLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        system.close(self.fd)
-        self.fd = -1
+        self.release()
+
+    def release(self) -> None:
+        """Give the lock back. Closing would do, unless a process forked in between had the descriptor too."""
+        if self.fd >= 0:
+            fcntl.flock(self.fd, fcntl.LOCK_UN)
+            self.close()
+
+    def close(self) -> None:
+        """Close what is no longer locked."""
+        _held.discard(self)
+        fd, self.fd = self.fd, -1
+        system.close(fd)
 
     def _open(self) -> int:
         if not self.files_only and system.is_directory(self.path):
@@ -82,7 +110,7 @@ class FileLock:
 
 def acquire(fd: int, path: str, deadline: float) -> None:
     """Lock the open file, or raise ``Busy`` at ``deadline`` (monotonic seconds) naming who holds it."""
-    pause = 0.0001
+    turns, pause = _TURNS, 0.00005
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,20 +121,13 @@ def acquire(fd: int, path: str, deadline: float) -> None:
                     f"cannot lock {path}: {error.strerror}",
                     "this file system has no working locks; nothing is written without one: move the mailbox",
                 ) from None
+        if turns:
+            turns -= 1
+            system.sched_yield()
+            continue
         if time.monotonic() >= deadline:
-            raise Busy(f"{path} is locked{_holder(fd)}", "try again; nothing was changed")
+            from .holder import holder_of  # how a wait in vain is explained
+
+            raise Busy(f"{path} is locked{holder_of(fd)}", "try again; nothing was changed")
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.002)  # an append holds the lock for a tenth of that
-
-
-def _holder(fd: int) -> str:
-    """`` by pid N (command)`` where the system tells (Linux: proc(5), /proc/locks), else nothing."""
-    try:
-        inode = f":{system.fstat(fd).st_ino} "
-        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
-            pid = next(line.split()[4] for line in locks if inode in line and " FLOCK " in line and "->" not in line)
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except (OSError, StopIteration, IndexError):
-        return ""
-    return f" by pid {pid} ({command or 'ended'})"
+        pause = min(pause * 1.5, 0.002)

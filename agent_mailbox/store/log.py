@@ -165,7 +165,7 @@ class HeldLog(FileLock):
             if self._dirty and kind is None:
                 self._unlock_then_sync()
         finally:
-            system.close(self.fd)
+            self.release()
 
     def _unlock_then_sync(self) -> None:
         try:

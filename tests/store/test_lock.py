@@ -92,13 +92,61 @@ def test_busy_names_its_holder_even_a_stopped_one(program: Program, path: Path) 
     """A stopped process holds on; whoever waits is told its pid and command, so that it can be dealt with."""
     with holder(program, path) as child:
         os.kill(child.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        told = rf"log is locked by pid {child.pid} \(.*python.*, since 2\S+Z, stopped: `kill -CONT {child.pid}`"
         with (
-            pytest.raises(Busy, match=rf"log is locked by pid {child.pid} \(.*python") as caught,
+            pytest.raises(Busy, match=told) as caught,
             FileLock(str(path), 0),
         ):
             pass
         assert caught.value.exit_code == 4
         os.kill(child.pid, signal.SIGCONT)
+
+
+FORKED = """
+import os, sys
+from agent_mailbox.store.lock import FileLock
+lock = FileLock(sys.argv[1]).take()
+ours, theirs = os.pipe()
+if os.fork() == 0:
+    assert lock.fd == -1
+    os.close(ours)
+    print("held", flush=True)
+    os.close(1)
+    sys.stdin.read()
+    os._exit(0)
+os.close(theirs)
+os.read(ours, 1)  # until the child is gone
+"""
+
+
+def test_a_forked_child_holds_no_lock(program: Program, path: Path) -> None:
+    """Neither while its parent holds it, nor when that was killed and the child lives on."""
+    with holder(program, path, FORKED) as parent:
+        assert is_locked(path)
+        parent.kill()
+        parent.wait(PATIENCE)
+        assert not is_locked(path)
+
+
+def test_a_lock_is_given_back_whoever_has_its_descriptor_too(path: Path) -> None:
+    """A process that was started without our knowledge may have inherited it."""
+    with FileLock(str(path)) as lock:
+        other = os.dup(lock.fd)
+    try:
+        assert not is_locked(path)
+    finally:
+        os.close(other)
+
+
+def test_the_same_file_by_another_way_is_the_same_lock(tmp_path: Path) -> None:
+    """A mailbox reached through a link to its directory has no locks of its own."""
+    (tmp_path / "box").mkdir()
+    (tmp_path / "link").symlink_to("box")
+    with FileLock(str(tmp_path / "box/log")):
+        assert is_locked(tmp_path / "link/log")
+    with FileLock(str(tmp_path / "box")):
+        assert is_locked(tmp_path / "link")
 
 
 @pytest.mark.parametrize(
