@@ -42,6 +42,15 @@ class Sent(Record):
     warnings: tuple[str, ...]
 
 
+class _Prepared(Record):
+    """A message that may be sent: its line, what its addresses mean, what its sender should know."""
+
+    message: Message
+    line: bytes
+    resolved: Resolved
+    warnings: tuple[str, ...]
+
+
 class Posting(Desk):
     """The part of the facade that sends."""
 
@@ -64,26 +73,29 @@ class Posting(Desk):
         """Append many messages as one durable batch, all or none; raises as ``send`` does."""
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
-        given = {message.id for (message, _, _), draft in zip(prepared, drafts, strict=True) if draft.id is not None}
-        _refuse_twins([message.id for message, _, _ in prepared])
+        given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
+        ids = [made.message.id for made in prepared]
+        _refuse_twins(ids)
         try:
             known = self._append(prepared, given)
         except StorageFailed as error:
-            raise _retryable(error, [message.id for message, _, _ in prepared]) from None
+            raise _retryable(error, ids) from None
         return [
-            Sent(message=known.get(message.id, message), delivery=inbox.delivery(message, roster), warnings=warnings)
-            for message, _, warnings in prepared
+            Sent(
+                message=known.get(made.message.id, made.message),
+                delivery=inbox.delivery(made.message, roster),
+                warnings=made.warnings,
+            )
+            for made in prepared
         ]
 
-    def _append(
-        self, prepared: Sequence[tuple[Message, Resolved, tuple[str, ...]]], given: set[str]
-    ) -> dict[str, Message]:
+    def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:
         """Append those whose id is new; returns the ones that were there already, which are synced again."""
         with self.logs.messages.held() as log:
             known = self._known(given, log) if given else {}
-            _each(prepared, lambda made: _refuse_conflict(made[0], made[1], known.get(made[0].id)))
-            new = [message for message, _, _ in prepared if message.id not in known]
-            log.append([codec.message_line(message) for message in new], self._concerned(new))
+            _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
+            new = [made for made in prepared if made.message.id not in known]
+            log.append([made.line for made in new], self._concerned([made.message for made in new]))
             if known:
                 log.sync()
         return known
@@ -99,16 +111,13 @@ class Posting(Desk):
             found |= concerned
         return found
 
-    def _prepare(
-        self, draft: Draft, roster: Roster, strict: bool, answering: str | None
-    ) -> tuple[Message, Resolved, tuple[str, ...]]:
+    def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())
-        compose.check_record(message)
         warnings = (*resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
-        return message, resolved, warnings
+        return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
     def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:
         """Those of the ids that are taken, live or archived."""

@@ -143,20 +143,21 @@ def check_ttl(hours: object) -> None:
         )
 
 
-def check_record(message: Message) -> None:
-    """Raise ``BadData`` if the message makes a line that readers would have to skip."""
+def stored_line(message: Message) -> bytes:
+    """The message's line; raises ``BadData`` if it is one that readers would have to skip."""
     try:
-        size = len(codec.message_line(message))
+        line = codec.message_line(message)
     except ValueError as error:
         raise BadData(
             f"it cannot be stored: {error}", "metadata and references are for pointers, flat and short"
         ) from None
-    if size > MAX_RECORD:
+    if len(line) > MAX_RECORD:
         raise BadData(
-            f"the record has {size} bytes, {MAX_RECORD} are the limit",
+            f"the record has {len(line)} bytes, {MAX_RECORD} are the limit",
             "metadata and references are for pointers; write the rest to a file",
             code="too_large",
         )
+    return line
 
 
 class Resolved(Record):

@@ -53,6 +53,7 @@ class Rollbook(Roster):
         table = text.index(b"\n", roles) + 1
         self._text = text
         self._roles = text[roles : table - 1]
+        self._roles_ever: set[str] | None = None
         self._lines = table + int(text[: roles - 1])
         try:
             self._table = memoryview(text)[table : self._lines].cast("Q")
@@ -73,7 +74,9 @@ class Rollbook(Roster):
     @property
     def roles_ever(self) -> set[str]:  # type: ignore[override]
         """Every role somebody ever held."""
-        return set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
+        if self._roles_ever is None:
+            self._roles_ever = set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
+        return self._roles_ever
 
     def get(self, session_id: str) -> Agent | None:
         if session_id == USER:

@@ -243,16 +243,16 @@ def test_what_no_reader_could_take_back_is_not_stored():
         nested = [nested]
     for bad in ({"metadata": nested}, {"references": [float("nan")]}, {"attachments": ["\ud800"]}):
         with pytest.raises(BadData):
-            compose.check_record(compose.message(draft(**bad), ("bob-1",), "m1", at(0)))
+            compose.stored_line(compose.message(draft(**bad), ("bob-1",), "m1", at(0)))
     with pytest.raises(BadData) as refused:
-        compose.check_record(compose.message(draft(metadata="x" * compose.MAX_RECORD), ("bob-1",), "m1", at(0)))
+        compose.stored_line(compose.message(draft(metadata="x" * compose.MAX_RECORD), ("bob-1",), "m1", at(0)))
     assert refused.value.code == "too_large"
-    compose.check_record(compose.message(draft(metadata=nested[0]), ("bob-1",), "m1", at(0)))
+    compose.stored_line(compose.message(draft(metadata=nested[0]), ("bob-1",), "m1", at(0)))
 
 
 def test_the_largest_body_makes_a_record_that_can_be_stored():
     """64 KiB of content, every byte of it escaped, stays under the limit of a record."""
-    compose.check_record(compose.message(draft(content="\x01" * LIMIT), ("bob-1",), "m1", at(0)))
+    compose.stored_line(compose.message(draft(content="\x01" * LIMIT), ("bob-1",), "m1", at(0)))
 
 
 @pytest.mark.parametrize("spelt", ["3F2C9A10-0000-4000-8000-123456789ABC", " 3f2c9a10-0000-4000-8000-123456789abc\n"])
