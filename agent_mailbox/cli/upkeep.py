@@ -10,6 +10,7 @@ import click
 
 from .. import doctor as doctors
 from .. import steward as stewards
+from ..claude import settings
 from ..core.text import neutral
 from ..store import paths, places
 from . import exporting, render
@@ -75,13 +76,27 @@ def crontab(app: App, install: bool) -> None:
 
 
 @cli.command(cls=Verb)
-@click.option("--repair", is_flag=True, help="Mend modes and torn lines; the original file is kept beside.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend modes and torn lines (the original file is kept beside); remove derived files that disagree.",
+)
 @pass_app
 def doctor(app: App, repair: bool) -> int:
-    """Verify logs, archive, permissions and configuration; exit 3 if something is wrong."""
-    problems = doctors.repair(app.mailbox) if repair else list(doctors.examine(app.mailbox))
-    text = "".join(map(render.problem_text, problems)) or "nothing wrong\n"
-    app.out(text, {"ok": not problems, "problems": [render.problem_json(p) for p in problems]})
+    """Verify everything: logs, archive, derived files, permissions, hooks.
+
+    Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
+    no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
+    """
+    found = [
+        *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
+        *settings.examine(app.mailbox.directory, app.environ),
+    ]
+    problems = [p for p in found if not p.note]
+    notes = [p for p in found if p.note]
+    text = "".join(map(render.problem_text, found)) + ("" if problems else "nothing wrong\n")
+    value = {"ok": not problems, "problems": [render.problem_json(p) for p in problems]}
+    app.out(text, value | ({"notes": [render.problem_json(p) for p in notes]} if notes else {}))
     return 3 if problems else 0
 
 
