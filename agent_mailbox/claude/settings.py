@@ -29,31 +29,35 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; a note
     where only some of the events are hooked."""
     hooked: dict[str, str] = {}
-    for project in dict.fromkeys([environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(), os.path.dirname(directory)]):
-        for path in _files(project, environ):
-            text = _read(path)
-            if text is None:
-                continue
-            settings = codec.parse(text, MAX_SETTINGS, ours=False)
-            if isinstance(settings, BadLine):
-                yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
-                continue
-            for event, command in _commands(settings):
-                if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-                    hooked.setdefault(event, path)
-                    wrong = _wrong(command, project, environ)
-                    if wrong is not None:
-                        yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
+    for path, project in _files(directory, environ).items():
+        text = _read(path)
+        if text is None:
+            continue
+        settings = codec.parse(text, MAX_SETTINGS, ours=False)
+        if isinstance(settings, BadLine):
+            yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
+            continue
+        for event, command in _commands(settings):
+            if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
+                hooked.setdefault(event, path)
+                wrong = _wrong(command, project, environ)
+                if wrong is not None:
+                    yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
     missing = [event for event in EVENTS if event not in hooked]
     if hooked and missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: README has all of them"
         yield Problem(next(iter(hooked.values())), None, what, note=True)
 
 
-def _files(project: str, environ: Mapping[str, str]) -> list[str]:
+def _files(directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings files there may be, each with the project in which its commands run."""
+    here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
-    inside = [os.path.join(project, ".claude", name) for name in ("settings.json", "settings.local.json")]
-    return list(dict.fromkeys([os.path.join(home, "settings.json"), *inside]))
+    found = {os.path.join(home, "settings.json"): here}
+    for project in (here, os.path.dirname(directory)):
+        for name in ("settings.json", "settings.local.json"):
+            found.setdefault(os.path.join(project, ".claude", name), project)
+    return found
 
 
 def _read(path: str) -> bytes | None:
