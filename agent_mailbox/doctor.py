@@ -12,6 +12,7 @@ import os
 from . import examine_agents, examine_archive, examine_derived, examine_logs, examine_place
 from .core import codec, instant
 from .core.records import BadLine
+from .errors import StorageFailed
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 from .store import index, paths, rotation
 from .store.lock import FileLock
@@ -36,11 +37,17 @@ def examine(
     def at_work() -> bool:
         return not alone and rotation.at_work(mailbox.archive)
 
-    yield from examine_place.examine(mailbox, environ)
-    yield from examine_logs.examine(mailbox, archived=archived, at_work=at_work)
-    yield from examine_archive.examine(mailbox, at_work)
-    yield from examine_derived.examine(mailbox)
-    yield from examine_agents.examine(mailbox)
+    for part in (
+        examine_place.examine(mailbox, environ),
+        examine_logs.examine(mailbox, archived=archived, at_work=at_work),
+        examine_archive.examine(mailbox, at_work),
+        examine_derived.examine(mailbox),
+        examine_agents.examine(mailbox),
+    ):
+        try:
+            yield from part
+        except StorageFailed as error:  # of one file; the others are looked at all the same
+            yield Problem(mailbox.directory, None, f"{error.what}; {error.hint}".removesuffix("; "))
 
 
 def problems(found: Iterator[Problem]) -> list[Problem]:
@@ -54,12 +61,19 @@ def repair(mailbox: Mailbox, environ: Mapping[str, str] | None = None) -> list[P
         found = list(examine(mailbox, environ, alone=True))
         for problem in found:
             if problem.repair == CHMOD:
-                os.chmod(problem.file, 0o700 if os.path.isdir(problem.file) else 0o600)
+                _close(problem.file)
             elif problem.repair == REMOVE_DERIVED:
                 _remove_derived(mailbox, problem.file)
         for path in dict.fromkeys(p.file for p in found if p.repair == REMOVE_TORN):
             _without_torn_lines(_log(mailbox, path), instant.text(mailbox.now()))
     return list(examine(mailbox, environ))
+
+
+def _close(path: str) -> None:
+    try:
+        os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)
+    except OSError as error:
+        raise paths.storage_failed("change the mode of", path, error) from None
 
 
 def _remove_derived(mailbox: Mailbox, path: str) -> None:

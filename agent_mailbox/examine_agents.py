@@ -8,6 +8,7 @@ from __future__ import annotations
 from .core import instant
 from .core.roster import ALIVE
 from .errors import BadData
+from .examine_derived import Underived
 from .findings import Problem
 from .store import paths, rotation
 from .store.numbered import newlines
@@ -31,7 +32,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
     now, seen = mailbox.now(), mailbox.logs.last_seen()
     limit = int(config.freeze_after_hours * instant.HOUR)
     waiting = False
-    for agent in mailbox.logs.read_roster().agents.values():
+    for agent in Underived(mailbox.logs).read_roster().agents.values():
         last = max(seen.get(agent.session_id, 0), agent.registered, agent.changed)
         if agent.state == ALIVE and now - last > limit:
             waiting = True

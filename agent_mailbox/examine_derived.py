@@ -17,7 +17,7 @@ from . import examine_index
 from .core import inbox, rollbook
 from .core.rollbook import Rollbook
 from .core.roster import DEAD, Roster
-from .errors import BadData, MailboxError
+from .errors import BadData, MailboxError, StorageFailed
 from .findings import REMOVE_DERIVED, Problem
 from .store import cache, trail
 from .store.log import lines_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .store.log import Log
     from .store.poll import Cursor
 
-FOLDED = 32 << 20
+FOLDED = 8 << 20
 """Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which
 holds no more in memory than that."""
 
@@ -101,11 +101,11 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         mailbox.config  # noqa: B018 - who has unread mail depends on it
     except BadData:
         return  # reported where the configuration is looked at
-    yield from _ends(mailbox)
-    yield from _rollbook(mailbox)
-    yield from _stamps(mailbox)
-    yield from _cursors(mailbox)
-    yield from examine_index.examine(mailbox)
+    for part in (_ends, _rollbook, _stamps, _cursors, examine_index.examine):
+        try:
+            yield from part(mailbox)
+        except StorageFailed:
+            continue  # a log that cannot be read is told where the logs are looked at
 
 
 def _names(mailbox: Mailbox, directory: str) -> list[str]:

@@ -278,7 +278,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
         finally:
             tracemalloc.stop()
 
-    few, many = 5_000, 25_000
+    few, many = 4_000, 10_000
     assert (peak(many) - peak(few)) / (many - few) < 150
 
 
@@ -447,6 +447,28 @@ def test_settings_of_any_shape_stop_nothing(post: Post, text: str) -> None:
     problems, notes = told(post)
     assert problems == []
     assert len(notes) == (not text.startswith("{"))
+
+
+def test_a_file_that_is_none_hides_no_other_finding(used: Post) -> None:
+    """A directory in the place of a log is told like anything else, and the rest is looked at all the same."""
+    used.file(READS).unlink()
+    used.file(READS).mkdir(0o700)
+    used.file(".cache/roster").write_bytes(b"?")
+    settle(used.home, hook("/gone/agent-mailbox hook Stop"))
+    problems, notes = told(used)
+    assert any(READS in p[3] and p[0] == "." for p in problems)
+    assert any("cannot run" in p[3] for p in problems)
+    assert any(n[0] == ".cache/roster" for n in notes)
+
+
+def test_looking_makes_no_file(post: Post) -> None:
+    """Not even a derived one: a doctor may be called to a patient nobody may touch."""
+    post.append(ROSTER, {"event": "register", "session_id": "bob", "timestamp": stamp()})
+    post.append(MESSAGES, record(recipient="bob"))
+    post.file(ROSTER).chmod(0o600)
+    before = sorted(post.box.rglob("*"))
+    assert told(post) == ([], [])
+    assert sorted(post.box.rglob("*")) == before
 
 
 # -- repair -----------------------------------------------------------------------------------------------------------
