@@ -17,7 +17,7 @@ from agent_mailbox import Draft, Mailbox, doctor, examine_logs
 from agent_mailbox.core import codec
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.store import cache, index, mounts
+from agent_mailbox.store import cache, index, mounts, rotation
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
 from tests.store.test_crash import crashed, stored
 from tests.store.test_processes import together
@@ -228,6 +228,19 @@ def test_an_interrupted_archive_run_is_one_line_and_the_next_run_completes_it(po
     assert "5 archived and live" in found
     assert any("not sealed" in what for what in found)
     assert any(what.startswith("left by") for what in found)
+
+
+def test_a_steward_at_work_is_not_an_interrupted_one(used: Post) -> None:
+    """The same files are unfinished work while somebody holds the archive's lock, and remains when nobody does."""
+    mailbox = Mailbox(str(used.box))
+    used.append(f"{ARCHIVE}/{mailbox.archive.months()[0]}.jsonl", record())
+    used.append(f"{ARCHIVE}/{mailbox.archive.months()[0]}.jsonl", *used.lines(MESSAGES)[:1], b"\n")
+    used.file(f"{MESSAGES}.new").touch(0o600)
+    with rotation.alone(mailbox.archive, 0):
+        assert doctor.problems(doctor.examine(mailbox)) == []
+    whats = [p.what for p in doctor.problems(doctor.examine(mailbox))]
+    assert len(whats) == 3
+    assert all("interrupted" in what for what in whats)
 
 
 def test_a_clock_that_jumped_is_a_note_at_the_line(post: Post) -> None:
@@ -518,8 +531,6 @@ def _killed(post: Post, which: str) -> list[Path]:
 
 def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
     """Both rewrite logs; one waits for the other, and says for whom."""
-    from agent_mailbox.store import rotation
-
     mailbox = Mailbox(str(used.box), wait=0)
     with rotation.alone(mailbox.archive, 0):
         code = (

@@ -17,13 +17,15 @@ import pytest
 from agent_mailbox import Draft, Mailbox, backup, doctor
 from agent_mailbox import steward as stewards
 from agent_mailbox.core.enrol import Request
-from agent_mailbox.errors import BadData
+from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.library import Library
+from agent_mailbox.store.snapshot import Part, Snapshot
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
 from tests.store.test_crash import crashed
 from tests.store.test_processes import LAST, together
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NOW = time.time_ns() // 1_000_000
@@ -288,6 +290,40 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
             assert not set(unread) & set(read)
             assert read == wanted[: len(read)]
     assert len({len(s) for s in sent_before}) > 1, "the backups saw no growth"
+
+
+def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the logs are taken nobody writes or archives; while they are copied all do, and none of it is in."""
+    box, others = Mailbox(str(full.box)), Mailbox(str(full.box), wait=0)
+    file, place = full.scratch / "backup.tar", full.scratch / "place"
+    wanted, refusals, sent = views(full.box), [], []
+    take, chunks = Snapshot._take, Part.chunks
+
+    def taking(self: Snapshot, name: str, path: str, *, whole_lines: bool) -> None:
+        for work in (
+            lambda: others.send(Draft(sender="x", to=("bob",), content="now")),
+            lambda: stewards.run(others, 0),
+        ):
+            with pytest.raises(Busy):
+                work()
+            refusals.append(name)
+        take(self, name, path, whole_lines=whole_lines)
+
+    def copying(self: Part) -> Iterator[bytes]:
+        sent.append(others.send(Draft(sender="x", to=("bob",), content="now")).message.id)
+        others.deliver("bob", lambda items: items)
+        stewards.run(others, 0)
+        return chunks(self)
+
+    monkeypatch.setattr(Snapshot, "_take", taking)
+    monkeypatch.setattr(Part, "chunks", copying)
+    backup.write(box, str(file))
+    assert len(refusals) > 10
+    assert len(sent) > 5
+    backup.restore(str(file), str(place), full.env)
+    there = views(place)
+    assert {key: there[key] for key in there if key != "seen"} == {key: wanted[key] for key in wanted if key != "seen"}
+    assert doctor.problems(doctor.examine(Mailbox(str(place)))) != []  # the foreign lines came along
 
 
 def test_a_full_disk_leaves_no_half_a_backup(full: Post) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, doctor
+from agent_mailbox import Draft, Mailbox, Message, doctor
 from agent_mailbox import steward as stewards
+from agent_mailbox.core import codec
 from agent_mailbox.store.manifest import Manifest
 from tests.helpers import ARCHIVE, Post
 from tests.store.test_crash import crashed, opened
@@ -69,6 +70,19 @@ def assert_sealed(box: Path) -> None:
         assert position == len(data)
 
 
+def only_copies_outside_seals(mailbox: Mailbox) -> list[str]:
+    """Archived messages that are no longer live and not sealed: damage to them would go unnoticed."""
+    manifest, live = Manifest(mailbox.archive), mailbox.state().messages
+    found = []
+    for month in mailbox.archive.months():
+        log = mailbox.archive.log(month)
+        for position, line in log.lines():
+            message = codec.message(line)
+            if isinstance(message, Message) and message.id not in live:
+                found += [message.id] if position >= manifest.sealed(f"{month}.jsonl") else []
+    return found
+
+
 def test_each_run_seals_exactly_what_it_appended(kept: Post) -> None:
     """Stretch by stretch, by the SHA-256 that any program computes; a run without work seals nothing."""
     assert_sealed(kept.box)
@@ -94,7 +108,7 @@ def test_an_archive_of_an_older_version_is_adopted_by_the_next_run(kept: Post) -
 @pytest.mark.parametrize("which", ["before", "within"])
 def test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all(kept: Post, which: str) -> None:
     """At no moment does anything sealed look damaged; after the next run every byte is sealed, and the doctor has
-    nothing to say, torn remains of the killed run included."""
+    nothing to say, torn remains of the killed run included. What has left the live log is sealed already."""
     mailbox = opened(kept.box)
     for n in range(3):
         mailbox.send(Draft(sender="ann", to=("bob",), content=f"more {n}"))
@@ -102,8 +116,10 @@ def test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all
     for place in crashed(kept, which, "steward", "run", "--max-live", "0"):
         there = opened(place / "box")
         assert list(Manifest(there.archive).damage()) == []
+        assert only_copies_outside_seals(there) == [], place
         stewards.run(there, 0)
         assert_sealed(place / "box")
+        assert [p for p in doctor.examine(there) if "torn" in p.what] == [], place
         assert doctor.problems(doctor.examine(there)) == [], place
         assert len(there.archive.messages()) == 12
 
