@@ -19,6 +19,7 @@ from agent_mailbox import steward as stewards
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.library import Library
+from agent_mailbox.store import rotation
 from agent_mailbox.store.snapshot import Part, Snapshot
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
 from tests.store.test_crash import crashed
@@ -302,7 +303,7 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
     def taking(self: Snapshot, name: str, path: str, *, whole_lines: bool) -> None:
         for work in (
             lambda: others.send(Draft(sender="x", to=("bob",), content="now")),
-            lambda: stewards.run(others, 0),
+            lambda: rotation.alone(others.archive, 0).__enter__(),
         ):
             with pytest.raises(Busy):
                 work()
