@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .archive import Archive
 
 NAME = "MANIFEST.jsonl"
+STRETCH = 1 << 20
+"""Bytes in one stretch, unless a single line is longer: how narrowly damage is placed, for 150 bytes of manifest."""
 
 
 class Stretch(Record):
@@ -100,7 +102,7 @@ class Manifest:
 
     def seal(self) -> None:
         """Seal every whole line that is not; the caller holds the archive's lock. Durable when this returns."""
-        fresh = [entry for name, _ in self.unsealed() if (entry := self._sealing(name)) is not None]
+        fresh = [(name, stretch) for name, _ in self.unsealed() for stretch in self._sealing(name)]
         if not fresh:
             return
         with self.log.held() as held:
@@ -109,15 +111,18 @@ class Manifest:
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
 
-    def _sealing(self, name: str) -> tuple[str, Stretch] | None:
+    def _sealing(self, name: str) -> Iterator[Stretch]:
         fd = Log(os.path.join(self._archive.directory, name)).open()
         if fd is None:
-            return None
+            return
         try:
             start, end = self.sealed(name), boundary(fd, os.fstat(fd).st_size)
-            if end <= start:
-                return None
-            return name, Stretch(start, end - start, _hashed(fd, start, end)[0], 0)
+            while start < end:
+                step = STRETCH
+                while (stop := boundary(fd, min(start + step, end))) <= start:
+                    step *= 2  # a line longer than that
+                yield Stretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
+                start = stop
         finally:
             os.close(fd)
 

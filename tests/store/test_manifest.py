@@ -143,6 +143,25 @@ def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
     assert kept.doctor() == []
 
 
+def test_a_large_file_is_sealed_in_stretches_that_end_with_a_line(kept: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So damage has a place within it; around a line that is longer than a stretch it is a longer one."""
+    from agent_mailbox.store import manifest
+
+    monkeypatch.setattr(manifest, "STRETCH", 300)
+    kept.file(NAME).unlink()
+    kept.append(f"{ARCHIVE}/roster.jsonl", b'{"x":"' + b"y" * 2000 + b'"}\n', *[b'{"x":1}\n'] * 100)
+    kept.file(ARCHIVE, "roster.jsonl").chmod(0o600)
+    run(kept)
+    assert_sealed(kept.box)
+    stretches = entries(kept)["roster.jsonl"]
+    assert [e["length"] for e in stretches] == [2393, 296, 120]
+    data = kept.file(ARCHIVE, "roster.jsonl").read_bytes()
+    assert all(data[e["offset"] + e["length"] - 1 :][:1] == b"\n" for e in stretches)
+    kept.file(ARCHIVE, "roster.jsonl").write_bytes(data[:-300] + b"?" + data[-299:])
+    (found,) = [p for p in kept.doctor() if "not what was archived" in p["what"]]
+    assert (found["line"], "lines 50 to 86" in found["what"]) == (50, True)
+
+
 def test_a_month_cut_short_or_gone_is_found(kept: Post) -> None:
     """Whole lines that are missing at the end, and a file that is missing, are damage."""
     path = archived(kept)[0]
