@@ -1,171 +1,136 @@
 """The doctor: what is wrong in a mailbox, each in one line with its place, and the few repairs that are safe.
 
-Belongs here: looking (``examine``) and mending (``repair``). Mended are only modes, and lines that are provably torn;
-the original is moved aside first.
+Belongs here: the order of looking (``examine``; what is looked at stands in the modules of that name), and mending
+(``repair``). Mended are only modes, derived files that answer wrongly, which go, and lines that are provably torn;
+there the original is moved aside first. A repair that is killed is repeated; nothing is mended twice.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 
-from . import config
+from . import examine_agents, examine_archive, examine_derived, examine_logs, examine_place
 from .core import codec, instant
-from .core.codec import MAX_LINE
-from .core.records import BadLine, Record
-from .errors import MailboxError
-from .store import paths
-from .store.log import Log
+from .core.records import BadLine
+from .errors import StorageFailed
+from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
+from .store import index, paths, rotation
+from .store.lock import FileLock
+from .store.log import CHUNK, Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Mapping
 
-    from .core.records import Message
     from .mailbox import Mailbox
 
 
-class Problem(Record):
-    """One thing that is wrong: the file, the line number (1 is the first; None: the file as such), what, and the
-    repair (``chmod``, ``remove torn line``, or None where a person must decide)."""
-
-    file: str
-    line: int | None
-    what: str
-    repair: str | None = None
-
-
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """Everything wrong with the mailbox."""
-    yield from _modes(mailbox)
-    try:
-        config.load(mailbox.directory)
-    except MailboxError as error:
-        yield Problem(file=mailbox.logs.path(paths.CONFIG), line=None, what=error.what)
-    logs = mailbox.logs
-    live: dict[str, Message] = {}
-    yield from _messages(logs.messages, live)
-    yield from _lines(logs.reads, codec.read)
-    yield from _lines(logs.roster, codec.roster_event)
-    archive = mailbox.archive
-    for month in archive.months():
-        yield from _messages(archive.log(month), {}, month, live)
-        yield from _lines(archive.reads_log(month), codec.read)
-    for name in _leftovers(mailbox.directory):
-        yield Problem(file=name, line=None, what="left by an interrupted archive run; the next run replaces it")
-
-
-def _modes(mailbox: Mailbox) -> Iterator[Problem]:
-    """Files and directories that others may reach; the mailbox directory itself may be one that was there before."""
-    for directory, _, files in os.walk(mailbox.directory):
-        closed = 0o022 if directory == mailbox.directory else 0o077
-        names = (os.path.join(directory, name) for name in files if not name.startswith(".git"))
-        for path, forbidden in [(directory, closed), *((name, 0o077) for name in names)]:
-            try:
-                mode = stat.S_IMODE(os.lstat(path).st_mode)
-            except OSError:
-                continue
-            if mode & forbidden and not os.path.islink(path):
-                yield Problem(file=path, line=None, what=f"others may reach it (mode {mode:04o})", repair="chmod")
-
-
-def _lines(log: Log, decode: Callable[[bytes], object]) -> Iterator[Problem]:
-    for number, line in _numbered(log):
-        record = decode(line)
-        if isinstance(record, BadLine):
-            yield _bad(log.path, number, line, record)
-
-
-def _numbered(log: Log) -> Iterator[tuple[int, bytes]]:
-    """(line number, line), empty lines counted but not given."""
-    number, reached = 1, 0
-    for position, line in log.lines():
-        number += _newlines(log.path, reached, position)
-        reached = position
-        yield number, line
-
-
-def _newlines(path: str, start: int, end: int) -> int:
-    count = 0
-    with open(path, "rb") as file:
-        file.seek(start)
-        while start < end and (chunk := file.read(min(1 << 20, end - start))):
-            count += chunk.count(b"\n")
-            start += len(chunk)
-    return count
-
-
-def _bad(path: str, number: int, line: bytes, bad: BadLine) -> Problem:
-    if is_torn(line):
-        return Problem(file=path, line=number, what=f"torn: {bad.reason}", repair="remove torn line")
-    return Problem(file=path, line=number, what=f"not a record: {bad.reason}")
-
-
-def is_torn(line: bytes) -> bool:
-    """Is the line provably the remains of one of our own writes: a record cut short, or a hole of zeros?
-
-    Cut short means that JSON was still expected where the line ends. A whole line that is no record is somebody's.
-    """
-    whole = line.rstrip(b"\0")
-    if not whole:
-        return True
-    if len(line) > MAX_LINE or not whole.startswith(b'{"'):
-        return False
-    try:
-        json.loads(whole.decode("utf-8", "replace"))
-    except json.JSONDecodeError as error:
-        return error.pos >= len(error.doc) or error.msg.startswith("Unterminated string")
-    except (ValueError, RecursionError):
-        return False
-    return len(whole) < len(line)
-
-
-def _messages(
-    log: Log, seen: dict[str, Message], month: str | None = None, live: dict[str, Message] | None = None
+def examine(
+    mailbox: Mailbox, environ: Mapping[str, str] | None = None, *, archived: bool = True, alone: bool = False
 ) -> Iterator[Problem]:
-    for number, line in _numbered(log):
-        message = codec.message(line)
-        if isinstance(message, BadLine):
-            yield _bad(log.path, number, line, message)
-            continue
-        first = seen.setdefault(message.id, message)
-        if first is not message:
-            same = first.replace(timestamp=0) == message.replace(timestamp=0)
-            what = "written twice" if same else "found again with another body; the first written counts"
-            yield Problem(file=log.path, line=number, what=f"id {message.id} {what}")
-        if month is not None and instant.month(message.timestamp) != month:
-            yield Problem(
-                file=log.path, line=number, what=f"message of {instant.month(message.timestamp)} in another month"
-            )
-        if live is not None and message.id in live:
-            yield Problem(
-                file=log.path,
-                line=number,
-                what=f"id {message.id} is live too: an archive run was interrupted, the next one completes it",
-            )
+    """Everything wrong with the mailbox, and what is worth a note.
+
+    Without ``archived`` the records of the archive are not looked at, only its checksums; ``alone`` says that the
+    caller keeps stewards away, so that whatever looks unfinished is.
+    """
+
+    def at_work() -> bool:
+        return not alone and rotation.at_work(mailbox.archive)
+
+    for part in (
+        examine_place.examine(mailbox, environ),
+        examine_logs.examine(mailbox, archived=archived, at_work=at_work),
+        examine_archive.examine(mailbox, at_work),
+        examine_derived.examine(mailbox),
+        examine_agents.examine(mailbox),
+    ):
+        try:
+            yield from part
+        except StorageFailed as error:  # of one file; the others are looked at all the same
+            yield Problem(mailbox.directory, None, f"{error.what}; {error.hint}".removesuffix("; "))
 
 
-def _leftovers(directory: str) -> list[str]:
-    names = (paths.MESSAGES, paths.READS, paths.ROSTER)
-    return [p for p in (os.path.join(directory, f"{name}.new") for name in names) if os.path.exists(p)]
+def problems(found: Iterator[Problem]) -> list[Problem]:
+    """Those that need somebody."""
+    return [problem for problem in found if not problem.note]
 
 
-def repair(mailbox: Mailbox) -> list[Problem]:
-    """Mend what is safe to mend; returns what remains. Torn lines go, the file as it was stays beside it."""
-    found = list(examine(mailbox))
-    for problem in found:
-        if problem.repair == "chmod":
-            os.chmod(problem.file, 0o700 if os.path.isdir(problem.file) else 0o600)
-    for path in dict.fromkeys(p.file for p in found if p.repair == "remove torn line"):
-        _without_torn_lines(path, instant.text(mailbox.now()))
-    return list(examine(mailbox))
+def repair(mailbox: Mailbox, environ: Mapping[str, str] | None = None) -> list[Problem]:
+    """Mend what is safe to mend; returns what remains. ``Busy`` beside a steward."""
+    with rotation.alone(mailbox.archive, mailbox.logs.wait):
+        found = list(examine(mailbox, environ, alone=True))
+        for problem in found:
+            if problem.repair == CHMOD:
+                _close(problem.file)
+            elif problem.repair == REMOVE_DERIVED:
+                _remove_derived(mailbox, problem.file)
+        for path in dict.fromkeys(p.file for p in found if p.repair == REMOVE_TORN):
+            _without_torn_lines(_log(mailbox, path), instant.text(mailbox.now()))
+    return list(examine(mailbox, environ))
 
 
-def _without_torn_lines(path: str, when: str) -> None:
+def _close(path: str) -> None:
+    try:
+        os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)
+    except OSError as error:
+        raise paths.storage_failed("change the mode of", path, error) from None
+
+
+def _remove_derived(mailbox: Mailbox, path: str) -> None:
+    """Whoever needs it makes it anew."""
+    lock = mailbox.logs.cache(index.LOCK) if path == mailbox.logs.cache(index.FILE) else None
+    try:
+        if lock is None:
+            os.unlink(path)
+        else:
+            with FileLock(lock, mailbox.logs.wait):  # nobody searches in it then
+                os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise paths.storage_failed("remove", path, error) from None
+
+
+# -- torn lines -------------------------------------------------------------------------------------------------------
+
+
+def _log(mailbox: Mailbox, path: str) -> Log:
+    """The log at a path, one of the live ones with all that its writers leave behind."""
+    live = (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster)
+    return next((log for log in live if log.path == path), Log(path))
+
+
+def _without_torn_lines(log: Log, when: str) -> None:
     """Replace the log by one without its torn lines, under its lock; the original is kept as ``.damaged-…``."""
-    with Log(path).held() as log:
-        size = os.fstat(log.fd).st_size
-        lines = os.pread(log.fd, size, 0).split(b"\n")
-        kept = [line for line in lines if line and not (isinstance(codec.parse(line), BadLine) and is_torn(line))]
-        log.replace(kept, size, keep_as=f"{path}.damaged-{when.replace(':', '')}")
+    with log.held() as held:
+        size = os.fstat(held.fd).st_size
+        held.replace(_whole_lines(held.fd, size), size, keep_as=_aside(log.path, when, held.fd))
+
+
+def _aside(path: str, when: str, fd: int) -> str | None:
+    """A name to keep the original under; None if a repair that was killed has kept it already."""
+    directory, name = os.path.split(path)
+    here = os.fstat(fd)
+    for other in os.listdir(directory):
+        if other.startswith(f"{name}.damaged-"):
+            there = os.lstat(os.path.join(directory, other))
+            if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
+                return None
+    return f"{path}.damaged-{when.replace(':', '')}"
+
+
+def _whole_lines(fd: int, size: int) -> Iterator[bytes]:
+    """The lines that are not torn, without newlines, as they stand and however long, read a chunk at a time."""
+    rest = b""
+    offset = 0
+    while offset < size and (chunk := os.pread(fd, min(CHUNK, size - offset), offset)):
+        offset += len(chunk)
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        yield from (line for line in lines if line and not _is_torn(line))
+    if rest and not _is_torn(rest):
+        yield rest
+
+
+def _is_torn(line: bytes) -> bool:
+    return isinstance(codec.parse(line), BadLine) and examine_logs.is_torn(line)

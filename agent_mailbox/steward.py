@@ -10,8 +10,6 @@ import os
 import subprocess
 import sys
 
-import portalocker
-
 from . import doctor, registry
 from .core import enrol, inbox, retention
 from .core.records import Record, RosterEvent
@@ -24,7 +22,7 @@ from .store import rotation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.roster import Roster
-    from .doctor import Problem
+    from .findings import Problem
 
 
 class Report(Record):
@@ -41,26 +39,24 @@ class Report(Record):
 def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
     """One run: sweep, archive, compact, verify. Running again at once changes nothing. ``Busy`` beside another."""
     limit = mailbox.config.max_live if max_live is None else max_live
-    try:
-        with rotation.exclusively(mailbox.archive, mailbox.logs.wait):
-            swept = _sweep(mailbox)
-            moved = rotation.rotate(
-                mailbox.logs,
-                mailbox.archive,
-                mailbox.config.ttls,
-                lambda state: retention.plan(state, mailbox.now(), limit),
-            )
-            oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
-            rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
-    except portalocker.LockException:
-        raise rotation.busy(mailbox.archive) from None
+    with rotation.alone(mailbox.archive, mailbox.logs.wait):
+        swept = _sweep(mailbox)
+        moved = rotation.rotate(
+            mailbox.logs,
+            mailbox.archive,
+            mailbox.config.ttls,
+            lambda state: retention.plan(state, mailbox.now(), limit),
+        )
+        oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
+        rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
+        rotation.note_run(mailbox.logs, mailbox.now())
     return Report(
         archived=moved.archived,
         kept=moved.kept,
         pending=moved.pending,
         frozen=sum(event.event == "freeze" for event in swept),
         retired=sum(event.event == "retire" for event in swept),
-        problems=tuple(doctor.examine(mailbox)),
+        problems=tuple(doctor.problems(doctor.examine(mailbox, archived=False))),
     )
 
 

@@ -60,6 +60,8 @@ CONTRACT = {
     "steward run": {"--max-live"},
     "steward crontab": {"--install"},
     "doctor": {"--repair"},
+    "backup": {"--force", "--verify"},
+    "restore": set(),
     "hook": set(),
     "export": {"--format", "--since"},
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..core.claims import Reads
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
-    from ..doctor import Problem
+    from ..findings import Problem
     from .letters import Style
 
 
@@ -170,4 +170,5 @@ def problem_text(problem: Problem) -> str:
     """The same in one line, as compilers write it."""
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
     mend = " (doctor --repair mends it)" if problem.repair else ""
-    return f"{neutral(place)}: {neutral(problem.what)}{mend}\n"
+    kind = "note: " if problem.note else ""
+    return f"{neutral(place)}: {kind}{neutral(problem.what)}{mend}\n"

@@ -1,4 +1,4 @@
-"""Making and keeping a mailbox: init, steward, doctor, export."""
+"""Making and keeping a mailbox: init, steward, doctor, backup, restore, export."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Iterable
 
 import click
 
+from .. import backup as backups
 from .. import doctor as doctors
 from .. import steward as stewards
+from ..claude import settings
+from ..core import instant
 from ..core.text import neutral
-from ..store import paths, places
+from ..examine_place import NETWORK
+from ..store import mounts, paths, places
 from . import exporting, render
 from .hook import answer
 from .mail import parse_since
@@ -24,13 +28,19 @@ from .options import App, Verb, pass_app
 @pass_app
 def init(app: App, where: str | None) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
-    directory = where or app.directory or app.environ.get("AGENT_MAILBOX_DIR") or _default_place()
-    made = places.create(directory, app.environ)
+    made = places.create(where or _wanted_place(app), app.environ)
+    kind = mounts.network(made)
+    if kind is not None:
+        app.warn(f"{made} {NETWORK.format(kind=kind)}")
     app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
 
 
-def _default_place() -> str:
-    """``data/`` of the repository's main worktree, so that all its worktrees share it; else ``data/`` here."""
+def _wanted_place(app: App) -> str:
+    """Where a mailbox is to be made: the place named, else ``data/`` of the repository's main worktree, so that all its
+    worktrees share it; else ``data/`` here."""
+    named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
+    if named:
+        return named
     here = os.getcwd()
     return os.path.join(paths.main_worktree(here) or here, paths.DATA)
 
@@ -75,14 +85,61 @@ def crontab(app: App, install: bool) -> None:
 
 
 @cli.command(cls=Verb)
-@click.option("--repair", is_flag=True, help="Mend modes and torn lines; the original file is kept beside.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend modes and torn lines (the original file is kept beside); remove derived files that disagree.",
+)
 @pass_app
 def doctor(app: App, repair: bool) -> int:
-    """Verify logs, archive, permissions and configuration; exit 3 if something is wrong."""
-    problems = doctors.repair(app.mailbox) if repair else list(doctors.examine(app.mailbox))
-    text = "".join(map(render.problem_text, problems)) or "nothing wrong\n"
-    app.out(text, {"ok": not problems, "problems": [render.problem_json(p) for p in problems]})
+    """Verify everything: logs, archive, derived files, permissions, hooks.
+
+    Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
+    no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
+    """
+    found = [
+        *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
+        *settings.examine(app.mailbox.directory, app.environ),
+    ]
+    problems = [p for p in found if not p.note]
+    notes = [p for p in found if p.note]
+    text = "".join(map(render.problem_text, found)) + ("" if problems else "nothing wrong\n")
+    value = {"ok": not problems, "problems": [render.problem_json(p) for p in problems]}
+    app.out(text, value | ({"notes": [render.problem_json(p) for p in notes]} if notes else {}))
     return 3 if problems else 0
+
+
+@cli.command(cls=Verb)
+@click.argument("file", type=click.Path())
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--verify", is_flag=True, help="Only check FILE, byte by byte; needs no mailbox.")
+@pass_app
+def backup(app: App, file: str, force: bool, verify: bool) -> None:
+    """Write the mailbox into FILE, as it is at this moment, while everyone works on.
+
+    FILE is a tar of the logs, the archive and the configuration with their SHA-256, verified after writing; `restore`
+    makes a mailbox of it.
+    """
+    made = backups.verify(file) if verify else backups.write(app.mailbox, file, force=force)
+    size = sum(made.sizes.values())
+    text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
+    value = {"file": made.file, "files": len(made.sizes), "bytes": size, "made": instant.text(made.made)}
+    (app.out if verify else app.done)(text, value)
+
+
+@cli.command(cls=Verb)
+@click.argument("file", type=click.Path())
+@click.argument("where", metavar="[DIR]", required=False)
+@pass_app
+def restore(app: App, file: str, where: str | None) -> None:
+    """Make DIR (chosen as by `init`) the mailbox that `backup` put into FILE, with everyone's mail as it was.
+
+    FILE is verified first; nothing that is there is overwritten.
+    """
+    made = backups.restore(file, where or _wanted_place(app), app.environ)
+    directory = os.path.realpath(where or _wanted_place(app))
+    value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made)}
+    app.done(f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n", value)
 
 
 @cli.command(cls=Verb, prints_json=False)

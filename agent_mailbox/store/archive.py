@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""
+ROSTER = "roster.jsonl"
 
 
 class Archive:
@@ -33,6 +34,14 @@ class Archive:
             return []
         return sorted(n[:7] for n in names if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-")
 
+    def files(self) -> list[str]:
+        """The names of the archived logs: messages and reads by month, and the roster's."""
+        try:
+            names = system.listdir(self.directory)
+        except OSError:
+            return []
+        return sorted(n for n in names if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-"))
+
     def log(self, month: str) -> Log:
         """The messages of a month."""
         return Log(system.join(self.directory, f"{month}.jsonl"))
@@ -43,7 +52,7 @@ class Archive:
 
     def roster_log(self) -> Log:
         """Roster events that compaction replaced."""
-        return Log(system.join(self.directory, "roster.jsonl"))
+        return Log(system.join(self.directory, ROSTER))
 
     def lines(self) -> Iterator[bytes]:
         """Every archived message line, oldest month first."""

@@ -38,14 +38,20 @@ def holds(fd: int | None, at: Sequence[int]) -> bool:
 
 
 def load(path: str) -> bytes | None:
-    """What ``save`` wrote, or None if there is nothing sound at the path."""
+    """What ``save`` wrote, or None if there is nothing sound at the path.
+
+    The time is looked at before and after reading: one that is the seal both times says that nobody wrote in between,
+    which would give the beginning of one content and the end of another.
+    """
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except OSError:
         return None
     try:
-        data = system.read(fd, system.fstat(fd).st_size + 1)
-        there = system.fstat(fd)  # afterwards: a writer that was at it meanwhile has changed the time
+        there = system.fstat(fd)
+        data = system.read(fd, there.st_size + 1)
+        if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
+            return None
     except OSError:
         return None
     finally:

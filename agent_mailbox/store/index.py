@@ -48,6 +48,7 @@ else:
     except ImportError:  # an interpreter built without it
         sqlite3 = None
 
+FILE, LOCK = "index.sqlite", "index.lock"
 VERSION = 1
 """Changes with the schema, with ``words.folded`` and with ``_term``; a file of another version is built anew."""
 BATCH = 4 << 20
@@ -87,7 +88,7 @@ class Index:
     def __init__(self, logs: Logs, archive: Archive) -> None:
         self._logs = logs
         self._archive = archive
-        self._path = logs.cache("index.sqlite")
+        self._path = logs.cache(FILE)
 
     def ask(self, question: Callable[[View], T]) -> T | None:
         """The answer from an index caught up with the logs, mended if need be; None where none can be had."""
@@ -95,7 +96,7 @@ class Index:
             return None
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            lock = FileLock(self._logs.cache("index.lock"), self._logs.wait).__enter__()
+            lock = FileLock(self._logs.cache(LOCK), self._logs.wait).__enter__()
         except (OSError, MailboxError):
             return None
         try:
@@ -232,7 +233,7 @@ class View:
 
     # -- catching up --------------------------------------------------------------------------------------------------
 
-    def _sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[Source]:
         """Every log. The live ones were opened before the archive is looked at: the steward moves mail that way."""
         for month in self._archive.months():
             first = _first_place(month)
@@ -251,7 +252,7 @@ class View:
     def catch_up(self) -> bool:
         """Take in what is new and forget what no longer holds; True if that leaves a transaction to be committed."""
         known = {name: at for name, *at in self._db.execute("SELECT * FROM sources")}
-        held = {source.name: source.end for source in self._sources() if self._holds(source, known)}
+        held = {source.name: source.end for source in self.sources() if self._holds(source, known)}
         lost = known.keys() - held.keys()
         if not lost and held == {name: at[1] for name, at in known.items()}:
             return False
@@ -262,7 +263,7 @@ class View:
         tails = [(at[3],) for at in known.values() if at[3]]
         self._db.executemany("UPDATE messages SET place = NULL WHERE n = ?", tails)
         self._loose = bool(lost or tails)
-        for source in self._sources():
+        for source in self.sources():
             _, position, _, tail = known.get(source.name, (0, 0, 0, 0))
             if source.fd is not None and (source.name not in known or source.end > position or tail):
                 self._take(source, source.fd, position)

@@ -1,14 +1,16 @@
 """Carrying out a retention plan: move what is finished to its month, start fresh logs with the rest.
 
 Belongs here: the order of the steps, which makes a run resumable wherever it was killed. (1) Under the archive's lock
-and those of both logs, append what moves to the months, skipping lines already there, and sync. (2) Write the rest
-aside, sync, rename over the messages log. (3) The same for the reads log. Killed after 1: the next run skips what is
-archived. Killed after 2: the reads of what moved still stand in the live log, and the next run moves them.
+and those of both logs, append what moves to the months, skipping lines already there, sync, and seal it in the
+manifest. (2) Write the rest aside, sync, rename over the messages log. (3) The same for the reads log. Killed after 1:
+the next run skips what is archived. Killed after 2: the reads of what moved still stand in the live log, and the next
+run moves them.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 import portalocker
 
@@ -17,18 +19,21 @@ from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
 from ..core.retention import compacted
-from ..errors import Busy
+from ..errors import Busy, StorageFailed
 from . import paths
 from .archive import LOCK, Archive
+from .log import Log, boundary
 from .logs import Logs, parse_messages, parse_reads, parse_roster
+from .manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..core.retention import Plan
-    from .log import HeldLog, Log
+    from .log import HeldLog
 
+LAST_RUN = "steward"
 COMPACT_ABOVE = 1000
 """Roster events above which the roster is retold in fewer: the messages' own threshold."""
 
@@ -42,7 +47,7 @@ class Rotated(Record):
 
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
-    """The lock of whoever maintains the mailbox, for a ``with`` block; see ``busy`` for its error."""
+    """The lock of whoever maintains the mailbox, as portalocker has it; see ``alone``."""
     path = os.path.join(archive.directory, LOCK)
     try:
         os.makedirs(archive.directory, mode=0o700, exist_ok=True)
@@ -52,14 +57,62 @@ def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
     return portalocker.Lock(path, mode="a", timeout=wait, flags=portalocker.LOCK_EX | portalocker.LOCK_NB)
 
 
-def busy(archive: Archive) -> Busy:
-    """The error for ``portalocker.LockException``."""
-    return Busy(f"another steward is at work in {archive.directory}", "it will do what you wanted; try again later")
+@contextmanager
+def alone(archive: Archive, wait: float) -> Iterator[None]:
+    """Be the only one who maintains the mailbox, for a ``with`` block; ``Busy`` if another does so for ``wait`` s."""
+    lock = exclusively(archive, wait)
+    try:
+        lock.acquire()
+    except portalocker.LockException:
+        raise Busy(
+            f"another steward is at work in {archive.directory}", "it will do what you wanted; try again later"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def at_work(archive: Archive) -> bool:
+    """Does somebody maintain the mailbox at this moment?"""
+    if not os.path.exists(os.path.join(archive.directory, LOCK)):
+        return False
+    try:
+        with alone(archive, 0):
+            return False
+    except Busy:
+        return True
+    except StorageFailed:
+        return False  # what stands there is no lock that anybody could hold
+
+
+def note_run(logs: Logs, now: int) -> None:
+    """Leave a file whose time (``now`` in ms) is that of this run; where it cannot be written, the doctor just knows
+    less."""
+    path = logs.cache(LAST_RUN)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+    except OSError:
+        pass
+
+
+def last_run(logs: Logs) -> int | None:
+    """When (ms) the steward last ran here; None if that is not known."""
+    try:
+        return os.lstat(logs.cache(LAST_RUN)).st_mtime_ns // 1_000_000
+    except OSError:
+        return None
 
 
 def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decide: Callable[[State], Plan]) -> Rotated:
-    """Move what ``decide`` says; the caller holds ``exclusively``."""
+    """Move what ``decide`` says; the caller is ``alone``."""
+    manifest = Manifest(archive)
+    manifest.seal()  # what an older version archived, before others have to wait for it
     with logs.messages.held() as messages, logs.reads.held() as reads:
+        _clear_leftover(messages)
+        _clear_leftover(reads)
         message_lines, messages_size = _raw_lines(messages)
         read_lines, reads_size = _raw_lines(reads)
         state = State(
@@ -73,10 +126,13 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
         months |= archive.month_of(_strays(read_lines, state))
         moved, kept = _split(message_lines, months, _message_id)
         moved_reads, kept_reads = _split(read_lines, months, _read_id)
+        for name in archive.files():
+            _drop_torn_copy(Log(os.path.join(archive.directory, name)), (*message_lines, *read_lines))
         for month, lines in moved.items():
             _add(archive.log(month), lines)
         for month, lines in moved_reads.items():
             _add(archive.reads_log(month), lines)
+        manifest.seal()
         if moved:
             messages.replace(kept, messages_size)
         if moved_reads:
@@ -87,15 +143,28 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
 def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
     """Retell a long roster in fewer events, the old lines archived; returns how many lines that saved."""
     with logs.roster.held() as roster:
+        _clear_leftover(roster)
         lines, size = _raw_lines(roster)
         if len(lines) <= COMPACT_ABOVE:
             return 0
         told = [codec.roster_line(event).rstrip(b"\n") for event in compacted(parse_roster(lines), since)]
         if len(told) * 2 > len(lines):
             return 0
+        _drop_torn_copy(archive.roster_log(), lines)
         _add(archive.roster_log(), lines)
+        Manifest(archive).seal()
         roster.replace(told, size)
         return len(lines) - len(told)
+
+
+def _clear_leftover(log: HeldLog) -> None:
+    """Remove the fresh log that a killed run did not come to put in its place."""
+    path = f"{log.path}.new"
+    if os.path.lexists(path):
+        try:
+            os.unlink(path)
+        except OSError as error:
+            raise paths.storage_failed("remove", path, error) from None
 
 
 def _raw_lines(log: HeldLog) -> tuple[list[bytes], int]:
@@ -143,3 +212,24 @@ def _add(log: Log, lines: Iterable[bytes]) -> None:
     with log.held() as held:
         there = {line for _, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
+
+
+def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
+    """Cut off the torn end that a killed run left, where it provably is one: the beginning of a line that still stands
+    in a live log, in which nothing is replaced before its archived copy is whole."""
+    fd = log.open()
+    if fd is None:
+        return
+    size = os.fstat(fd).st_size
+    try:
+        whole = size == 0 or os.pread(fd, 1, size - 1) == b"\n"
+    finally:
+        os.close(fd)
+    if whole:
+        return
+    with log.held() as held:
+        size = os.fstat(held.fd).st_size
+        end = boundary(held.fd, size)
+        torn = os.pread(held.fd, size - end, end)
+        if isinstance(codec.parse(torn), BadLine) and any(line.startswith(torn) for line in live):
+            os.ftruncate(held.fd, end)

@@ -69,7 +69,7 @@ def test_a_steward_archives_above_the_limit_and_prints_what_it_did(post: Post) -
     assert (answer["archived"], answer["kept"], answer["pending"]) == (3, 2, 2)
     month = stamp()[:7]
     names = {p.name for p in post.file(ARCHIVE).iterdir() if not p.name.startswith(".")}
-    assert names == {f"{month}.jsonl", f"{month}-reads.jsonl"}
+    assert names == {f"{month}.jsonl", f"{month}-reads.jsonl", "MANIFEST.jsonl"}
     assert len(post.lines(f"{ARCHIVE}/{month}.jsonl")) == len(post.lines(f"{ARCHIVE}/{month}-reads.jsonl")) == 3
     assert (len(post.lines(MESSAGES)), len(post.lines(READS))) == (2, 0)
     text = post.call("steward", "run", "--max-live", "0").stdout
@@ -231,7 +231,7 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     }
     text = post.call("doctor")
     assert (text.rc, text.stderr) == (3, "")
-    assert len(text.stdout.splitlines()) == 8
+    assert len([line for line in text.stdout.splitlines() if ": note: " not in line]) == 8
     assert f"{post.file(MESSAGES)}:5: " in text.stdout
     assert f"id {twin['id']} found again with another body" in text.stdout
 

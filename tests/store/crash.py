@@ -3,7 +3,8 @@
 ``python -m tests.store.crash BOX OUT WHICH WORDS…``: in ``OUT/<n>/box`` stands the mailbox as the command left it when
 it was killed at its n-th step, in ``OUT/<n>/stdout`` what it had said by then; the last one ran to its end. ``WHICH``
 is ``before`` (a step not taken) or ``within`` (half of what it wrote arrived). A step is a system call that changes a
-file or its durability, or writes output.
+file or its durability, or writes output. ``{place}`` in a word is ``OUT/<n>``, into which
+what is in ``BOX.beside`` is copied.
 """
 
 from __future__ import annotations
@@ -56,17 +57,20 @@ def run(box: str, out: str, within: bool, words: list[str]) -> None:
     from agent_mailbox.store import rotation
 
     rotation.COMPACT_ABOVE = COMPACT_ABOVE
+    beside = f"{box}.beside" if os.path.isdir(f"{box}.beside") else None
     step = 0
     while True:
         place = os.path.join(out, f"{step:03}")
         shutil.copytree(box, os.path.join(place, "box"))
+        if beside is not None:
+            shutil.copytree(beside, place, dirs_exist_ok=True)
         child = os.fork()
         if child == 0:
             fd = os.open(os.path.join(place, "stdout"), os.O_WRONLY | os.O_CREAT, 0o600)
             os.dup2(fd, 1)
             os.environ["AGENT_MAILBOX_DIR"] = os.path.join(place, "box")
             Fuse(step, within).lay()
-            code = main(words)
+            code = main([word.replace("{place}", place) for word in words])
             sys.stdout.flush()
             os._exit(code)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

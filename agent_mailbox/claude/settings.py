@@ -1,0 +1,147 @@
+"""The client's settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
+
+Belongs here: where Claude Code keeps its settings, which of its hooks are ours, what each needs to run.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+
+from ..core import codec
+from ..core.records import BadLine
+from ..findings import Problem
+from .hook import EVENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+PROGRAM = "agent-mailbox"
+SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
+MAX_SETTINGS = 4 << 20
+"""Bytes of a settings file that are read: a person wrote it."""
+
+
+def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; a note
+    where only some of the events are hooked."""
+    hooked: dict[str, str] = {}
+    for path, project in _files(directory, environ).items():
+        text = _read(path)
+        if text is None:
+            continue
+        settings = codec.parse(text, MAX_SETTINGS, ours=False)
+        if isinstance(settings, BadLine):
+            yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
+            continue
+        for event, command in _commands(settings):
+            if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
+                hooked.setdefault(event, path)
+                wrong = _wrong(command, project, environ)
+                if wrong is not None:
+                    yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
+    missing = [event for event in EVENTS if event not in hooked]
+    if hooked and missing:
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: README has all of them"
+        yield Problem(next(iter(hooked.values())), None, what, note=True)
+
+
+def _files(directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings files there may be, each with the project in which its commands run."""
+    here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
+    found = {os.path.join(home, "settings.json"): here}
+    for project in (here, os.path.dirname(directory)):
+        for name in ("settings.json", "settings.local.json"):
+            found.setdefault(os.path.join(project, ".claude", name), project)
+    return found
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_SETTINGS)
+    except OSError:
+        return None
+
+
+def _commands(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(event, command) of every hook, as far as the settings have the shape of settings."""
+    hooks = settings.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            inner = group.get("hooks") if isinstance(group, dict) else None
+            for hook in inner if isinstance(inner, list) else ():
+                command = hook.get("command") if isinstance(hook, dict) else None
+                if isinstance(command, str):
+                    yield event, command
+
+
+def _line(text: bytes, command: str) -> int | None:
+    place = text.find(codec.dumps(command).encode("utf-8", "surrogatepass"))
+    return None if place < 0 else text.count(b"\n", 0, place) + 1
+
+
+# -- can it run? ------------------------------------------------------------------------------------------------------
+
+
+def _wrong(command: str, project: str, environ: Mapping[str, str]) -> str | None:
+    """Why the command cannot run; None where nothing speaks against it."""
+    for variable, value in (("CLAUDE_PROJECT_DIR", project), ("HOME", environ.get("HOME") or "")):
+        command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return "its quotes do not match; correct the command"
+    while words and "=" in words[0].partition("/")[0]:
+        words.pop(0)  # a variable set for the command
+    for number, word in enumerate(words):
+        ours = os.path.basename(word) in (PROGRAM, *SHIMS)
+        if ours or (number == 0 and "/" in word):
+            wrong = _wrong_program(word, project, environ, started=number == 0)
+            if wrong is not None:
+                return wrong
+    return None
+
+
+def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, started: bool) -> str | None:
+    if "/" not in word:
+        path = shutil.which(word, path=environ.get("PATH"))
+        if path is None:
+            return f"there is no {word} on PATH; install it, or write the command's whole path"
+    else:
+        path = os.path.join(project, os.path.expanduser(word))
+        if not os.path.isfile(path):
+            return f"{path} is not there; correct the command, or install agent-mailbox again"
+        if started and not os.access(path, os.X_OK):
+            return f"{path} may not be run; `chmod +x` it"
+    if os.path.basename(path) in SHIMS:
+        return _wrong_shim(path, environ)
+    return _wrong_interpreter(path)
+
+
+def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
+    """The shims take the checkout's own Python, else the installed program (``hooks/agent-mailbox-hook``)."""
+    python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
+    if os.access(python, os.X_OK):
+        return None
+    installed = shutil.which(PROGRAM, path=environ.get("PATH"))
+    if installed is None:
+        return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
+    return _wrong_interpreter(installed)
+
+
+def _wrong_interpreter(path: str) -> str | None:
+    """A script whose interpreter is gone (a virtual environment that was removed) does not start."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(512)
+    except OSError:
+        return None
+    words = first[2:].split() if first.startswith(b"#!") else []
+    if words and not os.path.exists(words[0]):
+        return f"{path} needs {os.fsdecode(words[0])}, which is gone; install agent-mailbox again"
+    return None

@@ -1,0 +1,177 @@
+"""The archive's manifest: a checksum of every stretch that a steward appended, so that silent damage is found.
+
+Belongs here: ``MANIFEST.jsonl``, sealing what stands in the archive, comparing. One line a stretch, in the order they
+were appended: ``{"file":"2026-03.jsonl","offset":0,"length":812,"sha256":"…"}``; the stretches of a file follow one
+another without a gap. Sealing hashes only what is not sealed yet, so a run costs what it appends.
+
+**Why a killed steward is not taken for damage.** Months are appended to and synced, then sealed, then the live logs
+are replaced. Killed before the seal, a file is longer than its last stretch: unsealed, which the next run completes.
+Nothing that is sealed is ever rewritten. A month that an older version archived has no seal at all; the next run seals
+it as it stands. Whoever changes an archived file on purpose removes its lines here; the next run seals it anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ..core import codec
+from ..core.records import BadLine, Record
+from .log import CHUNK, Log, boundary
+from .numbered import numbered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .archive import Archive
+
+NAME = "MANIFEST.jsonl"
+STRETCH = 1 << 20
+"""Bytes in one stretch, unless a single line is longer: how narrowly damage is placed, for 150 bytes of manifest."""
+
+
+class Stretch(Record):
+    """A sealed stretch of a file, in bytes; ``line`` is the manifest's line that seals it."""
+
+    offset: int
+    length: int
+    sha256: str
+    line: int
+
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.offset + self.length
+
+
+class Stray(Record):
+    """A line of the manifest that seals nothing: no entry, or one that does not follow its file's last."""
+
+    line: int
+    text: bytes
+    what: str
+
+
+class Damage(Record):
+    """A stretch whose bytes are not what was sealed; the lines of the file it covers, and how many bytes are there."""
+
+    file: str
+    stretch: Stretch
+    first_line: int
+    last_line: int
+    there: int
+
+
+class Manifest:
+    """The manifest of an archive as it stands: the stretches of each file, and the lines that are none."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self.log = Log(os.path.join(archive.directory, NAME))
+        self.files: dict[str, list[Stretch]] = {}
+        self.strays: list[Stray] = []
+        for number, line in numbered(self.log):
+            self._take(number, line)
+
+    def _take(self, number: int, line: bytes) -> None:
+        entry = codec.parse(line)
+        if isinstance(entry, BadLine):
+            self.strays.append(Stray(number, line, entry.reason))
+            return
+        named = _entry(entry, number)
+        if named is None:
+            self.strays.append(Stray(number, line, "not an entry"))
+        elif named[1].offset != self.sealed(named[0]):
+            self.strays.append(Stray(number, line, f"does not follow what is sealed of {named[0]}"))
+        else:
+            self.files.setdefault(named[0], []).append(named[1])
+
+    def sealed(self, name: str) -> int:
+        """How many bytes of the file are sealed."""
+        stretches = self.files.get(name)
+        return stretches[-1].end if stretches else 0
+
+    def unsealed(self) -> Iterator[tuple[str, int]]:
+        """(file, bytes) of what stands behind the last stretch of each file."""
+        for name in self._archive.files():
+            size = os.stat(os.path.join(self._archive.directory, name)).st_size
+            if size > self.sealed(name):
+                yield name, size - self.sealed(name)
+
+    def seal(self) -> None:
+        """Seal every whole line that is not; the caller holds the archive's lock. Durable when this returns."""
+        fresh = [(name, stretch) for name, _ in self.unsealed() for stretch in self._sealing(name)]
+        if not fresh:
+            return
+        with self.log.held() as held:
+            _drop_torn_end(held.fd)
+            held.append(_line(name, stretch) for name, stretch in fresh)
+        for name, stretch in fresh:
+            self.files.setdefault(name, []).append(stretch)
+
+    def _sealing(self, name: str) -> Iterator[Stretch]:
+        fd = Log(os.path.join(self._archive.directory, name)).open()
+        if fd is None:
+            return
+        try:
+            start, end = self.sealed(name), boundary(fd, os.fstat(fd).st_size)
+            while start < end:
+                step = STRETCH
+                while (stop := boundary(fd, min(start + step, end))) <= start:
+                    step *= 2  # a line longer than that
+                yield Stretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
+                start = stop
+        finally:
+            os.close(fd)
+
+    def damage(self) -> Iterator[Damage]:
+        """Every sealed stretch whose bytes are others, or gone. Reads the whole archive, a chunk at a time."""
+        for name, stretches in self.files.items():
+            fd = Log(os.path.join(self._archive.directory, name)).open()
+            number = 1
+            try:
+                for stretch in stretches:
+                    if fd is None:
+                        yield Damage(name, stretch, 1, 1, 0)
+                        break
+                    digest, newlines, there = _hashed(fd, stretch.offset, stretch.end)
+                    if digest != stretch.sha256:
+                        yield Damage(name, stretch, number, number + max(newlines - 1, 0), there)
+                    number += newlines
+            finally:
+                if fd is not None:
+                    os.close(fd)
+
+
+def _drop_torn_end(fd: int) -> None:
+    """Cut off half an entry that a killed run left: what it was to seal is sealed now. Only stewards write here."""
+    size = os.fstat(fd).st_size
+    end = boundary(fd, size)
+    if end < size and isinstance(codec.parse(os.pread(fd, size - end, end)), BadLine):
+        os.ftruncate(fd, end)
+
+
+def _entry(entry: dict[str, Any], number: int) -> tuple[str, Stretch] | None:
+    name, offset, length, digest = (entry.get(key) for key in ("file", "offset", "length", "sha256"))
+    if not (isinstance(name, str) and isinstance(offset, int) and isinstance(length, int) and isinstance(digest, str)):
+        return None
+    if not name.endswith(".jsonl") or "/" in name or name == NAME or length <= 0:
+        return None
+    return name, Stretch(offset, length, digest, number)
+
+
+def _line(name: str, stretch: Stretch) -> bytes:
+    entry = {"file": name, "offset": stretch.offset, "length": stretch.length, "sha256": stretch.sha256}
+    return codec.dumps(entry).encode() + b"\n"
+
+
+def _hashed(fd: int, start: int, end: int) -> tuple[str, int, int]:
+    """(SHA-256, newlines, bytes found) of a stretch of an open file."""
+    digest, newlines, position = hashlib.sha256(), 0, start
+    while position < end and (chunk := os.pread(fd, min(CHUNK, end - position), position)):
+        digest.update(chunk)
+        newlines += chunk.count(b"\n")
+        position += len(chunk)
+    return digest.hexdigest(), newlines, position - start

@@ -1,0 +1,45 @@
+"""What kind of file system a directory is on, where the system tells (Linux: proc_pid_mountinfo(5)).
+
+Belongs here: recognising those on which locks, renames or syncs are another machine's word.
+"""
+
+from __future__ import annotations
+
+import os
+
+MOUNTINFO = "/proc/self/mountinfo"
+NETWORK = {
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gfs2", "ocfs2", "virtiofs", "vboxsf"),
+    *("fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.davfs2", "davfs", "fuse.vmhgfs-fuse"),
+}
+"""File systems that others may write to behind our back, or that keep locks to one machine. WSL's drives are 9p."""
+
+
+def network(path: str) -> str | None:
+    """The type of the network file system the path is on; None if it is on another, or nobody knows."""
+    try:
+        with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
+            kind = _kind(os.path.realpath(path), file.read().split("\n"))
+    except OSError:
+        return None
+    return kind if kind in NETWORK else None
+
+
+def _kind(path: str, lines: list[str]) -> str | None:
+    """The type of the mount that the path is under: the longest mount point that fits, of equal ones the last."""
+    best, found = -1, None
+    for line in lines:
+        head, dash, tail = line.partition(" - ")
+        fields = head.split(" ")
+        if not dash or len(fields) < 6:
+            continue
+        point = _unescaped(fields[4]).rstrip("/")
+        if (path == point or path.startswith(point + "/")) and len(point) >= best:
+            best, found = len(point), tail.split(" ")[0]
+    return found
+
+
+def _unescaped(text: str) -> str:
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text

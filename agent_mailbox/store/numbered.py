@@ -1,0 +1,49 @@
+"""The lines of a log with their numbers, for whoever has to say where something stands.
+
+Belongs here: counting. A log's own reader knows positions only: nobody else needs more.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..core.codec import MAX_LINE
+from .log import CHUNK, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .log import Log
+
+
+def numbered(log: Log) -> Iterator[tuple[int, bytes]]:
+    """(line number, line) of a log that need not exist; empty lines are counted and not given. See ``lines_of``."""
+    fd = log.open()
+    if fd is None:
+        return
+    try:
+        yield from numbered_in(fd)
+    finally:
+        os.close(fd)
+
+
+def numbered_in(fd: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """The same of an open file, up to ``end``."""
+    number, reached = 1, 0  # of the line that begins there
+    for position, line in lines_of(fd, 0, end):
+        if position != reached:
+            number += newlines(fd, reached, position)
+        yield number, line
+        reached = position
+        if len(line) <= MAX_LINE:  # of a longer one only the beginning was given
+            number, reached = number + 1, position + len(line) + 1
+
+
+def newlines(fd: int, start: int, end: int) -> int:
+    """How many line ends stand in a stretch of an open file."""
+    count = 0
+    while start < end and (chunk := os.pread(fd, min(CHUNK, end - start), start)):
+        count += chunk.count(b"\n")
+        start += len(chunk)
+    return count

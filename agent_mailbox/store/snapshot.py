@@ -1,0 +1,78 @@
+"""The mailbox as it is at one moment, for whoever copies it while everyone works on.
+
+Belongs here: which files make a mailbox, and holding them still. A log only grows, and is replaced only by another
+file under its name; so an open file and its length, both taken under the locks, are the log of that moment for as long
+as they are kept. Copying them takes what it takes; the locks are held for some system calls.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from ..core.records import Record
+from . import paths, rotation
+from .log import CHUNK, boundary
+from .manifest import NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from .archive import Archive
+    from .logs import Logs
+
+
+class Part(Record):
+    """One file: its name within the mailbox, open, and how many bytes of it belong to the moment."""
+
+    name: str
+    fd: int
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """Its bytes."""
+        offset = 0
+        while offset < self.size and (chunk := os.pread(self.fd, min(CHUNK, self.size - offset), offset)):
+            yield chunk
+            offset += len(chunk)
+
+
+class Snapshot:
+    """The parts of a mailbox, for a ``with`` block, and the heartbeats (session to ns). ``Busy`` beside a steward."""
+
+    def __init__(self, logs: Logs, archive: Archive) -> None:
+        self._logs = logs
+        self._archive = archive
+        self._open = ExitStack()
+        self.parts: list[Part] = []
+        self.heartbeats: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        with self._open, ExitStack() as locks:
+            locks.enter_context(rotation.alone(self._archive, self._logs.wait))
+            for log in (self._logs.messages, self._logs.reads, self._logs.roster):
+                if os.path.exists(log.path):  # a look makes no file
+                    locks.enter_context(log.held())
+            for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
+                self._take(name, self._logs.path(name), whole_lines=False)
+            for name in (*self._archive.files(), NAME):
+                path = os.path.join(self._archive.directory, name)
+                self._take(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
+            self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
+            self._open = self._open.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
+        """Of an archived log whole lines: what a killed run left behind them may be cut off by the next."""
+        try:
+            fd = paths.open_file(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        self._open.callback(os.close, fd)
+        size = os.fstat(fd).st_size
+        self.parts.append(Part(name, fd, boundary(fd, size) if whole_lines else size))

@@ -1,0 +1,561 @@
+"""The doctor: each thing that can be wrong is told once, with its place; what is sound is never called wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, doctor, examine_logs
+from agent_mailbox.core import codec
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.records import Message, Read
+from agent_mailbox.store import cache, index, mounts, rotation
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
+from tests.store.test_crash import crashed, stored
+from tests.store.test_processes import together
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = 86_400_000
+NOW = time.time_ns() // 1_000_000
+CLEAN = {"ok": True, "problems": []}
+
+
+def told(post: Post, *words: str) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """(problems, notes) as (file within the mailbox, line, repair, what)."""
+    result = post.call("doctor", *words, "--json")
+    assert result.rc == (0 if result.json["ok"] else 3)
+    assert result.json["ok"] is (not result.json["problems"])
+
+    def short(found: dict[str, Any]) -> tuple[Any, ...]:
+        return os.path.relpath(found["file"], post.box), found["line"], found["repair"], found["what"]
+
+    return [*map(short, result.json["problems"])], [*map(short, result.json.get("notes", ()))]
+
+
+def read_of(message_id: str, reader: str = "bob", at: int = NOW) -> dict[str, Any]:
+    """A line of the reads log as another program may write it."""
+    return {"message_id": message_id, "reader_session_id": reader, "timestamp": stamp(at), "event": "read"}
+
+
+@pytest.fixture
+def used(post: Post) -> Post:
+    """Archived and live mail, cursors, stamps, a rollbook and an index: everything derived that there is."""
+    for name in ("ann", "bob", "cat"):
+        post.register(name, "--role", "builder")
+    for word in ("bob", "role:builder", "all"):
+        post.send("ann", word)
+    post.check("bob")
+    post.ok("steward", "run", "--max-live", "0")
+    post.send("ann", "cat", "waits for cat")
+    post.check("bob")
+    post.ok("search", "hello")
+    assert os.listdir(post.file(".cache/quiet")) == ["bob"]
+    assert "bob" in os.listdir(post.file(".cache/cursors"))
+    return post
+
+
+def test_a_mailbox_in_use_is_sound(used: Post) -> None:
+    """Nothing at all is said of it, and looking changes no file."""
+    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in used.box.rglob("*") if p.is_file()}
+    assert used.call("doctor").stdout == "nothing wrong\n"
+    assert used.ok("doctor") == CLEAN
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in used.box.rglob("*") if p.is_file()} == before
+
+
+def test_beside_writers_readers_and_a_steward_nothing_is_called_wrong(post: Post) -> None:
+    """Whatever moment the doctor hits: mail on its way to the archive, stamps made and removed, roster changes."""
+    for agent in ("r1", "r2", "h1"):
+        post.register(agent, *(("--role", "builder") if agent == "h1" else ()))
+    mailbox = Mailbox(str(post.box))
+    looks = []
+
+    def meanwhile() -> None:
+        looks.extend(doctor.problems(doctor.examine(mailbox)) for _ in range(40))
+
+    jobs: list[tuple[object, ...]] = [("send", f"s{n}", 80, "r1", "r2", "role:builder") for n in range(2)]
+    jobs += [("read", "r1", 54), ("read", "r2", 54), ("keep", "steward", 25), ("enrol", "p", 15)]
+    together(post, *jobs, meanwhile=meanwhile)
+    assert looks == [[]] * 40
+    assert doctor.problems(doctor.examine(mailbox)) == []
+
+
+# -- derived files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post) -> None:
+    """Foreign mail came after it; with the stamp gone the guard says "maybe" again, and the mail is shown."""
+    used.append(MESSAGES, record(recipient="bob"))
+    problems, notes = told(used)
+    assert [p[:3] for p in problems] == [(".cache/quiet/bob", None, "remove derived file")]
+    assert "1 unread" in problems[0][3]
+    assert [n[0] for n in notes] == [MESSAGES]  # longer than our last writer left it
+    assert used.call("doctor", "--repair").rc == 0
+    assert not used.file(".cache/quiet/bob").exists()
+    assert len(used.check("bob")) == 1
+    assert told(used) == ([], [])
+
+
+def test_a_cursor_that_answers_otherwise_is_a_problem(used: Post) -> None:
+    """One that forgot a pending message, sealed like any other: cat's mail would never be shown."""
+    mailbox = Mailbox(str(used.box))
+    mailbox.deliver("cat", lambda items: items[:1])
+    path = mailbox.logs.cache("cursors", "cat")
+    saved = codec.parse(cache.load(path) or b"")
+    assert isinstance(saved, dict)
+    assert saved["pending"]
+    assert told(used) == ([], [])
+    cache.save(path, codec.dumps({**saved, "pending": []}).encode())
+    assert used.unread("cat") == []
+    problems, _ = told(used)
+    assert [p[:3] for p in problems] == [(".cache/cursors/cat", None, "remove derived file")]
+    assert told(used, "--repair") == ([], [])
+    assert len(used.unread("cat")) == 1
+    cache.save(path, codec.dumps({**saved, "messages": 7}).encode())
+    assert [p[:3] for p in told(used)[0]] == [(".cache/cursors/cat", None, "remove derived file")]
+
+
+def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
+    """Bob would hold another role than the log gives him."""
+    path = str(used.file(".cache/roster"))
+    body = cache.load(path)
+    assert body is not None
+    cache.save(path, body.replace(b"role:builder", b"role:burglar"))
+    problems, _ = told(used)
+    assert (".cache/roster", None, "remove derived file") in [p[:3] for p in problems]
+    assert told(used, "--repair") == ([], [])
+    assert used.ok("roster", "show", "bob")["agent"]["tags"] == ["role:builder"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE messages SET checksum = checksum + 1 WHERE n = 1",
+        "DELETE FROM messages WHERE n = 2",
+        "UPDATE messages SET place = place + 1 WHERE n = 3",
+        "INSERT INTO messages SELECT 99, timestamp, place + 1, checksum FROM messages WHERE n = 4",
+    ],
+)
+def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:
+    """An entry that is wrong, missing, elsewhere or of nothing, in a file that bears its seal."""
+    import sqlite3
+
+    path = used.file(".cache", index.FILE)
+    with sqlite3.connect(path) as db:
+        (sealed,) = db.execute("SELECT stamp FROM seal").fetchone()
+        assert db.execute(change).rowcount == 1
+    db.close()
+    assert [n[0] for n in told(used)[1]] == [f".cache/{index.FILE}"]  # written to by somebody: not used
+    os.utime(path, ns=(sealed, sealed))
+    assert [p[:3] for p in told(used)[0]] == [(f".cache/{index.FILE}", None, "remove derived file")]
+    assert told(used, "--repair") == ([], [])
+    assert len(used.ok("search", "hello")["messages"]) == 3
+
+
+def test_derived_files_nobody_would_trust_are_notes(used: Post) -> None:
+    """Of another version, torn, or written to: they count as missing, so nothing is wrong."""
+    for name in ("cursors/bob", "roster"):
+        path = used.file(".cache", name)
+        path.write_bytes(path.read_bytes().replace(b"agent-mailbox 1", b"agent-mailbox 7"))
+        problems, notes = told(used)
+        assert problems == []
+        assert [(n[0], "another version (7)" in n[3]) for n in notes] == [(f".cache/{name}", True)]
+        path.write_bytes(path.read_bytes()[:20])
+        assert [(n[0], n[2]) for n in told(used)[1]] == [(f".cache/{name}", None)]
+        path.unlink()
+        assert told(used) == ([], [])
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_reads_that_belong_to_nothing_are_told_once_per_file(used: Post) -> None:
+    """Of no message, live or archived; of a message in another month; a month's reads without its messages."""
+    (month,) = Mailbox(str(used.box)).archive.months()
+    used.append(READS, read_of(str(uuid.uuid4())), read_of(str(uuid.uuid4())))
+    old = record("x", "bob", timestamp="2020-01-05T00:00:00Z")
+    used.append(f"{ARCHIVE}/2020-01.jsonl", old)
+    used.append(f"{ARCHIVE}/{month}-reads.jsonl", read_of(old["id"]))
+    used.append(f"{ARCHIVE}/2019-07-reads.jsonl", read_of(old["id"]))
+    for name in ("2020-01.jsonl", "2019-07-reads.jsonl"):
+        used.file(ARCHIVE, name).chmod(0o600)
+    problems, _ = told(used)
+    lines = len(used.lines(READS)) - 1, len(used.lines(f"{ARCHIVE}/{month}-reads.jsonl"))
+    assert {(p[0], p[1]) for p in problems if "seal" not in p[3]} == {
+        (READS, lines[0]),
+        (f"{ARCHIVE}/{month}-reads.jsonl", lines[1]),
+        (f"{ARCHIVE}/2019-07-reads.jsonl", None),
+    }
+    assert any(p[3].startswith("2 reads of") or "2 reads (" in p[3] for p in problems)
+
+
+def test_an_ack_of_archived_mail_is_nothing_wrong(used: Post) -> None:
+    """Its line waits in the live log for the next steward."""
+    archived = next(iter(Mailbox(str(used.box)).archive.messages()))
+    used.append(READS, {**read_of(archived), "event": "ack"})
+    assert told(used)[0] == []
+
+
+def test_an_interrupted_archive_run_is_one_line_and_the_next_run_completes_it(post: Post) -> None:
+    """Killed between the months and the logs; whether a steward is at work at the moment is looked at."""
+    post.register("bob")
+    for count in (1, 5):
+        for _ in range(count):
+            post.send("ann", "bob")
+        post.check("bob")
+        if count == 1:
+            post.ok("steward", "run", "--max-live", "0")
+    found: dict[str, int] = {}
+    for place in crashed(post, "before", "steward", "run", "--max-live", "0"):
+        mailbox = Mailbox(str(place / "box"))
+        problems = doctor.problems(doctor.examine(mailbox))
+        for problem in problems:
+            assert "interrupted" in problem.what, problem
+            assert "steward run" in problem.what
+            found[problem.what.partition(" (")[0]] = found.get(problem.what.partition(" (")[0], 0) + 1
+        assert len([p for p in problems if "archived and live" in p.what]) <= 1
+        post.ok("steward", "run", "--max-live", "0", env={"AGENT_MAILBOX_DIR": str(place / "box")})
+        assert doctor.problems(doctor.examine(mailbox)) == []
+    assert "5 archived and live" in found
+    assert any("not sealed" in what for what in found)
+    assert any(what.startswith("left by") for what in found)
+
+
+def test_a_steward_at_work_is_not_an_interrupted_one(used: Post) -> None:
+    """The same files are unfinished work while somebody holds the archive's lock, and remains when nobody does."""
+    mailbox = Mailbox(str(used.box))
+    used.append(f"{ARCHIVE}/{mailbox.archive.months()[0]}.jsonl", record())
+    used.append(f"{ARCHIVE}/{mailbox.archive.months()[0]}.jsonl", *used.lines(MESSAGES)[:1], b"\n")
+    used.file(f"{MESSAGES}.new").touch(0o600)
+    with rotation.alone(mailbox.archive, 0):
+        assert doctor.problems(doctor.examine(mailbox)) == []
+    whats = [p.what for p in doctor.problems(doctor.examine(mailbox))]
+    assert len(whats) == 3
+    assert all("interrupted" in what for what in whats)
+
+
+def test_a_clock_that_jumped_is_a_note_at_the_line(post: Post) -> None:
+    """Back by more than minutes in log order, or ahead of now; small steps are not worth a word."""
+    at = NOW - DAY
+    for minutes in (0, -4, 10):
+        post.append(MESSAGES, record(timestamp=stamp(at + minutes * 60_000)))
+    assert told(post) == ([], [])
+    post.append(MESSAGES, record(timestamp=stamp(at - 60 * 60_000)), record(timestamp=stamp(at - 50 * 60_000)))
+    post.append(MESSAGES, record(timestamp=stamp(NOW + DAY)))
+    problems, notes = told(post)
+    assert problems == []
+    assert [n[:3] for n in notes] == [(MESSAGES, 4, None), (MESSAGES, 6, None)]
+    assert "went back" in notes[0][3]
+    assert "2 lines" in notes[0][3]
+    assert "future" in notes[1][3]
+
+
+def test_line_numbers_are_those_an_editor_shows(post: Post) -> None:
+    """Empty lines and a line longer than any record count; the last line may lack its newline."""
+    giant = b'{"id":"' + b"x" * (3 << 20) + b'"}\n'
+    post.append(MESSAGES, b"\n\nfirst\n", record(), giant, b"\n", b"second\n", record(), b"third")
+    numbers = [p[1] for p in told(post)[0]]
+    lines = post.file(MESSAGES).read_bytes().split(b"\n")
+    wanted = [n for n, line in enumerate(lines, 1) if line and isinstance(codec.message(line), codec.BadLine)]
+    assert numbers == wanted
+    assert len(wanted) == 4
+
+
+def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
+    """Not by the message: what is kept of one is a number."""
+
+    def peak(count: int) -> int:
+        ids = [str(uuid.UUID(int=n, version=4)) for n in range(count)]
+        lines = [
+            codec.message_line(Message(id=i, sender="a", recipients=("bob",), timestamp=NOW, content="x" * 400))
+            for i in ids
+        ]
+        post.file(MESSAGES).write_bytes(b"".join(lines))
+        reads = [codec.read_line(Read(message_id=i, session_id="bob", timestamp=NOW)) for i in ids]
+        post.file(READS).write_bytes(b"".join(reads))
+        mailbox = Mailbox(str(post.box))
+        del ids, lines, reads
+        tracemalloc.start()
+        try:
+            assert list(examine_logs.examine(mailbox, archived=True, at_work=lambda: False)) == []
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, many = 4_000, 10_000
+    assert (peak(many) - peak(few)) / (many - few) < 150
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+
+def test_silent_agents_and_a_missing_steward_are_notes(post: Post) -> None:
+    """Alive in the roster and silent for longer than the steward lets it; the steward's own silence beside it."""
+    then = NOW - 3 * DAY
+    Mailbox(str(post.box), clock=lambda: then).register(Request(session_id="bob"), "bob")
+    problems, notes = told(post)
+    assert problems == []
+    assert [n[0] for n in notes] == [f"{HEARTBEATS}/bob", "."]
+    assert "silent for 72 h" in notes[0][3]
+    assert "not known to have run" in notes[1][3]
+    post.ok("steward", "run")
+    assert told(post) == ([], [])
+    post.file("config.toml").write_text("[steward]\nmax_live = 1\n")
+    post.file("config.toml").chmod(0o600)
+    post.send("x", "all")
+    post.send("x", "all")
+    assert told(post) == ([], [])  # it ran just now
+    old = (NOW - 2 * DAY) / 1000
+    os.utime(post.file(".cache/steward"), (old, old))
+    assert "last ran" in told(post)[1][0][3]
+
+
+# -- the place --------------------------------------------------------------------------------------------------------
+
+
+def test_a_mailbox_that_git_tracks_is_a_problem(post: Post) -> None:
+    """Read from the index of a real repository; not while it is ignored, nor for a name that merely ends alike."""
+    repository = post.scratch
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(repository))
+    subprocess.run([*git, "init", "-q"], check=True)
+    other = repository / "other" / "box" / MESSAGES
+    other.parent.mkdir(parents=True)
+    other.touch()
+    subprocess.run([*git, "add", "other"], check=True)
+    assert told(post) == ([], [])
+    post.send("x", "all")
+    subprocess.run([*git, "add", "box"], check=True)
+    problems, _ = told(post)
+    assert [p[:3] for p in problems] == [(MESSAGES, None, None)]
+    assert "git rm --cached" in problems[0][3]
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(repository / "linked")], check=True)
+    cloned = {"AGENT_MAILBOX_DIR": str(repository / "linked" / "box")}
+    result = post.call("doctor", "--json", env=cloned).json
+    assert any("git tracks" in p["what"] for p in result["problems"])
+    assert any("did not make it" in n["what"] for n in result["notes"])
+
+
+def test_a_network_disk_is_said_by_the_doctor_and_by_init(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mount that the path is under counts, not one above it nor one that merely begins alike."""
+    table = post.scratch / "mountinfo"
+    monkeypatch.setattr(mounts, "MOUNTINFO", str(table))
+    root = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+    line = "22 21 0:40 / {} rw,relatime shared:1 - {} server:/export rw\n"
+    told_of = {
+        root: False,
+        root + line.format(post.scratch, "nfs4"): True,
+        root + line.format(post.box, "fuse.sshfs"): True,
+        root + line.format(post.scratch, "nfs4") + line.format(post.box, "ext4"): False,
+        root + line.format(f"{post.box}-else", "nfs"): False,
+        line.format("/", "9p"): True,
+        "": False,
+    }
+    for text, network in told_of.items():
+        table.write_text(text)
+        problems, notes = told(post)
+        assert problems == []
+        assert ["network file system" in n[3] for n in notes] == [True] * network, text
+        result = post.call("init", post.box, "--json")
+        assert (result.rc, len(result.warnings)) == (0, network)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_a_problem(used: Post) -> None:
+    """Whatever its mode; no repair takes it."""
+    os.chown(used.file(READS), 12345, -1)
+    assert [p[:3] for p in told(used)[0]] == [(READS, None, None)]
+
+
+# -- hooks ------------------------------------------------------------------------------------------------------------
+
+
+def hook(command: str, *events: str) -> dict[str, Any]:
+    """Settings that call the command."""
+    events = events or ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+    return {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}] for event in events}}
+
+
+def settle(directory: Path, settings: object, name: str = "settings.json") -> Path:
+    """Write a client's settings into a directory's ``.claude``."""
+    path = directory / ".claude" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(settings if isinstance(settings, str) else json.dumps(settings, indent=2))
+    return path
+
+
+def script(path: Path, first: str = "#!/bin/sh") -> Path:
+    """An executable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{first}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_hooks_that_can_run_are_nothing_wrong(post: Post) -> None:
+    """The program on PATH, a shim beside its interpreter, a path with variables in it; other people's hooks."""
+    tools = script(post.scratch / "tools" / "agent-mailbox").parent
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    shim = script(post.cwd / "hooks" / "agent-mailbox-hook")
+    for command in (
+        "agent-mailbox hook Stop",
+        f"{shim} Stop",
+        '"$CLAUDE_PROJECT_DIR"/hooks/agent-mailbox-hook Stop',
+        f"AGENT_MAILBOX_ROLE=x {sys.executable} {shim} Stop",
+        "/nowhere/another-program --of agents",
+        "cd /tmp && agent-mailbox hook Stop",
+    ):
+        settle(post.home, hook(command))
+        assert told(post) == ([], []), command
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("agent-mailbox hook Stop", "no agent-mailbox on PATH"),
+        ("/gone/agent-mailbox hook Stop", "/gone/agent-mailbox is not there"),
+        ("/gone/python -m agent_mailbox hook agent-mailbox", "/gone/python is not there"),
+        ("{tools}/broken/agent-mailbox hook Stop", "/gone/venv/bin/python, which is gone"),
+        ("{tools}/hooks/agent-mailbox-hook Stop", "nor agent-mailbox on PATH"),
+        ("$CLAUDE_PROJECT_DIR/hooks/check-mailbox.sh", "hooks/check-mailbox.sh is not there"),
+        ("'agent-mailbox hook Stop", "quotes do not match"),
+    ],
+)
+def test_a_hook_that_cannot_run_is_a_problem_at_its_line(post: Post, command: str, said: str) -> None:
+    """Its file or its interpreter is gone: sessions get no mail, and nobody says so."""
+    tools = post.scratch / "tools"
+    script(tools / "broken" / "agent-mailbox", "#!/gone/venv/bin/python")
+    script(tools / "hooks" / "agent-mailbox-hook")
+    post.env["PATH"] = "/usr/bin:/bin"
+    path = settle(post.cwd, hook(command.replace("{tools}", str(tools)), "Stop"), "settings.local.json")
+    result = post.call("doctor", "--json")
+    (problem,) = result.json["problems"]
+    assert (problem["file"], problem["repair"]) == (str(path), None)
+    assert "agent-mailbox" in path.read_text().splitlines()[problem["line"] - 1] or "check-mailbox" in command
+    assert said in problem["what"]
+    (note,) = result.json["notes"]
+    assert "not SessionStart, UserPromptSubmit, SessionEnd" in note["what"]
+
+
+def test_the_shims_of_this_house_are_known_to_the_doctor() -> None:
+    """Every script in ``hooks/`` is looked at as one."""
+    from agent_mailbox.claude import settings
+
+    assert set(os.listdir(ROOT / "hooks")) == set(settings.SHIMS)
+
+
+@pytest.mark.parametrize("text", ["not JSON", "[]", '{"hooks": 5}', '{"hooks": {"Stop": [{"hooks": [7]}, 3]}}', ""])
+def test_settings_of_any_shape_stop_nothing(post: Post, text: str) -> None:
+    """They are the client's and the person's; at most a note."""
+    settle(post.home, text)
+    problems, notes = told(post)
+    assert problems == []
+    assert len(notes) == (not text.startswith("{"))
+
+
+def test_a_file_that_is_none_hides_no_other_finding(used: Post) -> None:
+    """A directory in the place of a log is told like anything else, and the rest is looked at all the same."""
+    used.file(READS).unlink()
+    used.file(READS).mkdir(0o700)
+    used.file(".cache/roster").write_bytes(b"?")
+    settle(used.home, hook("/gone/agent-mailbox hook Stop"))
+    problems, notes = told(used)
+    assert any(READS in p[3] and p[0] == "." for p in problems)
+    assert any("cannot run" in p[3] for p in problems)
+    assert any(n[0] == ".cache/roster" for n in notes)
+
+
+def test_looking_makes_no_file(post: Post) -> None:
+    """Not even a derived one: a doctor may be called to a patient nobody may touch."""
+    post.append(ROSTER, {"event": "register", "session_id": "bob", "timestamp": stamp()})
+    post.append(MESSAGES, record(recipient="bob"))
+    post.file(ROSTER).chmod(0o600)
+    before = sorted(post.box.rglob("*"))
+    assert told(post) == ([], [])
+    assert sorted(post.box.rglob("*")) == before
+
+
+# -- repair -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["before", "within"])
+def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(used: Post, which: str) -> None:
+    """Torn lines in every log, modes, a stamp and a cursor that lie: afterwards only records and foreign lines are
+    there, each as often as before; each original lies beside, once."""
+    for name in (MESSAGES, READS, ROSTER):
+        used.append(name, b'{"id":"torn\n', b"\0\0\n", b"foreign\n")
+    used.append(MESSAGES, record(recipient="bob"))
+    used.file(READS).chmod(0o644)
+    wanted = {name: [x for x in used.lines(name) if x not in (b'{"id":"torn', b"\0\0")] for name in (MESSAGES, READS)}
+    originals = {used.file(name).read_bytes() for name in (MESSAGES, READS, ROSTER)}
+    everything = {name: stored(used.box, name) for name in (MESSAGES, READS)}
+    finished = False
+    for place in _killed(used, which):
+        box = place / "box"
+        mailbox = Mailbox(str(box))
+        assert {name: stored(box, name) for name in (MESSAGES, READS)} == everything, place
+        remaining = doctor.problems(iter(doctor.repair(mailbox)))
+        assert [(os.path.basename(p.file), p.repair) for p in remaining] == [
+            (n, None) for n in (MESSAGES, READS, ROSTER)
+        ]
+        for name, lines in wanted.items():
+            assert (box / name).read_bytes() == b"\n".join(lines) + b"\n", place
+        aside = [p.read_bytes() for p in box.iterdir() if ".damaged-" in p.name]
+        assert sorted(aside) == sorted(originals), place
+        assert not (box / ".cache/quiet/bob").exists()
+        before = {p: p.read_bytes() for p in box.rglob("*") if p.is_file() and ".cache" not in p.parts}
+        doctor.repair(mailbox)
+        assert {p: p.read_bytes() for p in box.rglob("*") if p.is_file() and ".cache" not in p.parts} == before
+        finished = True
+    assert finished
+
+
+def _killed(post: Post, which: str) -> list[Path]:
+    """As ``crashed``, for a command that ends with exit code 3."""
+    out = post.scratch / "out"
+    result = post.run(post.box, out, which, "doctor", "--repair", python=("-m", "tests.store.crash"))
+    assert result.rc == 3, result
+    places = sorted(out.iterdir())
+    assert len(places) > 20
+    return places
+
+
+def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
+    """Both rewrite logs; one waits for the other, and says for whom."""
+    mailbox = Mailbox(str(used.box), wait=0)
+    with rotation.alone(mailbox.archive, 0):
+        code = (
+            "import sys; from agent_mailbox.store import lock; from agent_mailbox import Busy, Mailbox, doctor\n"
+            "try: doctor.repair(Mailbox(sys.argv[1], wait=0))\n"
+            "except Busy as error: print(error)"
+        )
+        assert "another steward is at work" in used.python(code, used.box).stdout
+    assert told(used, "--repair") == ([], [])
+
+
+def test_the_doctor_refuses_where_there_is_no_mailbox(post: Post) -> None:
+    """Exit 1, as every command."""
+    refused(post.call("doctor", env={"AGENT_MAILBOX_DIR": str(post.scratch / "none")}), 1, "no mailbox")
+
+
+def test_a_session_s_mail_is_found_alike_in_small_and_large_logs(used: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above a size nothing is folded whole: the same stamps and cursors are found to lie."""
+    from agent_mailbox import examine_derived
+
+    used.append(MESSAGES, record(recipient="bob"))
+    small = told(used)
+    monkeypatch.setattr(examine_derived, "FOLDED", 0)
+    assert told(used) == small
+    assert len(small[0]) == 1
+    sent = Mailbox(str(used.box)).send(Draft(sender="x", to=("bob",), content="ours again"))
+    assert sent.message.id in used.check("bob")
+    assert told(used) == ([], [])

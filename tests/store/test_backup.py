@@ -1,0 +1,351 @@
+"""A backup is the mailbox of one moment, whole or not there at all; restoring it brings back everyone's mail."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import stat
+import subprocess
+import tarfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, backup, doctor
+from agent_mailbox import steward as stewards
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.errors import BadData, Busy
+from agent_mailbox.library import Library
+from agent_mailbox.store import rotation
+from agent_mailbox.store.snapshot import Part, Snapshot
+from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
+from tests.store.test_crash import crashed
+from tests.store.test_processes import LAST, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOW = time.time_ns() // 1_000_000
+READERS = ("ann", "bob", "cat")
+
+
+@pytest.fixture
+def full(post: Post) -> Post:
+    """Archived and live mail of each mode; some of it unread, claimed or owed; a configuration, a foreign line."""
+    mailbox = Mailbox(str(post.box))
+    for name in READERS:
+        mailbox.register(Request(session_id=name, roles=("builder",) if name != "ann" else None), name)
+    post.file("config.toml").write_text("[steward]\nmax_live = 3\n")
+    post.file("config.toml").chmod(0o600)
+    for turn in range(3):
+        for word in ("bob", "cat", "role:builder", "all"):
+            mailbox.send(Draft(sender="ann", to=(word,), content=f"{word} {turn} “€”", ack=turn == 1))
+        mailbox.deliver("bob", lambda items: items[:2])
+        stewards.run(mailbox, 0)
+    post.append(MESSAGES, b"foreign\n")
+    post.append(READS, b'{"torn')
+    return post
+
+
+def views(box: Path) -> dict[str, Any]:
+    """What there is for whom."""
+    mailbox = Mailbox(str(box), clock=lambda: NOW)
+    library = Library(mailbox)
+    everything = library.everything()
+    return {
+        **{name: [item.message.id for item in mailbox.peek(name)] for name in READERS},
+        "owed": [m.id for m in library.status("bob").obligations],
+        "read": {i: [r.session_id for r in everything.reads.of(i)] for i in everything.messages},
+        "seen": {name: library.agent(name) for name in READERS},
+    }
+
+
+def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
+    """Byte for byte, with heartbeats, without anything derived; private; known as ``init`` makes it known."""
+    file, place = full.scratch / "backup.tar", full.scratch / "elsewhere" / "box"
+    made = full.ok("backup", file)
+    assert list(made) == ["file", "files", "bytes", "made"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert full.ok("backup", "--verify", file, env={"AGENT_MAILBOX_DIR": None}) == made
+    answer = full.ok("restore", file, place)
+    assert answer == {"dir": str(place), "files": made["files"], "made": made["made"]}
+    wanted = {name: data for name, data in full.snapshot().items() if not name.endswith(".lock")}
+    there = {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file()}
+    assert there == wanted
+    assert {stat.S_IMODE(p.stat().st_mode) for p in place.rglob("*")} == {0o700, 0o600}
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert views(place) == views(full.box)
+    assert str(place) in (full.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+    assert doctor.problems(doctor.examine(Mailbox(str(place)))) == doctor.problems(
+        p.replace(file=p.file.replace(str(full.box), str(place))) for p in doctor.examine(Mailbox(str(full.box)))
+    )
+
+
+def test_other_tools_read_a_backup(full: Post) -> None:
+    """tar unpacks it, sha256sum finds every file as it was."""
+    file, out = full.scratch / "backup.tar", full.scratch / "out"
+    full.ok("backup", file)
+    out.mkdir()
+    subprocess.run(["tar", "-xf", file, "-C", out], check=True)
+    subprocess.run(["sha256sum", "--quiet", "--strict", "-c", "SHA256SUMS"], cwd=out, check=True)
+    assert (out / MESSAGES).read_bytes() == full.file(MESSAGES).read_bytes()
+
+
+def test_nothing_is_overwritten(full: Post) -> None:
+    """A file without ``--force``; a mailbox; a directory with anything in it. An empty directory is nothing."""
+    file = full.scratch / "backup.tar"
+    file.write_text("precious")
+    refused_both(full.call, 1, "backup", file, said=["--force"])
+    assert file.read_text() == "precious"
+    full.ok("backup", "--force", file)
+    before = full.snapshot()
+    refused_both(full.call, 1, "restore", file, full.box, said=["is a mailbox already"])
+    refused_both(full.call, 1, "restore", file, said=["is a mailbox already"])
+    assert full.snapshot() == before
+    place = full.scratch / "place"
+    place.mkdir()
+    (place / "mine").touch()
+    refused_both(full.call, 1, "restore", file, place, said=["not empty"])
+    (place / "mine").unlink()
+    full.ok("restore", file, place)
+    assert views(place) == views(full.box)
+    refused(full.call("backup", full.scratch), 1, "directory")
+    refused(full.call("restore", full.scratch / "none", full.scratch / "p"), 1, "no backup")
+
+
+def test_any_damage_is_found_before_anything_is_restored(full: Post) -> None:
+    """A flipped bit in any member's header or content, or a cut anywhere: exit 3, and there is no mailbox."""
+    file, place = full.scratch / "backup.tar", full.scratch / "place"
+    full.ok("backup", file)
+    whole = file.read_bytes()
+    with tarfile.open(file) as tar:
+        entries = tar.getmembers()
+    assert len(entries) > 6
+    spots = [e.offset + 10 for e in entries] + [e.offset_data + e.size // 2 for e in entries if e.size]
+    for spot in spots:
+        changed = bytearray(whole)
+        changed[spot] ^= 4
+        file.write_bytes(changed)
+        refused(full.call("backup", "--verify", file), 3)
+        refused(full.call("restore", file, place), 3)
+        assert not place.exists()
+    for cut in (0, 100, entries[2].offset_data + 1, entries[-1].offset):
+        file.write_bytes(whole[:cut])
+        refused(full.call("restore", file, place), 3)
+    assert not place.exists()
+    file.write_bytes(whole)
+    full.ok("restore", file, place)
+
+
+def hostile(*entries: tarfile.TarInfo) -> bytes:
+    """A tar of our kind with these members and true checksums."""
+    out, sums = io.BytesIO(), []
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        about = {"format": "agent-mailbox backup", "version": 1, "made": "2026-01-01T00:00:00.000Z", "heartbeats": {}}
+        members = [(tarfile.TarInfo("backup.json"), json.dumps(about).encode()), (tarfile.TarInfo(MESSAGES), b"")]
+        members += [(entry, b"x" if entry.isreg() else b"") for entry in entries]
+        for entry, data in members:
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+            sums.append(f"{hashlib.sha256(data).hexdigest()}  {entry.name}\n")
+        last = tarfile.TarInfo("SHA256SUMS")
+        last.size = len("".join(sums))
+        tar.addfile(last, io.BytesIO("".join(sums).encode()))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil",
+        "/tmp/evil",
+        f"{ARCHIVE}/../../evil.jsonl",
+        f"{ARCHIVE}/.lock",
+        ".cache/quiet/bob",
+        f"{ARCHIVE}/a/b.jsonl",
+    ],
+)
+def test_a_name_that_is_none_of_ours_is_refused(program: Any, name: str) -> None:
+    """Whatever its checksums say: no path leads out, nothing derived comes in."""
+    file, place = program.scratch / "evil.tar", program.scratch / "place"
+    file.write_bytes(hostile(tarfile.TarInfo(name)))
+    refused(program.call("restore", file, place), 3, "no place")
+    assert not place.exists()
+    file.write_bytes(hostile())
+    assert program.call("restore", file, place).rc == 0
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_what_is_no_regular_file_is_refused(program: Any, kind: bytes) -> None:
+    """Links, directories and pipes under names of ours too."""
+    entry = tarfile.TarInfo("config.toml")
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    file = program.scratch / "evil.tar"
+    file.write_bytes(hostile(entry))
+    refused(program.call("restore", file, program.scratch / "place"), 3, "no place")
+
+
+def test_a_link_where_a_restore_works_aside_is_not_followed(full: Post) -> None:
+    """Emptying it would empty somebody's directory."""
+    file, precious = full.scratch / "backup.tar", full.scratch / "precious"
+    full.ok("backup", file)
+    precious.mkdir()
+    (precious / "file").touch()
+    (full.scratch / ".place.restoring").symlink_to(precious)
+    refused(full.call("restore", file, full.scratch / "place"), 1, "in the way")
+    assert (precious / "file").exists()
+
+
+# -- killed -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post, force: bool) -> None:
+    """Under its name stands what stood there before, or a backup that verifies; repeated, it is made; the mailbox is
+    as it was."""
+    wanted = views(full.box)
+    earlier = full.scratch / "earlier.tar"
+    full.ok("backup", earlier)
+
+    if force:
+        beside = full.scratch / "box.beside"
+        beside.mkdir()
+        shutil.copy(earlier, beside / "backup.tar")
+    for place in crashed(full, "within", "backup", *(["--force"] if force else []), "{place}/backup.tar"):
+        file = place / "backup.tar"
+        if file.exists():
+            backup.verify(str(file))
+        else:
+            assert not force
+        backup.write(Mailbox(str(place / "box")), str(file), force=True)
+        assert [p.name for p in place.iterdir() if "unfinished" in p.name] == []
+        backup.restore(str(file), str(place / "again"), full.env)
+        assert views(place / "again") == wanted
+        assert views(place / "box") == wanted
+
+
+def test_a_restore_killed_at_any_step_leaves_a_whole_mailbox_or_none(full: Post) -> None:
+    """Repeated it is made, or refused because it is there; nothing is left beside it."""
+    wanted, file = views(full.box), full.scratch / "backup.tar"
+    full.ok("backup", file)
+    seen = set()
+    for place in crashed(full, "within", "restore", str(file), "{place}/new"):
+        new = place / "new"
+        seen.add(new.exists())
+        if new.exists():
+            assert views(new) == wanted
+            refused(full.call("restore", file, new), 1, "init")
+        else:
+            full.ok("restore", file, new)
+        full.ok("init", new)
+        assert views(new) == wanted
+        assert not list(place.glob(".*"))
+        assert str(new) in (full.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+    assert seen == {True, False}
+
+
+# -- while everyone works ---------------------------------------------------------------------------------------------
+
+
+def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Post) -> None:
+    """In each: no record lost, every read of a message that is there, nothing claimed twice; and what it says is
+    unread is exactly what the mailbox of that moment had unread."""
+    for agent in ("r1", "r2", "h1", "h2"):
+        post.register(agent, *(("--role", "builder") if agent[0] == "h" else ()))
+    files: list[Path] = []
+    mailbox = Mailbox(str(post.box))
+    sent_before: list[set[str]] = []
+
+    def meanwhile() -> None:
+        for turn in range(12):
+            sent_before.append({m.id for m in Library(mailbox).everything().messages.values()})
+            files.append(post.scratch / f"{turn}.tar")
+            backup.write(mailbox, str(files[-1]))
+            stewards.run(mailbox, 0)
+        mailbox.send(Draft(sender="a", to=("role:builder",), content=LAST))
+
+    jobs = [("send", f"s{n}", 60, "r1", "r2", "role:builder") for n in range(3)]
+    jobs += [("read", "r1", 60), ("read", "r2", 60), ("share", "h1", LAST)]
+    *sent, first, second, _ = together(post, *jobs, meanwhile=meanwhile)
+    order = [i for ids in sent for i in ids]
+    shown = {"r1": first, "r2": second}
+    for number, file in enumerate(files):
+        place = post.scratch / f"restored-{number}"
+        backup.restore(str(file), str(place), post.env)
+        assert doctor.problems(doctor.examine(Mailbox(str(place)))) == []
+        there = Mailbox(str(place))
+        everything = Library(there).everything()
+        assert sent_before[number] <= set(everything.messages)
+        for ids in sent:
+            kept = [i for i in ids if i in everything.messages]
+            assert kept == ids[: len(kept)], "a sender's message is missing from the middle"
+        for reader, wanted in shown.items():
+            unread = [item.message.id for item in there.peek(reader)]
+            read = [i for i in wanted if reader in {r.session_id for r in everything.reads.of(i)}]
+            mine = {i for i in order if i in everything.messages and everything.messages[i].recipients == (reader,)}
+            assert set(unread) | set(read) == mine
+            assert not set(unread) & set(read)
+            assert read == wanted[: len(read)]
+    assert len({len(s) for s in sent_before}) > 1, "the backups saw no growth"
+
+
+def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the logs are taken nobody writes or archives; while they are copied all do, and none of it is in."""
+    box, others = Mailbox(str(full.box)), Mailbox(str(full.box), wait=0)
+    file, place = full.scratch / "backup.tar", full.scratch / "place"
+    wanted, refusals, sent = views(full.box), [], []
+    take, chunks = Snapshot._take, Part.chunks
+
+    def taking(self: Snapshot, name: str, path: str, *, whole_lines: bool) -> None:
+        for work in (
+            lambda: others.send(Draft(sender="x", to=("bob",), content="now")),
+            lambda: rotation.alone(others.archive, 0).__enter__(),
+        ):
+            with pytest.raises(Busy):
+                work()
+            refusals.append(name)
+        take(self, name, path, whole_lines=whole_lines)
+
+    def copying(self: Part) -> Iterator[bytes]:
+        sent.append(others.send(Draft(sender="x", to=("bob",), content="now")).message.id)
+        others.deliver("bob", lambda items: items)
+        stewards.run(others, 0)
+        return chunks(self)
+
+    monkeypatch.setattr(Snapshot, "_take", taking)
+    monkeypatch.setattr(Part, "chunks", copying)
+    backup.write(box, str(file))
+    assert len(refusals) > 10
+    assert len(sent) > 5
+    backup.restore(str(file), str(place), full.env)
+    there = views(place)
+    assert {key: there[key] for key in there if key != "seen"} == {key: wanted[key] for key in wanted if key != "seen"}
+    assert doctor.problems(doctor.examine(Mailbox(str(place)))) != []  # the foreign lines came along
+
+
+def test_a_full_disk_leaves_no_half_a_backup(full: Post) -> None:
+    """Exit 5, nothing under the name, nothing beside it."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "from agent_mailbox.launch import main; sys.exit(main())"
+    )
+    refused(full.python(code, "backup", full.scratch / "out.tar"), 5, "out.tar")
+    assert [p.name for p in full.scratch.iterdir() if "out.tar" in p.name] == []
+
+
+def test_what_does_not_read_back_is_no_backup(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that returns other bytes than were written: exit 3, nothing under the name."""
+    real = tarfile.TarFile.addfile
+
+    def flipped(self: tarfile.TarFile, entry: tarfile.TarInfo, source: Any) -> None:
+        real(self, entry, io.BytesIO(source.read(entry.size).swapcase()) if entry.name == MESSAGES else source)
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", flipped)
+    with pytest.raises(BadData, match="not what was backed up"):
+        backup.write(Mailbox(str(full.box)), str(full.scratch / "out.tar"))
+    assert [p.name for p in full.scratch.iterdir() if "out.tar" in p.name] == []

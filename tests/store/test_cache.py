@@ -1,0 +1,47 @@
+"""Derived files: whatever is read was written in one piece, by one of ours."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.store import cache
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD, NEW = b"old " * 3000 + b"\n", b"new " * 3000 + b"\n"
+
+
+def test_what_was_saved_is_loaded_until_somebody_else_writes(tmp_path: Path) -> None:
+    """Again and again, longer or shorter; a byte from elsewhere, or a changed time, and there is nothing."""
+    path = str(tmp_path / "deep" / "file")
+    for body in (OLD, b"", NEW * 2, OLD):
+        cache.save(path, body)
+        assert cache.load(path) == body
+    with open(path, "r+b") as file:
+        file.write(b"x")
+    assert cache.load(path) is None
+
+
+@pytest.mark.parametrize("at", [0, 1, 4096, 8000])
+def test_a_file_that_is_written_while_it_is_read_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Page by page a read may see the old content first and then the new: that was never written."""
+    path = str(tmp_path / "file")
+    seals = iter((b"\x90\0\0\0", b"\x91\0\0\0"))  # as many digits each, so that the two contents fit together
+    monkeypatch.setattr(cache.system, "urandom", lambda _: next(seals))
+    cache.save(path, OLD)
+
+    def interrupted(fd: int, size: int) -> bytes:
+        first = os.read(fd, at)
+        cache.save(path, NEW)
+        return first + os.read(fd, size - at)
+
+    monkeypatch.setattr(cache.system, "read", interrupted)
+    assert cache.load(path) is None
+    monkeypatch.undo()
+    assert cache.load(path) == NEW

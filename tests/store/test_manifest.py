@@ -1,0 +1,200 @@
+"""The archive's manifest: what a steward appended is sealed, damage is found, a killed run is no damage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, Message, doctor
+from agent_mailbox import steward as stewards
+from agent_mailbox.core import codec
+from agent_mailbox.store.manifest import Manifest
+from tests.helpers import ARCHIVE, Post
+from tests.store.test_crash import crashed, opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = 86_400_000
+NAME = f"{ARCHIVE}/MANIFEST.jsonl"
+
+
+def run(post: Post) -> None:
+    """One steward run that archives whatever is finished."""
+    post.ok("steward", "run", "--max-live", "0")
+
+
+@pytest.fixture
+def kept(post: Post) -> Post:
+    """An archive of two months and three runs."""
+    now = time.time_ns() // 1_000_000 - 40 * DAY
+    mailbox = Mailbox(str(post.box), clock=lambda: now)
+    mailbox.check_in("bob")
+    for days in (0, 0, 40):
+        now += days * DAY
+        for _ in range(3):
+            mailbox.send(Draft(sender="ann", to=("bob",), content="x" * 40))
+        mailbox.deliver("bob", lambda items: items)
+        stewards.run(mailbox, 0)
+    return post
+
+
+def archived(post: Post) -> list[Path]:
+    """The archived logs."""
+    return sorted(p for p in post.file(ARCHIVE).glob("*.jsonl") if p.name != "MANIFEST.jsonl")
+
+
+def entries(post: Post) -> dict[str, list[dict[str, Any]]]:
+    """The manifest by file, as any program reads it."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for entry in post.objects(NAME):
+        found.setdefault(entry["file"], []).append(entry)
+    return found
+
+
+def assert_sealed(box: Path) -> None:
+    """Every byte of the archive is covered by the manifest, without gap or overlap, and is what was sealed."""
+    manifest = [json.loads(line) for line in (box / NAME).read_bytes().split(b"\n") if line]
+    for path in (box / ARCHIVE).glob("*.jsonl"):
+        data, position = path.read_bytes(), 0
+        if path.name == "MANIFEST.jsonl":
+            continue
+        for entry in (e for e in manifest if e["file"] == path.name):
+            assert entry["offset"] == position
+            position += entry["length"]
+            assert hashlib.sha256(data[entry["offset"] : position]).hexdigest() == entry["sha256"]
+        assert position == len(data)
+
+
+def only_copies_outside_seals(mailbox: Mailbox) -> list[str]:
+    """Archived messages that are no longer live and not sealed: damage to them would go unnoticed."""
+    manifest, live = Manifest(mailbox.archive), mailbox.state().messages
+    found = []
+    for month in mailbox.archive.months():
+        log = mailbox.archive.log(month)
+        for position, line in log.lines():
+            message = codec.message(line)
+            if isinstance(message, Message) and message.id not in live:
+                found += [message.id] if position >= manifest.sealed(f"{month}.jsonl") else []
+    return found
+
+
+def test_each_run_seals_exactly_what_it_appended(kept: Post) -> None:
+    """Stretch by stretch, by the SHA-256 that any program computes; a run without work seals nothing."""
+    assert_sealed(kept.box)
+    assert [len(e) for e in entries(kept).values()] == [2, 2, 1, 1]
+    before = kept.file(NAME).read_bytes()
+    run(kept)
+    assert kept.file(NAME).read_bytes() == before
+    assert kept.doctor() == []
+
+
+def test_an_archive_of_an_older_version_is_adopted_by_the_next_run(kept: Post) -> None:
+    """Without a manifest nothing is wrong, but said; the next run seals every file as it stands."""
+    kept.file(NAME).unlink()
+    result = kept.call("doctor", "--json")
+    assert (result.rc, result.json["ok"]) == (0, True)
+    assert [n["file"] for n in result.json["notes"]] == [str(p) for p in archived(kept)]
+    run(kept)
+    assert_sealed(kept.box)
+    assert [len(e) for e in entries(kept).values()] == [1, 1, 1, 1]
+    assert kept.ok("doctor") == {"ok": True, "problems": []}
+
+
+@pytest.mark.parametrize("which", ["before", "within"])
+def test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all(kept: Post, which: str) -> None:
+    """At no moment does anything sealed look damaged; after the next run every byte is sealed, and the doctor has
+    nothing to say, torn remains of the killed run included. What has left the live log is sealed already."""
+    mailbox = opened(kept.box)
+    for n in range(3):
+        mailbox.send(Draft(sender="ann", to=("bob",), content=f"more {n}"))
+    mailbox.deliver("bob", lambda items: items)
+    for place in crashed(kept, which, "steward", "run", "--max-live", "0"):
+        there = opened(place / "box")
+        assert list(Manifest(there.archive).damage()) == []
+        assert only_copies_outside_seals(there) == [], place
+        stewards.run(there, 0)
+        assert_sealed(place / "box")
+        assert [p for p in doctor.examine(there) if "torn" in p.what] == [], place
+        assert doctor.problems(doctor.examine(there)) == [], place
+        assert len(there.archive.messages()) == 12
+
+
+def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
+    """In any stretch of any archived file: file, line numbers, byte range; exit 3, and no repair touches it."""
+    for path in archived(kept):
+        whole = path.read_bytes()
+        for entry in entries(kept)[path.name]:
+            position = entry["offset"] + entry["length"] // 2
+            changed = bytearray(whole)
+            changed[position] ^= 1
+            path.write_bytes(changed)
+            (found,) = [p for p in kept.doctor() if "not what was archived" in p["what"]]
+            first = whole[: entry["offset"]].count(b"\n") + 1
+            assert (found["file"], found["line"], found["repair"]) == (str(path), first, None)
+            assert f"bytes {entry['offset']} to {entry['offset'] + entry['length']}" in found["what"]
+            assert kept.call("doctor", "--repair").rc == 3
+            assert path.read_bytes() == changed
+            path.write_bytes(whole)
+    assert kept.doctor() == []
+
+
+def test_a_large_file_is_sealed_in_stretches_that_end_with_a_line(kept: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So damage has a place within it; around a line that is longer than a stretch it is a longer one."""
+    from agent_mailbox.store import manifest
+
+    monkeypatch.setattr(manifest, "STRETCH", 300)
+    kept.file(NAME).unlink()
+    kept.append(f"{ARCHIVE}/roster.jsonl", b'{"x":"' + b"y" * 2000 + b'"}\n', *[b'{"x":1}\n'] * 100)
+    kept.file(ARCHIVE, "roster.jsonl").chmod(0o600)
+    run(kept)
+    assert_sealed(kept.box)
+    stretches = entries(kept)["roster.jsonl"]
+    assert [e["length"] for e in stretches] == [2393, 296, 120]
+    data = kept.file(ARCHIVE, "roster.jsonl").read_bytes()
+    assert all(data[e["offset"] + e["length"] - 1 :][:1] == b"\n" for e in stretches)
+    kept.file(ARCHIVE, "roster.jsonl").write_bytes(data[:-300] + b"?" + data[-299:])
+    (found,) = [p for p in kept.doctor() if "not what was archived" in p["what"]]
+    assert (found["line"], "lines 50 to 86" in found["what"]) == (50, True)
+
+
+def test_a_month_cut_short_or_gone_is_found(kept: Post) -> None:
+    """Whole lines that are missing at the end, and a file that is missing, are damage."""
+    path = archived(kept)[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b"\n") + 1])
+    assert any("not what was archived" in p["what"] for p in kept.doctor())
+    path.unlink()
+    assert [p["file"] for p in kept.doctor() if "is gone" in p["what"]] == [str(path)]
+
+
+def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:
+    """What follows the gap is told; a line that is no entry is told; removing a file's lines adopts it anew."""
+    lines = kept.lines(NAME)
+    kept.file(NAME).write_bytes(b"\n".join([lines[0], b"foreign", *lines[2:]]) + b"\n")
+    result = kept.call("doctor", "--json")
+    assert result.rc == 3
+    assert 2 in [p["line"] for p in result.json["problems"] if p["file"] == str(kept.file(NAME))]
+    name = json.loads(lines[1])["file"]
+    rest = [line for line in lines if json.loads(line)["file"] != name]
+    kept.file(NAME).write_bytes(b"\n".join(rest) + b"\n")
+    run(kept)
+    assert kept.doctor() == []
+    assert_sealed(kept.box)
+
+
+def test_a_torn_manifest_line_is_passed_over_and_mended(kept: Post) -> None:
+    """Half a line with something behind it: the next run seals behind it, ``--repair`` takes the half away."""
+    kept.append(NAME, b'{"file":"2020-\n')
+    mailbox = opened(kept.box)
+    mailbox.send(Draft(sender="ann", to=("bob",), content="more"))
+    mailbox.deliver("bob", lambda items: items)
+    stewards.run(mailbox, 0)
+    (torn,) = kept.doctor()
+    assert (torn["file"], torn["repair"]) == (str(kept.file(NAME)), "remove torn line")
+    assert kept.ok("doctor", "--repair") == {"ok": True, "problems": []}
+    assert_sealed(kept.box)
