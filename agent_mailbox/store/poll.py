@@ -133,7 +133,14 @@ class Poll:
         if not isinstance(obj, dict):
             return None
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in obj.items()}
-        return Cursor(**values)
+        try:
+            cursor = Cursor(**values)
+            marks = (cursor.messages, cursor.reads, cursor.roster)
+            numbers = (*marks[0], *marks[1], *marks[2], *cursor.pending, *cursor.relevant, cursor.epoch, cursor.floor)
+            sound = [*map(len, marks)] == [3, 3, 3] and {*map(type, numbers)} == {int} and min(numbers[:-2]) >= 0
+            return cursor if sound and {*map(type, cursor.words)} <= {str} else None
+        except TypeError:  # sealed, and yet of another shape
+            return None
 
     def _still_holds(self, cursor: Cursor, logs: OpenLogs, now: int) -> bool:
         if cursor.config != self._stamp or now < cursor.floor:
