@@ -11,7 +11,7 @@ from .core import claims, codec
 from .core.address import check_id
 from .core.records import Message, Read, Record
 from .delivery import Delivery
-from .errors import Ambiguous, NotFound, Refused
+from .errors import Ambiguous, MailboxError, NotFound, Refused
 from .posting import Posting
 from .registry import Registry
 
@@ -48,8 +48,8 @@ class Mailbox(Posting, Delivery, Registry):
         if parent.ack:
             try:
                 self.ack(parent.id, draft.sender)
-            except Refused:
-                pass  # it never read the message: a reply, but nothing it owed
+            except MailboxError:
+                pass  # sent is sent, and settles by itself what was owed: a failure now would have it sent again
         return sent
 
     def ack(self, message_id: str, session_id: str) -> Message:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
+from agent_mailbox import steward as stewards
+from agent_mailbox.core import inbox
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.store.lock import FileLock
@@ -68,3 +70,25 @@ def test_role_mail_waits_while_another_is_shown_some_and_the_rest_does_not(holde
             holder.deliver("bob", show, role_wait=None)
     assert shown == ["bob"]
     assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
+
+
+def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holder: Mailbox) -> None:
+    """Told to try again, the replier would send it twice; and the reply settles by itself what was asked for."""
+    asked = holder.send(Draft(sender="ann", to=("bob",), content="?", ack=True)).message
+    holder.deliver("bob", lambda items: items)
+    with holder.logs.reads.held():
+        sent = holder.reply(asked.id, Draft(sender="bob", to=(), content="yes"))
+    assert [item.message.id for item in holder.peek("ann")] == [sent.message.id]
+    assert inbox.obligations("bob", holder.state()) == []
+
+
+def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:
+    """The steward gives back what the dead still owed."""
+    asked = holder.send(Draft(sender="ann", to=("role:ops",), content="?", ack=True)).message
+    holder.register(Request(session_id="cat", roles=("ops",)), "user")
+    holder.deliver("bob", lambda items: items)
+    with holder.logs.reads.held():
+        assert holder.end("bob", "retire", "user").state == "dead"
+    assert holder.peek("cat") == []
+    stewards.run(holder)
+    assert [item.message.id for item in holder.peek("cat")] == [asked.id]
