@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import instant
 from ..core.address import ALL, BROADCAST, DIRECT, TAG
-from ..core.codec import dumps
+from ..core.codec import MAX_LINE, dumps
 from ..core.instant import HOUR
 from . import system
 from .log import CHUNK, lines_of
@@ -109,13 +109,20 @@ def reads(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:
 
 
 def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) that end with a line's end, the last line's excepted."""
-    start, carry, offset = 0, b"", 0
+    """(position, bytes) that end with a line's end, the last line's excepted. A line far beyond ``MAX_LINE``, which no
+    decoder takes, is passed over: memory stays bounded whatever stands in the file."""
+    start, carry, offset, endless = 0, b"", 0, False
     while offset < end and (data := system.pread(fd, min(CHUNK // 2, end - offset), offset)):
         offset += len(data)
+        if endless:
+            rest = data.find(b"\n") + 1 or len(data)
+            endless = data[rest - 1 : rest] != b"\n"
+            start, data = start + rest, data[rest:]
         cut = data.rfind(b"\n") + 1
         if cut == 0 and offset < end:
             carry += data
+            if len(carry) > MAX_LINE:
+                start, carry, endless = start + len(carry), b"", True
             continue
         chunk = carry + (data[:cut] if offset < end else data)
         yield start, chunk
