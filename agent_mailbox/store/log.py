@@ -90,19 +90,33 @@ class HeldLog(FileLock):
         ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``).
         """
         data = b"".join(lines)
-        if not data:
-            return
         try:
-            size = system.fstat(self.fd).st_size
-            if size == 0:
-                sync_directory(system.dirname(self.path))
-            elif system.pread(self.fd, 1, size - 1) != b"\n":
-                # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
-                data = b"\n" + data
-            self._announce(size, len(data), disturbs)
-            self._write(data, size)
+            while data:
+                size = system.fstat(self.fd).st_size
+                if size == 0:
+                    sync_directory(system.dirname(self.path))
+                elif system.pread(self.fd, 1, size - 1) != b"\n":
+                    # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
+                    data = b"\n" + data
+                self._announce(size, len(data), disturbs)
+                self._write(data, size)
+                data = self._swallowed(data, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
+
+    def _swallowed(self, data: bytes, size: int) -> bytes:
+        """What must be written again, because a program without the lock left a torn line where ours begins, between
+        our look at the ``size`` and our write: nothing, but for that."""
+        more = system.fstat(self.fd).st_size - size
+        if more == len(data):
+            return b""
+        there = system.pread(self.fd, more, size)
+        place = there.find(data)
+        if place < 0:
+            return data  # cut in two
+        if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
+            return b""
+        return data[: data.index(b"\n") + 1]
 
     def _announce(self, size: int, more: int, disturbs: Iterable[str] | None) -> None:
         """Before the append: stamps go, all of them where a foreign program wrote since we last did."""
