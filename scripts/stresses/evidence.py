@@ -25,7 +25,7 @@ class Stored:
         self.token = cast.tokens(str(found.get("content") or found.get("body")))[0]
         self.sender = str(found.get("sender") or found.get("from"))
         to: Any = found.get("recipient") or found.get("to")
-        self.to = [_whole(word) for word in (to if isinstance(to, list) else [to])]
+        self.to = [_whole(word) for word in (to if isinstance(to, list) else [to]) if word not in cast.STRANGERS]
         self.ack = found.get("ack") is True
         self.may_expire = found.get("ttl_hours") is not None
         self.thread = found.get("thread")
