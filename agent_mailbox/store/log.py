@@ -202,14 +202,15 @@ def sync_directory(path: str) -> None:
 
 
 def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included.
+    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included;
+    none where ``start`` is beyond, as of a cursor that another process has moved on meanwhile.
 
     Empty lines are passed over. Of a line beyond ``MAX_LINE`` only ``MAX_LINE + 1`` bytes come out, which no decoder
     takes: memory stays bounded whatever stands in the file.
     """
     position, rest, oversize = start, b"", False
     offset = start
-    while chunk := system.pread(fd, CHUNK if end is None else min(CHUNK, end - offset), offset):
+    while chunk := system.pread(fd, CHUNK if end is None else max(0, min(CHUNK, end - offset)), offset):
         offset += len(chunk)
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
@@ -10,7 +13,11 @@ from agent_mailbox.core import inbox
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.trail import Trail
 from tests.helpers import Post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -92,3 +99,42 @@ def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back
     assert holder.peek("cat") == []
     stewards.run(holder)
     assert [item.message.id for item in holder.peek("cat")] == [asked.id]
+
+
+class Meanwhile(Trail):
+    """A trail by which something happens once, after the logs were opened and before what is derived is looked at."""
+
+    def __init__(self, mailbox: Mailbox, happens: list[Callable[[], object]]) -> None:
+        super().__init__(mailbox.logs.cache())
+        self._happens = happens
+
+    def epoch(self, path: str, fd: int, end: int) -> int | None:
+        while self._happens:
+            self._happens.pop()()
+        return super().epoch(path, fd, end)
+
+
+def test_a_look_beside_a_check_of_the_same_session_is_no_error(holder: Mailbox, post: Post) -> None:
+    """The cursor it finds may be ahead of the logs as it opened them: what that says was read is not shown."""
+    now = holder.now()
+    other, holder.now = Mailbox(str(post.box), clock=lambda: now), lambda: now
+    other.deliver("bob", lambda items: items[:1])
+
+    def happens() -> None:
+        other.register(Request(session_id="bob", event="update", add_tags=("project:p",)), "user")
+        other.send(Draft(sender="ann", to=("bob",), content="later"))
+        other.deliver("bob", lambda items: items)
+
+    holder.logs.trail = Meanwhile(holder, [happens])
+    assert holder.peek("bob") == []
+
+
+def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox, post: Post) -> None:
+    """Another registers, and its rollbook is found by one that looked at the log's end before that."""
+    fd = holder.logs.roster.open()
+    assert fd is not None
+    end = os.fstat(fd).st_size
+    Mailbox(str(post.box)).register(Request(session_id="cat", name="kit"), "user")
+    assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
+    assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end).agents.keys()
+    os.close(fd)
