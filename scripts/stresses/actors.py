@@ -11,13 +11,11 @@ import os
 import random
 import sys
 import time
-import traceback
 import uuid
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_mailbox import steward as stewards
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.errors import Ambiguous, Busy, MailboxError, NotFound, Refused
@@ -88,12 +86,17 @@ class Actor:
             move()
         except Busy as error:
             self.journal.note("busy", code=error.code)
-        except (NotFound, Ambiguous):
-            self.journal.note("error", text=traceback.format_exc())  # nothing we ask for ever vanishes
+        except (NotFound, Ambiguous) as error:
+            self._complain(error)  # nothing we ask for ever vanishes
         except Refused as error:
             self.journal.note("refused", code=error.code, text=error.what)
-        except Exception:
-            self.journal.note("error", text=traceback.format_exc())
+        except Exception as error:
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        import traceback  # only for what should not happen
+
+        self.journal.note("error", text="".join(traceback.format_exception(error)))
 
     def begin(self) -> None:
         """What it does first in each life."""
@@ -274,6 +277,8 @@ class Steward(Actor):
 
     def keep_house(self) -> None:
         """One run."""
+        from agent_mailbox import steward as stewards  # the heaviest import, which the others need not wait for
+
         report = stewards.run(self.mailbox, self.random.choice((0, 0, 20)))
         self.journal.note("steward", archived=report.archived, frozen=report.frozen, retired=report.retired)
 

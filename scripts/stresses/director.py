@@ -25,7 +25,7 @@ from . import cast, chaos
 from .actors import journal_of
 from .commands import Command, guard_says
 from .evidence import Evidence
-from .rules import Testimony, breaches
+from .rules import Account, breaches
 from .scenes import Scenes
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ RATES = {"command": 8.0, "kill": 1.0, "stop": 0.8, "damage": 2.0}
 """How often each happens a second, on average."""
 ROUND = 20.0
 """Seconds of a round, at most."""
+CALM = 8
+"""How often a few commands are run between two questions to the guard, in the quiet after a round; less after a short
+one."""
 TICK = 0.01
 MOST_COMMANDS = 3
 PATIENCE = 60.0
@@ -75,13 +78,14 @@ class Director:
         self._stage, self._seed, self._jumps = stage, seed, jumps
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
+        self._length = ROUND
         self._lives: Counter[str] = Counter()
         self._players: dict[str, Player] = {}
         self._past: list[Player] = []
         self._running: list[Command] = []
         self._fates: list[tuple[float, str, float, Command]] = []
         self._sleepers = chaos.Sleepers()
-        self._told = Testimony()
+        self._told = Account()
         self._pick = {kind: random.Random(f"{seed} {kind}") for kind in (*RATES, "check")}
         self._scenes = Scenes(stage, self._pick["command"], jumps)
 
@@ -102,10 +106,11 @@ class Director:
     def run(self, seconds: float) -> None:
         """All rounds; afterwards nobody is left running."""
         rounds = max(2, round(seconds / ROUND))
+        self._length = seconds / rounds
         try:
             self.prepare()
             for number in range(rounds):
-                self._round(seconds / rounds)
+                self._round(self._length)
                 self._look(last=number == rounds - 1)
                 if self.violations:
                     break
@@ -123,12 +128,14 @@ class Director:
     def _round(self, seconds: float) -> None:
         for name in EVERYBODY:
             self._start(name)
+        while not all(player.journal.exists() for player in self._players.values()):
+            time.sleep(TICK)  # starting takes long where the machine is busy, and is no part of the round
         now = time.monotonic()
         end, lull = now + seconds, min(4.0, seconds / 3)
         due = {kind: now + self._pick[kind].expovariate(rate) for kind, rate in RATES.items()}
         stages = [(end - lull, self._strangers_leave), (end - 0.75 * lull, self._notice_in_passing)]
         stages += [(end - lull / 3, self._writers_leave)]
-        stages += [(end - lull * share, self._stand_still) for share in (0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)]
+        stages += [(end - lull * share, self._stand_still) for share in (0.5, 0.2, 0.05)]
         while (now := time.monotonic()) < end:
             for kind, at in due.items():
                 if at <= now:
@@ -166,9 +173,9 @@ class Director:
             return
         for process in still:
             process.send_signal(signal.SIGSTOP)
-        for process in still:
+        for process in [process for process in still if process.returncode is None]:
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        self._ask_the_guard()
+        self._ask_the_guard(shells=2)
         for process in still:
             if not self._sleepers.asleep(process):
                 process.send_signal(signal.SIGCONT)
@@ -268,9 +275,10 @@ class Director:
             self._ended(command)
         self._ask_the_guard()
         self._one("steward", "steward", "run", "--max-live", "0")
+        self._everybody_reads()
+        for _ in range(min(CALM, round(self._length))):
+            self._little_happens()
         if last:
-            self._everybody_reads()
-            self._guard_wakes()
             self._everybody_reads()
             self._one("steward", "steward", "run", "--max-live", "0")
         unread = self._peeks()
@@ -296,24 +304,34 @@ class Director:
         state, now = mailbox.state(), mailbox.now()
         return {session: [i.message.id for i in inbox.unread(session, state, now)] for session in self._sessions()}
 
-    def _ask_the_guard(self) -> None:
-        """Where it says "nothing", nothing is unread. (What may expire is left out: clocks were set back.)"""
+    def _ask_the_guard(self, shells: int = len(cast.STEADY)) -> None:
+        """Where it says "nothing", nothing is unread; so many are asked through the shell, of all others the stamps
+        are looked at. (What may expire is left out: clocks were set back.)"""
         pure = self._pure()
         messages = Mailbox(str(self._stage.box)).state().messages
-        shells = [*launch.shells().values()]
+        asked = self._pick["check"].sample([*pure], min(shells, len(pure)))
         for session, ids in pure.items():
             lasting = [i for i in ids if messages[i].ttl_hours is None]
-            quiet = guard_says(self._stage, session, self._pick["check"].choice(shells)) == ""
+            quiet = (self._stage.box / ".cache" / "quiet" / session).exists()
+            if session in asked:
+                shell = self._pick["check"].choice([*launch.shells().values()])
+                quiet = guard_says(self._stage, session, shell) == ""
             self.counts["guard: nothing" if quiet else "guard: maybe"] += 1
             if quiet and lasting:
                 self.violations.append(f"the guard says {session} has nothing, and {lasting[:3]} is unread")
 
-    def _guard_wakes(self) -> None:
-        """After everybody read everything: whoever gets mail is not told "nothing"."""
-        for session in self._pick["check"].sample(cast.STEADY, len(cast.STEADY) // 2):
-            token = f"after.{session}"
-            self._one("send", "send", "--from", "user", "--to", session, "--body", cast.body(token, 1), token=token)
-        self._ask_the_guard()
+    def _little_happens(self) -> None:
+        """A few commands at once, one of them perhaps killed, while almost everybody has nothing to read."""
+        commands = [self._scenes.next() for _ in range(MOST_COMMANDS)]
+        if self._pick["check"].random() < 0.3:
+            commands[-1].killed = True
+            commands[-1].process.kill()
+            self.counts["kills"] += 1
+        for command in commands:
+            command.process.wait(PATIENCE)
+            command.ended()
+            self._hear(command)
+        self._ask_the_guard(shells=2)
 
     def _everybody_reads(self) -> None:
         for session in self._sessions():

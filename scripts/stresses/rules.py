@@ -1,7 +1,7 @@
 """What must hold between what the processes were told and what stands in the logs.
 
 Belongs here: the promises, each a function that gives one line for each breach. Must not know how the run went on;
-``Testimony`` is all there is of it.
+``Account`` is all there is of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Show:
         self.session, self.tokens, self.excused = session, tokens, excused
 
 
-class Testimony:
+class Account:
     """What every process was told, from the journals and what the commands said."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Testimony:
             self.shows.append(Show(command.session, command.shown, excused))
 
 
-def breaches(evidence: Evidence, told: Testimony, unread: Mapping[str, list[str]]) -> Iterator[str]:
+def breaches(evidence: Evidence, told: Account, unread: Mapping[str, list[str]]) -> Iterator[str]:
     """Every breach; ``unread`` are the tokens each session still has to read."""
     yield from told.errors
     yield from _stored_once(evidence, told)
@@ -110,7 +110,7 @@ def breaches(evidence: Evidence, told: Testimony, unread: Mapping[str, list[str]
     yield from _lines_whole(evidence, told)
 
 
-def _stored_once(evidence: Evidence, told: Testimony) -> Iterator[str]:
+def _stored_once(evidence: Evidence, told: Account) -> Iterator[str]:
     """Acknowledged: there exactly once, under the id that was acknowledged. Busy: not there. Tried: at most once."""
     for token, message_id in told.sent.items():
         there = evidence.by_token.get(token, [])
@@ -123,7 +123,7 @@ def _stored_once(evidence: Evidence, told: Testimony) -> Iterator[str]:
             yield f"{token} was refused as busy and is there all the same"
 
 
-def _delivered(evidence: Evidence, told: Testimony, unread: Mapping[str, list[str]]) -> Iterator[str]:
+def _delivered(evidence: Evidence, told: Account, unread: Mapping[str, list[str]]) -> Iterator[str]:
     """Everyone a message was for has read it, or has it unread still."""
     waiting = {session: set(tokens) for session, tokens in unread.items()}
     retired = {evidence.kin(session) for session in told.retired}
@@ -157,7 +157,7 @@ def _readers(address: str, message: Stored, evidence: Evidence) -> list[str]:
     return [session for session in everybody if evidence.kin(session) != evidence.kin(message.sender)]
 
 
-def _shown_once(evidence: Evidence, told: Testimony) -> Iterator[str]:
+def _shown_once(evidence: Evidence, told: Account) -> Iterator[str]:
     """Nobody was shown a message again, unless it was given back, or who showed it could not record that."""
     shown: dict[str, Counter[str]] = {}
     for show in told.shows:
@@ -176,7 +176,7 @@ def _shown_once(evidence: Evidence, told: Testimony) -> Iterator[str]:
                 )
 
 
-def _recorded_as_shown(evidence: Evidence, told: Testimony) -> Iterator[str]:
+def _recorded_as_shown(evidence: Evidence, told: Account) -> Iterator[str]:
     """What is recorded as read was shown."""
     shown = {(token, show.session) for show in told.shows for token in show.tokens}
     for message in evidence.stored():
@@ -199,7 +199,7 @@ def _held_by_one(evidence: Evidence) -> Iterator[str]:
                 break
 
 
-def _archived_when_finished(evidence: Evidence, told: Testimony) -> Iterator[str]:
+def _archived_when_finished(evidence: Evidence, told: Account) -> Iterator[str]:
     """Nothing that is pending or owed was moved."""
     retired = {evidence.kin(session) for session in told.retired}
     for message in evidence.stored():
@@ -223,7 +223,7 @@ def _archived_when_finished(evidence: Evidence, told: Testimony) -> Iterator[str
             yield f"{message.token} ({message.id}) is archived, and {owing} owe its ack"
 
 
-def _lines_whole(evidence: Evidence, told: Testimony) -> Iterator[str]:
+def _lines_whole(evidence: Evidence, told: Account) -> Iterator[str]:
     """Every line is whole but those that were torn on purpose, and the last words of the killed."""
     torn = [found for found in evidence.bad if cast.TORN.encode() not in found[2]]
     cut = [found for found in torn if found[2].startswith((b'{"id":"', b'{"message_id":"', b'{"event":"'))]
