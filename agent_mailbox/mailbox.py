@@ -11,7 +11,7 @@ from .core import claims, codec
 from .core.address import check_id
 from .core.records import Message, Read, Record
 from .delivery import Delivery
-from .errors import Ambiguous, NotFound, Refused
+from .errors import Ambiguous, MailboxError, NotFound, Refused
 from .posting import Posting
 from .registry import Registry
 
@@ -48,8 +48,8 @@ class Mailbox(Posting, Delivery, Registry):
         if parent.ack:
             try:
                 self.ack(parent.id, draft.sender)
-            except Refused:
-                pass  # it never read the message: a reply, but nothing it owed
+            except MailboxError:
+                pass  # sent is sent, and settles by itself what was owed: a failure now would have it sent again
         return sent
 
     def ack(self, message_id: str, session_id: str) -> Message:
@@ -59,26 +59,31 @@ class Mailbox(Posting, Delivery, Registry):
         lineage = roster.lineage(session_id)
         if not found.reads.acked(found.message.id, lineage):
             _refuse_non_reader(found, session_id, roster)
-            self._record_event(found.message, session_id, "ack")
+            record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
+            self.logs.reads.append([codec.read_line(record)])
         return found.message
 
     def release(self, message_id: str, session_id: str) -> Message:
         """Give a message back, unread again. Again is no error; ``Refused`` for archived mail and to non-readers."""
         found = self.find(message_id)
-        if found.archived:
-            raise Refused(f"{found.message.id} is archived and cannot be given back", "send it anew", code="archived")
+        _refuse_archived(found.message, found.archived)
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
         standing = found.reads.by(found.message.id, lineage)
         if not standing and not found.reads.released(found.message.id, lineage):
             _refuse_non_reader(found, session_id, roster)
-        for reader in standing:
-            self._record_event(found.message, reader, "release")
+        now = self.now()
+        records = [
+            Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
+        ]
+        with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
+            _refuse_archived(found.message, not self._is_live(found.message.id))
+            log.append(map(codec.read_line, records), None)
         return found.message
 
-    def _record_event(self, message: Message, session_id: str, event: str) -> None:
-        record = Read(message_id=message.id, session_id=session_id, timestamp=self.now(), event=event)
-        self.logs.reads.append([codec.read_line(record)], None if event == "release" else ())
+    def _is_live(self, message_id: str) -> bool:
+        lines = (line for _, line in self.logs.messages.lines() if message_id.encode() in line)
+        return any(isinstance(m, Message) and m.id == message_id for m in map(codec.message, lines))
 
     def find(self, message_id: str) -> Found:
         """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
@@ -112,6 +117,11 @@ class Mailbox(Posting, Delivery, Registry):
                 found = message.id.casefold()
                 if found == wanted or (prefixes and found.startswith(wanted)):
                     yield message, archived
+
+
+def _refuse_archived(message: Message, archived: bool) -> None:
+    if archived:
+        raise Refused(f"{message.id} is archived and cannot be given back", "send it anew", code="archived")
 
 
 def _refuse_non_reader(found: Found, session_id: str, roster: Roster) -> None:

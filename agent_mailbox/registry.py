@@ -10,7 +10,7 @@ from .core import codec, enrol, inbox
 from .core.enrol import Decision, Request
 from .core.records import Read
 from .desk import Desk
-from .errors import NotFound
+from .errors import Busy, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
     for event in decision.events:
         if event.event == "retire":
-            give_back(desk, roster.lineage(event.session_id))  # its own claims, and those it had come into
+            try:
+                give_back(desk, roster.lineage(event.session_id))  # its own claims, and those it had come into
+            except Busy:
+                pass  # the death is recorded; the steward gives back what is left
     return decision
 
 

@@ -1,5 +1,7 @@
 """How every test runs: the same examples each time, and no verdict that depends on how busy the machine is.
 
+``--hypothesis-profile=long`` looks at far more examples, other ones each time; it prints how to repeat one.
+
 And the program in a scratch directory, without and with a mailbox.
 """
 
@@ -24,6 +26,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )
+settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
 
 

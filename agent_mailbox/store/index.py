@@ -106,6 +106,11 @@ class Index:
                         return self._answer(question, live, fresh)
                     except (sqlite3.Error, OSError, Doubt):
                         continue
+                    except (ValueError, TypeError, ArithmeticError, LookupError):
+                        # Of a damaged file anything may come: SQLite quotes a schema that is not even text. Of a fresh
+                        # one it would be a defect of ours.
+                        if fresh:
+                            raise
             return None
         finally:
             lock.__exit__(None, None, None)

@@ -90,19 +90,33 @@ class HeldLog(FileLock):
         ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``).
         """
         data = b"".join(lines)
-        if not data:
-            return
         try:
-            size = system.fstat(self.fd).st_size
-            if size == 0:
-                sync_directory(system.dirname(self.path))
-            elif system.pread(self.fd, 1, size - 1) != b"\n":
-                # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
-                data = b"\n" + data
-            self._announce(size, len(data), disturbs)
-            self._write(data, size)
+            while data:
+                size = system.fstat(self.fd).st_size
+                if size == 0:
+                    sync_directory(system.dirname(self.path))
+                elif system.pread(self.fd, 1, size - 1) != b"\n":
+                    # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
+                    data = b"\n" + data
+                self._announce(size, len(data), disturbs)
+                self._write(data, size)
+                data = self._swallowed(data, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
+
+    def _swallowed(self, data: bytes, size: int) -> bytes:
+        """What must be written again, because a program without the lock left a torn line where ours begins, between
+        our look at the ``size`` and our write: nothing, but for that."""
+        more = system.fstat(self.fd).st_size - size
+        if more == len(data):
+            return b""
+        there = system.pread(self.fd, more, size)
+        place = there.find(data)
+        if place < 0:
+            return data  # cut in two
+        if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
+            return b""
+        return data[: data.index(b"\n") + 1]
 
     def _announce(self, size: int, more: int, disturbs: Iterable[str] | None) -> None:
         """Before the append: stamps go, all of them where a foreign program wrote since we last did."""
@@ -188,14 +202,15 @@ def sync_directory(path: str) -> None:
 
 
 def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included.
+    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included;
+    none where ``start`` is beyond, as of a cursor that another process has moved on meanwhile.
 
     Empty lines are passed over. Of a line beyond ``MAX_LINE`` only ``MAX_LINE + 1`` bytes come out, which no decoder
     takes: memory stays bounded whatever stands in the file.
     """
     position, rest, oversize = start, b"", False
     offset = start
-    while chunk := system.pread(fd, CHUNK if end is None else min(CHUNK, end - offset), offset):
+    while chunk := system.pread(fd, CHUNK if end is None else max(0, min(CHUNK, end - offset)), offset):
         offset += len(chunk)
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()

@@ -106,7 +106,7 @@ class Logs:
         at = tuple(map(int, head.split())) if text else cache.NOWHERE
         if text and not cache.holds(fd, at):
             text, at = b"", cache.NOWHERE
-        if text and at[1] == end:
+        if text and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
             return Rollbook(text)
         news = parse_roster(line for _, line in lines_of(fd, at[1], end))
         roster = Roster(news, Rollbook(text) if text else None)

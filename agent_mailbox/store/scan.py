@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ..core import codec, instant
 from ..core.address import ALL, BROADCAST, DIRECT, TAG, route
-from ..core.codec import dumps
+from ..core.codec import MAX_LINE, dumps
 from ..core.instant import HOUR
 from ..core.records import BadLine
 from . import system
@@ -223,13 +223,20 @@ class _Reads:
 
 
 def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) that end with a line's end, the last line's excepted."""
-    start, carry, offset = 0, b"", 0
+    """(position, bytes) that end with a line's end, the last line's excepted. A line far beyond ``MAX_LINE``, which no
+    decoder takes, is passed over: memory stays bounded whatever stands in the file."""
+    start, carry, offset, endless = 0, b"", 0, False
     while offset < end and (data := system.pread(fd, min(CHUNK // 2, end - offset), offset)):
         offset += len(data)
+        if endless:
+            rest = data.find(b"\n") + 1 or len(data)
+            endless = data[rest - 1 : rest] != b"\n"
+            start, data = start + rest, data[rest:]
         cut = data.rfind(b"\n") + 1
         if cut == 0 and offset < end:
             carry += data
+            if len(carry) > MAX_LINE:
+                start, carry, endless = start + len(carry), b"", True
             continue
         chunk = carry + (data[:cut] if offset < end else data)
         yield start, chunk

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
+from agent_mailbox import steward as stewards
+from agent_mailbox.core import inbox
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.trail import Trail
 from tests.helpers import Post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -68,3 +77,64 @@ def test_role_mail_waits_while_another_is_shown_some_and_the_rest_does_not(holde
             holder.deliver("bob", show, role_wait=None)
     assert shown == ["bob"]
     assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
+
+
+def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holder: Mailbox) -> None:
+    """Told to try again, the replier would send it twice; and the reply settles by itself what was asked for."""
+    asked = holder.send(Draft(sender="ann", to=("bob",), content="?", ack=True)).message
+    holder.deliver("bob", lambda items: items)
+    with holder.logs.reads.held():
+        sent = holder.reply(asked.id, Draft(sender="bob", to=(), content="yes"))
+    assert [item.message.id for item in holder.peek("ann")] == [sent.message.id]
+    assert inbox.obligations("bob", holder.state()) == []
+
+
+def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:
+    """The steward gives back what the dead still owed."""
+    asked = holder.send(Draft(sender="ann", to=("role:ops",), content="?", ack=True)).message
+    holder.register(Request(session_id="cat", roles=("ops",)), "user")
+    holder.deliver("bob", lambda items: items)
+    with holder.logs.reads.held():
+        assert holder.end("bob", "retire", "user").state == "dead"
+    assert holder.peek("cat") == []
+    stewards.run(holder)
+    assert [item.message.id for item in holder.peek("cat")] == [asked.id]
+
+
+class Meanwhile(Trail):
+    """A trail by which something happens once, after the logs were opened and before what is derived is looked at."""
+
+    def __init__(self, mailbox: Mailbox, happens: list[Callable[[], object]]) -> None:
+        super().__init__(mailbox.logs.cache())
+        self._happens = happens
+
+    def epoch(self, path: str, fd: int, end: int) -> int | None:
+        while self._happens:
+            self._happens.pop()()
+        return super().epoch(path, fd, end)
+
+
+def test_a_look_beside_a_check_of_the_same_session_is_no_error(holder: Mailbox, post: Post) -> None:
+    """The cursor it finds may be ahead of the logs as it opened them: what that says was read is not shown."""
+    now = holder.now()
+    other, holder.now = Mailbox(str(post.box), clock=lambda: now), lambda: now
+    other.deliver("bob", lambda items: items[:1])
+
+    def happens() -> None:
+        other.register(Request(session_id="bob", event="update", add_tags=("project:p",)), "user")
+        other.send(Draft(sender="ann", to=("bob",), content="later"))
+        other.deliver("bob", lambda items: items)
+
+    holder.logs.trail = Meanwhile(holder, [happens])
+    assert holder.peek("bob") == []
+
+
+def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox, post: Post) -> None:
+    """Another registers, and its rollbook is found by one that looked at the log's end before that."""
+    fd = holder.logs.roster.open()
+    assert fd is not None
+    end = os.fstat(fd).st_size
+    Mailbox(str(post.box)).register(Request(session_id="cat", name="kit"), "user")
+    assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
+    assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end).agents.keys()
+    os.close(fd)

@@ -437,6 +437,21 @@ def test_a_flipped_byte_anywhere_changes_no_answer(box: Mailbox) -> None:
     assert all(open(path, "rb").read() == content for path, content in before.values())
 
 
+def test_a_schema_that_is_no_text_is_built_anew(box: Mailbox) -> None:
+    """SQLite quotes the schema it cannot read, and what it quotes is not even UTF-8."""
+    wanted = whole(box)
+    compare(box)
+    with open(index_file(box), "rb") as file:
+        page = file.read(4096)
+    places = [place for place in range(100, 4096) if chr(page[place]).isalpha()]
+    assert len(places) > 500
+    for place in places[::10]:
+        with open(index_file(box), "r+b") as file:
+            file.seek(place)
+            file.write(b"\x80")
+        assert told(*Indexed(box).search("alpha", 3)) == told(search(wanted, "alpha", 3), wanted.reads), place
+
+
 def test_a_process_killed_while_it_wrote_leaves_an_index_that_is_built_anew(box: Mailbox) -> None:
     """Committed but not sealed, half of the rows gone: not believed."""
     Indexed(box).search("alpha", 3)

@@ -18,6 +18,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.store import log as logs
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.log import HeldLog, Log
+from agent_mailbox.store.trail import Trail
 from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
 
 if TYPE_CHECKING:
@@ -166,6 +167,34 @@ def test_a_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     assert list(Log(str(tmp_path / "never")).lines()) == []
     assert not (tmp_path / "never").exists()
+
+
+class Intruder(Trail):
+    """A trail beside which a program without the lock writes, just after our writer looked at the log's end."""
+
+    def __init__(self, path: Path, pieces: list[bytes]) -> None:
+        super().__init__(str(path.parent / "cache"))
+        self.path, self.pieces = path, pieces
+
+    def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
+        super().leave(path, inode, size, epoch)
+        if self.pieces:
+            with self.path.open("ab") as file:
+                file.write(self.pieces.pop(0))
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b'{"torn'])
+@pytest.mark.parametrize("pieces", [[b'{"to'], [b'{"to', b'{"rn'], [b'{"whole":1}\n'], [b"\n"], [b'{"a":1}\n{"to']])
+def test_a_torn_line_left_between_our_look_and_our_write_swallows_nothing(
+    tmp_path: Path, end: bytes, pieces: list[bytes]
+) -> None:
+    """What is acknowledged stands on a line of its own, once, however a program without the lock cuts in."""
+    path = tmp_path / "log"
+    path.write_bytes(b"before" + end)
+    Log(str(path), trail=Intruder(path, list(pieces))).append([b"first\n", b"second\n"])
+    there = path.read_bytes().split(b"\n")
+    assert (there.count(b"first"), there.count(b"second")) == (1, 1)
+    assert there[-1] == b""
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox import Draft, Mailbox
+import pytest
+
+from agent_mailbox import Draft, Mailbox, Refused
 from agent_mailbox import steward as stewards
 from agent_mailbox.library import Library
 from tests.helpers import MESSAGES, PATIENCE, READS, Post
@@ -123,6 +126,26 @@ def test_readers_beside_a_rotating_steward_see_everything_at_every_moment(post: 
     assert len(everything.messages) == 56
     assert {i: [r.session_id for r in everything.reads.of(i)] for i in wanted} == {i: ["consumer"] for i in wanted}
     assert post.doctor() == []
+
+
+def test_mail_that_is_archived_while_it_is_given_back_is_not_given_back(post: Post) -> None:
+    """A release that lost the race against the steward is refused: what it acknowledges, somebody gets to read."""
+    for agent in ("h1", "h2"):
+        post.register(agent, "--role", "builder")
+    sent = post.send("a", "role:builder", "for one of you")
+    assert post.check("h1") == [sent]
+    runs = []
+
+    def clock() -> int:
+        """The time, looked at between finding the message and giving it back: the moment the steward comes."""
+        if not runs:
+            runs.append(stewards.run(Mailbox(str(post.box)), 0).archived)
+        return time.time_ns() // 1_000_000
+
+    with pytest.raises(Refused, match="archived"):
+        Mailbox(str(post.box), clock=clock).release(sent, "h1")
+    assert runs == [1]
+    assert [r["event"] for r in post.ok("show", sent)["receipts"]] == ["read"]
 
 
 def test_two_stewards_at_once_do_the_work_once(post: Post) -> None:
