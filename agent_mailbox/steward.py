@@ -22,7 +22,7 @@ from .store import rotation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.roster import Roster
-    from .findings import Problem
+    from .doctor.findings import Problem
 
 
 class Report(Record):

@@ -18,11 +18,23 @@ if TYPE_CHECKING:
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
-FLOORS = {"errors": 0, "core": 1, "store": 2, "cli": 5, "__main__": 5, "launch": 5, "bundle": 5, "plain": 5, "": 5}
+FLOORS = {
+    "errors": 0,
+    "core": 1,
+    "store": 2,
+    "doctor": 3,
+    "cli": 5,
+    "__main__": 5,
+    "launch": 5,
+    "bundle": 5,
+    "plain": 5,
+    "": 5,
+}
 FACADE, DOORS, COMMAND_LINE = 3, 4, 5
 NAMED = {"errors", "core", "store", "config", "mailbox", "library", "steward", "doctor", "claude", "cli", "__main__"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
 MAY_LOCK = {"store.rotation", "steward"}
+MAY_MATCH = {"store.scan"}  # which is imported to begin in large logs only
 LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "claude")
 
 
@@ -186,6 +198,7 @@ def test_what_a_hook_imports_avoids_the_heavy_modules() -> None:
         and imported.at_load
         and imported.target.split(".")[0] in HEAVY
         and not (imported.target == "portalocker" and module_of(imported.path) in MAY_LOCK)
+        and not (imported.target == "re" and module_of(imported.path) in MAY_MATCH)
     ]
     assert heavy == []
 

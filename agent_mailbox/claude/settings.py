@@ -11,7 +11,7 @@ import shutil
 
 from ..core import codec
 from ..core.records import BadLine
-from ..findings import Problem
+from ..doctor.findings import Problem
 from .hook import EVENTS
 
 TYPE_CHECKING = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..core.claims import Reads
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
-    from ..findings import Problem
+    from ..doctor.findings import Problem
     from .letters import Style
 
 

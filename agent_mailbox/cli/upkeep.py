@@ -14,7 +14,7 @@ from .. import steward as stewards
 from ..claude import settings
 from ..core import instant
 from ..core.text import neutral
-from ..examine_place import NETWORK
+from ..doctor.place import NETWORK
 from ..store import mounts, paths, places
 from . import exporting, render
 from .hook import answer

@@ -19,6 +19,8 @@ LIVES = {"l0": NAMES[0], "l1": NAMES[1]}
 STEADY = (*WRITERS, *READERS, *HOLDERS, *HOOKED)
 """Those that never retire: what is for them must reach them."""
 STEWARDS, STRANGERS = ("steward",), ("zed-0", "zed-1")
+STRANGE_READER = "zed"
+"""Begins the reader of the strangers' reads, which are of no message there is."""
 ROLES = {**HOLDERS, **HOOKED}
 TAG = "project:stress"
 TAGGED = (*READERS, *HOOKED)

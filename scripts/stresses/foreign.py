@@ -54,7 +54,11 @@ class Stranger:
     def _record(self, log: str, token: str, mark: str) -> dict[str, object]:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if log == LOGS[1]:
-            return {"reader_session_id": f"zed {mark}", "timestamp": when, "message_id": str(uuid.uuid4())}
+            return {
+                "reader_session_id": f"{cast.STRANGE_READER} {mark}",
+                "timestamp": when,
+                "message_id": str(uuid.uuid4()),
+            }
         if log == LOGS[2]:
             return {"tags": [f"concern:{mark}"], "event": "register", "timestamp": when, "session_id": self._name}
         keys = self._random.choice((("sender", "recipient", "content"), ("from", "to", "body")))

@@ -13,25 +13,25 @@ import os
 from contextlib import ExitStack
 from functools import partial
 
-from . import examine_index
-from .core import inbox, rollbook
-from .core.rollbook import Rollbook
-from .core.roster import DEAD, Roster
-from .errors import BadData, MailboxError, StorageFailed
+from ..core import inbox, rollbook
+from ..core.rollbook import Rollbook
+from ..core.roster import DEAD, Roster
+from ..errors import BadData, MailboxError, StorageFailed
+from ..store import cache, trail
+from ..store.log import lines_of
+from ..store.logs import ROLLBOOK, Logs, parse_roster
+from ..store.poll import CURSORS, Poll
+from . import index
 from .findings import REMOVE_DERIVED, Problem
-from .store import cache, trail
-from .store.log import lines_of
-from .store.logs import ROLLBOOK, Logs, parse_roster
-from .store.poll import CURSORS, Poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .core.inbox import State
-    from .mailbox import Mailbox
-    from .store.log import Log
-    from .store.poll import Cursor
+    from ..core.inbox import State
+    from ..mailbox import Mailbox
+    from ..store.log import Log
+    from ..store.poll import Cursor
 
 FOLDED = 8 << 20
 """Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which
@@ -101,7 +101,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         mailbox.config  # noqa: B018 - who has unread mail depends on it
     except BadData:
         return  # reported where the configuration is looked at
-    for part in (_ends, _rollbook, _stamps, _cursors, examine_index.examine):
+    for part in (_ends, _rollbook, _stamps, _cursors, index.examine):
         try:
             yield from part(mailbox)
         except StorageFailed:

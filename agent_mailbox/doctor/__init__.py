@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 
-from . import examine_agents, examine_archive, examine_derived, examine_logs, examine_place
-from .core import codec, instant
-from .core.records import BadLine
-from .errors import StorageFailed
+from ..core import codec, instant
+from ..core.records import BadLine
+from ..errors import StorageFailed
+from ..store import index as search_index
+from ..store import paths, rotation
+from ..store.lock import FileLock
+from ..store.log import CHUNK, Log
+from . import agents, archive, derived, logs, place
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
-from .store import index, paths, rotation
-from .store.lock import FileLock
-from .store.log import CHUNK, Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .mailbox import Mailbox
+    from ..mailbox import Mailbox
 
 
 def examine(
@@ -38,11 +39,11 @@ def examine(
         return not alone and rotation.at_work(mailbox.archive)
 
     for part in (
-        examine_place.examine(mailbox, environ),
-        examine_logs.examine(mailbox, archived=archived, at_work=at_work),
-        examine_archive.examine(mailbox, at_work),
-        examine_derived.examine(mailbox),
-        examine_agents.examine(mailbox),
+        place.examine(mailbox, environ),
+        logs.examine(mailbox, archived=archived, at_work=at_work),
+        archive.examine(mailbox, at_work),
+        derived.examine(mailbox),
+        agents.examine(mailbox),
     ):
         try:
             yield from part
@@ -78,7 +79,7 @@ def _close(path: str) -> None:
 
 def _remove_derived(mailbox: Mailbox, path: str) -> None:
     """Whoever needs it makes it anew."""
-    lock = mailbox.logs.cache(index.LOCK) if path == mailbox.logs.cache(index.FILE) else None
+    lock = mailbox.logs.cache(search_index.LOCK) if path == mailbox.logs.cache(search_index.FILE) else None
     try:
         if lock is None:
             os.unlink(path)
@@ -133,4 +134,4 @@ def _whole_lines(fd: int, size: int) -> Iterator[bytes]:
 
 
 def _is_torn(line: bytes) -> bool:
-    return isinstance(codec.parse(line), BadLine) and examine_logs.is_torn(line)
+    return isinstance(codec.parse(line), BadLine) and logs.is_torn(line)

@@ -12,21 +12,21 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 
-from .core import codec, instant
-from .core.codec import MAX_LINE
-from .core.records import BadLine, Record
+from ..core import codec, instant
+from ..core.codec import MAX_LINE
+from ..core.records import BadLine, Record
+from ..store.manifest import Manifest
+from ..store.numbered import newlines, numbered, numbered_in
 from .findings import REMOVE_TORN, Problem
-from .store.manifest import Manifest
-from .store.numbered import newlines, numbered, numbered_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .core.records import Message
-    from .mailbox import Mailbox
-    from .store.log import Log
-    from .store.logs import OpenLogs
+    from ..core.records import Message
+    from ..mailbox import Mailbox
+    from ..store.log import Log
+    from ..store.logs import OpenLogs
 
 CLOCK_SLACK = 5 * 60_000
 """Milliseconds that the timestamps of a log may go back or lie in the future before anyone wonders: processes that

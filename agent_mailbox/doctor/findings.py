@@ -6,7 +6,7 @@ does not: it passes by itself, or is no damage. Only problems make the doctor's 
 
 from __future__ import annotations
 
-from .core.records import Record
+from ..core.records import Record
 
 CHMOD, REMOVE_TORN, REMOVE_DERIVED = "chmod", "remove torn line", "remove derived file"
 """The repairs there are."""

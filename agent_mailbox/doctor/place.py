@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import stat
 
-from . import config
-from .errors import MailboxError
+from .. import config
+from ..errors import MailboxError
+from ..store import mounts, paths
+from ..store.tracked import tracked
 from .findings import CHMOD, Problem
-from .store import mounts, paths
-from .store.tracked import tracked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .mailbox import Mailbox
+    from ..mailbox import Mailbox
 
 NETWORK = "is on a network file system ({kind}): locks and syncs may not hold there; move the mailbox to a local disk"
 

@@ -5,19 +5,19 @@ Belongs here: notes only. Silence is no damage; the steward's next run sweeps th
 
 from __future__ import annotations
 
-from .core import instant
-from .core.roster import ALIVE
-from .errors import BadData
-from .examine_derived import Underived
+from ..core import instant
+from ..core.roster import ALIVE
+from ..errors import BadData
+from ..store import paths, rotation
+from ..store.numbered import newlines
+from .derived import Underived
 from .findings import Problem
-from .store import paths, rotation
-from .store.numbered import newlines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .mailbox import Mailbox
+    from ..mailbox import Mailbox
 
 OVERDUE = 24 * instant.HOUR
 """Milliseconds without a steward after which work that it should have done is told; cron starts one every hour."""

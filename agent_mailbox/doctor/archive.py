@@ -1,23 +1,23 @@
 """Looking at the archive as files: does the manifest's checksum still hold for every byte that was archived?
 
-Belongs here: what the manifest says, and what its own lines look like. The records are ``examine_logs``'.
+Belongs here: what the manifest says, and what its own lines look like. The records are ``logs``'.
 """
 
 from __future__ import annotations
 
 import os
 
-from .examine_logs import is_torn
+from ..store import paths
+from ..store.manifest import Manifest
 from .findings import REMOVE_TORN, Problem
-from .store import paths
-from .store.manifest import Manifest
+from .logs import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .mailbox import Mailbox
-    from .store.manifest import Damage
+    from ..mailbox import Mailbox
+    from ..store.manifest import Damage
 
 RESTORE = "restore it from a backup, or remove its lines from MANIFEST.jsonl to have it sealed as it is"
 

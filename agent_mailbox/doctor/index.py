@@ -9,20 +9,20 @@ import os
 import zlib
 from urllib.parse import quote
 
-from .core import codec
-from .core.records import BadLine
-from .errors import MailboxError
+from ..core import codec
+from ..core.records import BadLine
+from ..errors import MailboxError
+from ..store import cache, index
+from ..store.lock import FileLock
+from ..store.log import lines_of
 from .findings import REMOVE_DERIVED, Problem
-from .store import cache, index
-from .store.lock import FileLock
-from .store.log import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from .mailbox import Mailbox
+    from ..mailbox import Mailbox
 else:
     sqlite3 = index.sqlite3  # None in an interpreter without it
 
