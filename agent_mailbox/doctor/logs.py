@@ -21,7 +21,7 @@ from .findings import REMOVE_TORN, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ..core.records import Message
     from ..mailbox import Mailbox
@@ -88,13 +88,26 @@ def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) ->
 
     ``at_work`` tells whether a steward is moving mail at this moment.
     """
-    with mailbox.logs.open() as live:  # before the archive: a record moves from here to there, never back
-        yield from _examine(mailbox, live, archived, at_work)
+    # Archived reads, then the live logs, then archived messages: a message is written before its reads and moves into
+    # the archive before them, never back. So every read that is looked at is of a message that will be.
+    archive = mailbox.archive
+    reads = {month: _size(archive.reads_log(month)) for month in archive.months()} if archived else {}
+    with mailbox.logs.open() as live:
+        yield from _examine(mailbox, live, reads if archived else None, at_work)
 
 
-def _examine(mailbox: Mailbox, live: OpenLogs, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
+def _size(log: Log) -> int:
+    try:
+        return os.stat(log.path).st_size
+    except OSError:
+        return 0
+
+
+def _examine(
+    mailbox: Mailbox, live: OpenLogs, archived: Mapping[str, int] | None, at_work: Callable[[], bool]
+) -> Iterator[Problem]:
     logs, archive, now = mailbox.logs, mailbox.archive, mailbox.now()
-    months = archive.months() if archived else []
+    months = archive.months() if archived is not None else []
     manifest = Manifest(archive)
     census = Census()
     newest = _opened(logs.messages, live.messages, live.messages_end)
@@ -104,11 +117,11 @@ def _examine(mailbox: Mailbox, live: OpenLogs, archived: bool, at_work: Callable
         yield from _messages(old, census.of(old), None)
     census.settle()
     yield from _twins(census, lambda: not logs.messages.is_at_path(live.messages) or at_work())
-    yield from _reads(_opened(logs.reads, live.reads, live.reads_end), census if archived else None, now)
-    for month in months:
-        yield from _reads(_archived(archive.reads_log(month), manifest, month), census, None)
+    yield from _reads(_opened(logs.reads, live.reads, live.reads_end), None if archived is None else census, now)
+    for month, end in (archived or {}).items():
+        yield from _reads(_archived(archive.reads_log(month), manifest, month, end), census, None)
     yield from _roster(_opened(logs.roster, live.roster, live.roster_end), now)
-    if archived:
+    if archived is not None:
         yield from _roster(_archived(archive.roster_log(), manifest), None)
 
 
@@ -116,7 +129,7 @@ def _opened(log: Log, fd: int | None, end: int) -> Source:
     return Source(log.path, lambda: iter(()) if fd is None else numbered_in(fd, end))
 
 
-def _archived(log: Log, manifest: Manifest, month: str | None = None) -> Source:
+def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> Source:
     fd = log.open()
     if fd is None:
         return Source(log.path, lambda: iter(()), month)
@@ -124,7 +137,7 @@ def _archived(log: Log, manifest: Manifest, month: str | None = None) -> Source:
         sealed = newlines(fd, 0, manifest.sealed(os.path.basename(log.path)))
     finally:
         os.close(fd)
-    return Source(log.path, lambda: numbered(log), month, sealed)
+    return Source(log.path, lambda: numbered(log, end), month, sealed)
 
 
 def _messages(source: Source, ids: array[int], now: int | None) -> Iterator[Problem]:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .log import Log
 
 
-def numbered(log: Log) -> Iterator[tuple[int, bytes]]:
+def numbered(log: Log, end: int | None = None) -> Iterator[tuple[int, bytes]]:
     """(line number, line) of a log that need not exist; empty lines are counted and not given. See ``lines_of``."""
     fd = log.open()
     if fd is None:
         return
     try:
-        yield from numbered_in(fd)
+        yield from numbered_in(fd, end)
     finally:
         os.close(fd)
 
