@@ -96,12 +96,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     from . import plain
 
     arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     done = plain.run(arguments)
     if done is not None:
         return done
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if sys.flags.no_site:
         import site
 

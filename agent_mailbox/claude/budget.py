@@ -21,7 +21,7 @@ BODY = 1500
 
 def units(text: str) -> int:
     """The length the client counts: UTF-16 code units, as JavaScript strings have."""
-    return len(text) + sum(1 for c in text if c > "\uffff")
+    return len(text) + (sum(c > "\uffff" for c in text) if max(text, default="") > "\uffff" else 0)
 
 
 def mail(items: Sequence[Item], roster: Roster, who: str, program: str, budget: int) -> tuple[str, list[Item]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BAR = "| "
 WORD = 128
 """Characters of a word in the frame: the longest id there can be."""
+_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
 SUBJECT = 300
 """Characters of a subject that are shown: beyond it is a body."""
 
@@ -39,8 +40,8 @@ def short(message_id: str) -> str:
 def word(text: str) -> str:
     """An id, name or tag as one word of the frame; what none of ours could be is shown quoted, so that it cannot read
     like a sentence of the frame's own."""
-    usual = len(text) <= WORD and text.isprintable() and all(c.isalnum() or c in "._@+-/#:" for c in text)
-    return text if usual else f'"{clipped(neutral(text), WORD)}"'
+    usual = _USUAL.issuperset(text) or (text.isprintable() and all(c.isalnum() or c in "._@+-/#:" for c in text))
+    return text if usual and len(text) <= WORD else f'"{clipped(neutral(text), WORD)}"'
 
 
 def when(millis: int) -> str:
