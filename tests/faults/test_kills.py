@@ -1,0 +1,32 @@
+"""Killed before any of its system calls, a command loses nothing acknowledged, and repeating it completes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults import commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.commands import Command
+    from tests.faults.faults import Case
+
+
+@pytest.mark.usefixtures("strace")
+@pytest.mark.parametrize("command", commands.ALL, ids=repr)
+def test_killed_before_any_system_call(
+    command: Command, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
+) -> None:
+    """Before every call that changes a file, its name or its durability, takes a lock, or writes output."""
+    case = case_of(command)
+    calls = case.calls()
+    for call in calls:
+        verdict = case.killed_before(call)
+        try:
+            verdict.all()
+        except AssertionError as error:
+            raise AssertionError(f"killed before {call}: {error}") from error
+    tally(command, "killed", len(calls))
