@@ -139,7 +139,9 @@ def _split(
 
 
 def _add(log: Log, lines: Iterable[bytes]) -> None:
-    """Append the lines that are not there yet: a run that was killed may have come this far before."""
+    """Append the lines that are not there yet, and have all of them synced: a run that was killed may have come this
+    far before, and have died before its sync."""
     with log.held() as held:
         there = {line for _, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
+        held.sync()
