@@ -11,8 +11,8 @@ from .core import claims, codec
 from .core.address import check_id
 from .core.records import Message, Read, Record
 from .delivery import Delivery
-from .errors import Ambiguous, NotFound, Refused
-from .posting import Posting
+from .errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
+from .posting import Posting, retryable
 from .registry import Registry
 
 TYPE_CHECKING = False
@@ -50,6 +50,8 @@ class Mailbox(Posting, Delivery, Registry):
                 self.ack(parent.id, draft.sender)
             except Refused:
                 pass  # it never read the message: a reply, but nothing it owed
+            except (StorageFailed, Busy) as error:
+                raise retryable(error, [sent.message.id]) from None
         return sent
 
     def ack(self, message_id: str, session_id: str) -> Message:
@@ -60,6 +62,8 @@ class Mailbox(Posting, Delivery, Registry):
         if not found.reads.acked(found.message.id, lineage):
             _refuse_non_reader(found, session_id, roster)
             self._record_event(found.message, session_id, "ack")
+        else:
+            self._sync_reads()
         return found.message
 
     def release(self, message_id: str, session_id: str) -> Message:
@@ -74,11 +78,18 @@ class Mailbox(Posting, Delivery, Registry):
             _refuse_non_reader(found, session_id, roster)
         for reader in standing:
             self._record_event(found.message, reader, "release")
+        if not standing:
+            self._sync_reads()
         return found.message
 
     def _record_event(self, message: Message, session_id: str, event: str) -> None:
         record = Read(message_id=message.id, session_id=session_id, timestamp=self.now(), event=event)
         self.logs.reads.append([codec.read_line(record)], None if event == "release" else ())
+
+    def _sync_reads(self) -> None:
+        """What is acknowledged again is synced first: whoever wrote it may have died, or been refused, before that."""
+        with self.logs.reads.held() as log:
+            log.sync()
 
     def find(self, message_id: str) -> Found:
         """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
