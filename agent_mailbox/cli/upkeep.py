@@ -9,7 +9,6 @@ from collections.abc import Iterable
 import click
 
 from .. import doctor as doctors
-from .. import steward as stewards
 from ..core.text import neutral
 from ..store import paths, places
 from . import exporting, render
@@ -45,6 +44,8 @@ def steward() -> None:
 @pass_app
 def run(app: App, max_live: int | None) -> None:
     """Archive finished mail, sweep the roster, verify."""
+    from .. import steward as stewards  # the lock library looks for room in a temporary directory when it is loaded
+
     report = stewards.run(app.mailbox, max_live)
     lines = [
         f"archived {report.archived}, kept {report.kept} ({report.pending} still to be delivered)",
@@ -67,6 +68,8 @@ def run(app: App, max_live: int | None) -> None:
 @pass_app
 def crontab(app: App, install: bool) -> None:
     """The cron line that runs the steward every hour."""
+    from .. import steward as stewards
+
     line = stewards.crontab_line(app.mailbox)
     if install and not stewards.install_crontab(line):
         app.out(f"already in your crontab: {line}\n", {"line": line})
