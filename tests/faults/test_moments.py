@@ -82,6 +82,21 @@ def test_a_message_repeated_after_it_was_archived_is_the_same_message(
     tally(commands.SEND, "repeated when archived", 1)
 
 
+def test_a_message_that_lacks_its_newline_is_shown_once(
+    case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
+) -> None:
+    """Its writer died a byte too early, or is no program of ours: whether a record follows or not, it is shown once."""
+    case = case_of(commands.SEND_PLAIN)
+    number = world.message_id(400)
+    case.post.append(MESSAGES, world.message(number, "ann", "gil", 0).rstrip(b"\n"))
+    assert case.post.check("gil") == [number]
+    assert case.post.unread("gil") == case.post.check("gil") == []
+    another = case.post.send("ann", "gil")
+    assert case.post.check("gil") == [another]
+    assert case.post.unread("gil") == []
+    tally("check", "newline lacking", 1)
+
+
 def test_the_witness_sees_what_is_missing(case_of: Callable[[Command], Case]) -> None:
     """The claims can fail: reads that left before their message make it unread again, and the witness says so."""
     case = case_of(commands.STEWARD)
