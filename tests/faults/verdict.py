@@ -94,7 +94,9 @@ class Verdict:
         """Does the output, whole as it must be to be understood, hold the message?"""
         if parsed(self.result.raw) is None:
             return False
-        text = self.result.json["hookSpecificOutput"]["additionalContext"] if self.command.hook else self.result.stdout
+        text = self.result.stdout
+        if self.command.hook:  # which may also answer with nothing but a word for the person
+            text = self.result.json.get("hookSpecificOutput", {}).get("additionalContext", "")
         return world.body(number) in text
 
     def nothing_hides_mail(self) -> None:
