@@ -11,8 +11,8 @@ from .core import claims, codec
 from .core.address import check_id
 from .core.records import Message, Read, Record
 from .delivery import Delivery
-from .errors import Ambiguous, MailboxError, NotFound, Refused
-from .posting import Posting
+from .errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
+from .posting import Posting, retryable
 from .registry import Registry
 
 TYPE_CHECKING = False
@@ -48,8 +48,12 @@ class Mailbox(Posting, Delivery, Registry):
         if parent.ack:
             try:
                 self.ack(parent.id, draft.sender)
-            except MailboxError:
-                pass  # sent is sent, and settles by itself what was owed: a failure now would have it sent again
+            except Refused:
+                pass  # it never read the message: a reply, but nothing it owed
+            except Busy as error:  # the reply is sent, and settles by itself what was owed
+                sent = sent.replace(warnings=(*sent.warnings, f"sent, but its ack was not recorded: {error.what}"))
+            except StorageFailed as error:
+                raise retryable(error, [sent.message.id]) from None
         return sent
 
     def ack(self, message_id: str, session_id: str) -> Message:
@@ -61,6 +65,8 @@ class Mailbox(Posting, Delivery, Registry):
             _refuse_non_reader(found, session_id, roster)
             record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
             self.logs.reads.append([codec.read_line(record)])
+        else:
+            self._sync_reads()
         return found.message
 
     def release(self, message_id: str, session_id: str) -> Message:
@@ -79,11 +85,17 @@ class Mailbox(Posting, Delivery, Registry):
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
             _refuse_archived(found.message, not self._is_live(found.message.id))
             log.append(map(codec.read_line, records), None)
+            log.sync()
         return found.message
 
     def _is_live(self, message_id: str) -> bool:
         lines = (line for _, line in self.logs.messages.lines() if message_id.encode() in line)
         return any(isinstance(m, Message) and m.id == message_id for m in map(codec.message, lines))
+
+    def _sync_reads(self) -> None:
+        """What is acknowledged again is synced first: whoever wrote it may have died, or been refused, before that."""
+        with self.logs.reads.held() as log:
+            log.sync()
 
     def find(self, message_id: str) -> Found:
         """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""

@@ -98,7 +98,7 @@ def _check(given: Given) -> int | None:
         verbs.check(app, desk, _one(given, "--session"), "--peek" in given, 20 if limit is None else limit)
         return 0
 
-    return boundary.guarded(work, lambda: app.json)
+    return boundary.guarded(work, lambda: app.json and not app.answered)
 
 
 def _search(query: Sequence[str], given: Given) -> int | None:
@@ -113,7 +113,7 @@ def _search(query: Sequence[str], given: Given) -> int | None:
         verbs.search(app, app.desk(Mailbox), " ".join(query), verbs.SEARCH_LIMIT)
         return 0
 
-    return boundary.guarded(work, lambda: app.json)
+    return boundary.guarded(work, lambda: app.json and not app.answered)
 
 
 def _send(given: Given) -> int | None:
@@ -143,7 +143,7 @@ def _send(given: Given) -> int | None:
         verbs.confirm_sent(app, desk, desk.send(draft, strict="--strict" in given))
         return 0
 
-    return boundary.guarded(work, lambda: app.json)
+    return boundary.guarded(work, lambda: app.json and not app.answered)
 
 
 def _one(given: Given, option: str) -> str | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     R = TypeVar("R")
+    E = TypeVar("E", bound=MailboxError)
 
 
 def random_id() -> str:
@@ -79,7 +80,7 @@ class Posting(Desk):
         try:
             known = self._append(prepared, given)
         except StorageFailed as error:
-            raise _retryable(error, ids) from None
+            raise retryable(error, ids) from None
         return [
             Sent(
                 message=known.get(made.message.id, made.message),
@@ -155,14 +156,12 @@ def _refuse_twins(ids: Sequence[str]) -> None:
         seen.add(message_id)
 
 
-def _retryable(error: StorageFailed, ids: Sequence[str]) -> StorageFailed:
-    """The error of a send that may or may not have happened, with the id under which to repeat it."""
+def retryable(error: E, ids: Sequence[str]) -> E:
+    """The error of a send that may have happened, or of what was to follow it, with the id under which to repeat it."""
     same = (
         f"repeat it with --id {ids[0]}" if len(ids) == 1 else f'repeat it with an "id" in each line: {", ".join(ids)}'
     )
-    return StorageFailed(
-        error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is doubled", code=error.code
-    )
+    return type(error)(error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is doubled", code=error.code)
 
 
 def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None) -> None:

@@ -30,6 +30,7 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
         changed = {event.session_id for event in decision.events}
         heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
+        log.sync()  # also where nothing changed: whoever wrote what stands there may have died before its sync
     for event in decision.events:
         if event.event == "retire":
             try:
@@ -54,6 +55,7 @@ def give_back(desk: Desk, sessions: Iterable[str]) -> None:
             for i in inbox.owed_on_death(session_id, state)
         ]
         log.append(map(codec.read_line, records), None)
+        log.sync()
 
 
 def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]:
@@ -71,8 +73,12 @@ def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]
 
 def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
     """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
-    change_roster(desk, lambda roster: enrol.ended(session_id, event, roster, actor, desk.now(), reason))
-    return desk.logs.read_roster().find(session_id)
+    decision = change_roster(desk, lambda roster: enrol.ended(session_id, event, roster, actor, desk.now(), reason))
+    roster = desk.logs.read_roster()
+    agent = roster.find(session_id)
+    if event == "retire" and not decision.events:  # whoever recorded its death may have died before giving back
+        give_back(desk, roster.lineage(agent.session_id))
+    return agent
 
 
 class Registry(Desk):

@@ -74,6 +74,7 @@ class Context:
         self.environ: Mapping[str, str] = environment()
         self.directory = directory
         self.json = False
+        self.answered = False  # an answer was begun: under --json an error is no second document behind it
         self._desk: Desk | None = None
 
     def desk(self, kind: type[D]) -> D:
@@ -116,6 +117,7 @@ class Context:
 
     def print(self, text: str, patience: float | None = None) -> None:
         """Write an answer, whole and flushed; see ``output``."""
+        self.answered = True
         write_out(text, patience)
 
     def confirm(self, text: str) -> None:

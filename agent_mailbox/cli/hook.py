@@ -14,7 +14,7 @@ from .place import environment, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def answer(event: str, directory: str | None) -> int:
@@ -23,13 +23,20 @@ def answer(event: str, directory: str | None) -> int:
     if name is None:
         _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.EVENTS)}")
         return 1
+    answers: list[str] = []
+
+    def write(text: str) -> None:
+        answers.append(text)
+        write_out(text, PATIENCE)
+
     try:
-        _answer(name, directory, environment())
+        _answer(name, directory, environment(), write)
     except (NoMailbox, Refused) as error:
         _say(f"agent-mailbox: {neutral(error.what)}")
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
-        _complain(known, aloud=name != "SessionEnd")
+        # What was answered already is the one document the client takes: a second would void it.
+        _complain(known, aloud=name != "SessionEnd" and not answers)
     return 0
 
 
@@ -48,12 +55,12 @@ def _complain(error: MailboxError, aloud: bool) -> None:
         if error.code.startswith("output"):
             sys.stdout = None
         elif aloud:
-            _write(hooks.trouble(error))
+            write_out(hooks.trouble(error), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None
 
 
-def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> None:
+def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
     call = hooks.parse(name, _input(), environ, _here())
     try:
         place = locate(directory, environ, call.cwd)
@@ -66,7 +73,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str]) -> Non
     start = program(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
-    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=_write))
+    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
 
 
 def _input() -> bytes:
@@ -75,10 +82,6 @@ def _input() -> bytes:
     while sys.stdin is not None and len(data) <= hooks.MAX_INPUT and (part := sys.stdin.buffer.read(1 << 20)):
         data += part
     return data
-
-
-def _write(text: str) -> None:
-    write_out(text, PATIENCE)
 
 
 def _here() -> str:

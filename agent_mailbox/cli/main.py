@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
         _flush()
         return result if isinstance(result, int) else 0
 
-    return boundary.guarded(work, lambda: app.json or (unparsed and "--json" in arguments))
+    return boundary.guarded(work, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments))
 
 
 def _flush() -> None:

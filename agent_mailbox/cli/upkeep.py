@@ -1,4 +1,8 @@
-"""Making and keeping a mailbox: init, steward, doctor, backup, restore, export."""
+"""Making and keeping a mailbox: init, steward, doctor, backup, restore, export.
+
+What only one of these needs is imported by it: the lock library takes eight interpreter starts to load, and looks for
+room in a temporary directory as it does.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,8 @@ from collections.abc import Iterable
 
 import click
 
-from .. import backup as backups
-from .. import doctor as doctors
-from .. import steward as stewards
-from ..claude import settings
 from ..core import instant
 from ..core.text import neutral
-from ..doctor.place import NETWORK
 from ..store import mounts, paths, places
 from . import exporting, render
 from .hook import answer
@@ -29,9 +28,9 @@ from .options import App, Verb, pass_app
 def init(app: App, where: str | None) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
     made = places.create(where or _wanted_place(app), app.environ)
-    kind = mounts.network(made)
-    if kind is not None:
-        app.warn(f"{made} {NETWORK.format(kind=kind)}")
+    doubt = mounts.doubt(made)
+    if doubt is not None:
+        app.warn(f"{made} {doubt}")
     app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
 
 
@@ -55,6 +54,8 @@ def steward() -> None:
 @pass_app
 def run(app: App, max_live: int | None) -> None:
     """Archive finished mail, sweep the roster, verify."""
+    from .. import steward as stewards
+
     report = stewards.run(app.mailbox, max_live)
     lines = [
         f"archived {report.archived}, kept {report.kept} ({report.pending} still to be delivered)",
@@ -77,6 +78,8 @@ def run(app: App, max_live: int | None) -> None:
 @pass_app
 def crontab(app: App, install: bool) -> None:
     """The cron line that runs the steward every hour."""
+    from .. import steward as stewards
+
     line = stewards.crontab_line(app.mailbox)
     if install and not stewards.install_crontab(line):
         app.out(f"already in your crontab: {line}\n", {"line": line})
@@ -97,6 +100,9 @@ def doctor(app: App, repair: bool) -> int:
     Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
     no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
     """
+    from .. import doctor as doctors
+    from ..claude import settings
+
     found = [
         *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
         *settings.examine(app.mailbox.directory, app.environ),
@@ -120,6 +126,8 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     FILE is a tar of the logs, the archive and the configuration with their SHA-256, verified after writing; `restore`
     makes a mailbox of it.
     """
+    from .. import backup as backups
+
     made = backups.verify(file) if verify else backups.write(app.mailbox, file, force=force)
     size = sum(made.sizes.values())
     text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
@@ -136,6 +144,8 @@ def restore(app: App, file: str, where: str | None) -> None:
 
     FILE is verified first; nothing that is there is overwritten.
     """
+    from .. import backup as backups
+
     made = backups.restore(file, where or _wanted_place(app), app.environ)
     directory = os.path.realpath(where or _wanted_place(app))
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made)}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..mailbox import Mailbox
 
-NETWORK = "is on a network file system ({kind}): locks and syncs may not hold there; move the mailbox to a local disk"
-
 
 def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
     """Everything wrong with the place; without ``environ`` nobody asks who made the mailbox."""
@@ -30,9 +28,9 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
         config.load(mailbox.directory)
     except MailboxError as error:
         yield Problem(mailbox.logs.path(paths.CONFIG), None, f"{error.what}; {error.hint}".removesuffix("; "))
-    kind = mounts.network(mailbox.directory)
-    if kind is not None:
-        yield Problem(mailbox.directory, None, NETWORK.format(kind=kind), note=True)
+    doubt = mounts.doubt(mailbox.directory)
+    if doubt is not None:
+        yield Problem(mailbox.directory, None, doubt, note=True)
     logs = (paths.MESSAGES, paths.READS, paths.ROSTER)
     for name in tracked(mailbox.directory, logs):
         what = "git tracks it: your mail would go where the repository goes, and what a clone brings is a stranger's"

@@ -76,9 +76,9 @@ def save(path: str, body: bytes) -> None:
             system.make_directory(system.dirname(path))
             fd = _create(path)
         try:
-            system.write(fd, data)
-            system.ftruncate(fd, len(data))
-            system.utime(fd, ns=(seal * SECOND, seal * SECOND))
+            if system.write(fd, data) == len(data):  # else the disk is nearly full, and what is there stays unsealed
+                system.ftruncate(fd, len(data))
+                system.utime(fd, ns=(seal * SECOND, seal * SECOND))
         finally:
             system.close(fd)
     except OSError:

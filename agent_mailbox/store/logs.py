@@ -16,7 +16,7 @@ from ..core.roster import Roster
 from ..errors import Busy
 from . import cache, paths, system
 from .lock import WAIT, FileLock
-from .log import Log, boundary, lines_of
+from .log import Log, boundary, lines_of, sync_directory
 from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
@@ -77,6 +77,10 @@ class Logs:
         """Give the messages log, in which a foreign program may have written, a new epoch; returns it."""
         with self.messages.held() as log:
             at = system.fstat(log.fd)
+            try:
+                sync_directory(self.directory)  # the note says that the log's name is safe, too
+            except OSError as error:
+                raise paths.storage_failed("sync", self.directory, error) from None
             epoch = new_epoch()
             self.trail.disturb(None)
             self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)

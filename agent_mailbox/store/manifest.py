@@ -101,13 +101,15 @@ class Manifest:
                 yield name, size - self.sealed(name)
 
     def seal(self) -> None:
-        """Seal every whole line that is not; the caller holds the archive's lock. Durable when this returns."""
+        """Seal every whole line that is not; the caller holds the archive's lock. Durable when this returns, with what
+        an earlier run wrote that died before its sync."""
         fresh = [(name, stretch) for name, _ in self.unsealed() for stretch in self._sealing(name)]
-        if not fresh:
+        if not fresh and not self.files:
             return
         with self.log.held() as held:
             _drop_torn_end(held.fd)
             held.append(_line(name, stretch) for name, stretch in fresh)
+            held.sync()
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
 

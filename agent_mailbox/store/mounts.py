@@ -15,14 +15,16 @@ NETWORK = {
 """File systems that others may write to behind our back, or that keep locks to one machine. WSL's drives are 9p."""
 
 
-def network(path: str) -> str | None:
-    """The type of the network file system the path is on; None if it is on another, or nobody knows."""
+def doubt(path: str) -> str | None:
+    """What to say of a path on a network file system; None if it is on another, or nobody knows."""
     try:
         with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
             kind = _kind(os.path.realpath(path), file.read().split("\n"))
     except OSError:
         return None
-    return kind if kind in NETWORK else None
+    if kind not in NETWORK:
+        return None
+    return f"is on a network file system ({kind}): locks and syncs may not hold there; move the mailbox to a local disk"
 
 
 def _kind(path: str, lines: list[str]) -> str | None:

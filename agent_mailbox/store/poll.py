@@ -91,8 +91,8 @@ class Poll:
         if self._cursor is None or self._ends is None:
             return None
         messages, (inode, end), roster = self._ends
-        if self._logs.ends() != (messages, (inode, end + size), roster):
-            return None
+        if self._logs.ends() != (messages, (inode, end + size), roster) or messages[1] != self._cursor.messages[1]:
+            return None  # a last message without its newline will be asked for again
         if recorded:
             self._cursor = self._cursor.replace(
                 reads=cache.mark(reads, end + size),
@@ -216,12 +216,14 @@ class Poll:
         named = {a for m in messages.values() for a in m.recipients if ":" not in a and a not in reader.lineage}
         named.update(read.session_id for read in reads.values() if read.via is None)
         ends = [_mark(*end) for end in ((logs.messages, logs.messages_end), (logs.reads, logs.reads_end))]
+        # A last line without its newline is read anew next time, and its reads stand before the mark by then.
+        asked_again = unread | {m.id for p, m in messages.items() if p >= ends[0][1]}
         saved = Cursor(
             messages=ends[0],
             reads=ends[1],
             roster=_mark(logs.roster, logs.roster_end),
             pending=tuple(p for p, m in messages.items() if m.id in unread and p < ends[0][1]),
-            relevant=tuple(p for p, r in reads.items() if r.message_id in unread and p < ends[1][1]),
+            relevant=tuple(p for p, r in reads.items() if r.message_id in asked_again and p < ends[1][1]),
             words=tuple(sorted({*cursor.words, *named})),
             config=self._stamp,
             epoch=cursor.epoch,

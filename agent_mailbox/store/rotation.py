@@ -208,15 +208,17 @@ def _split(
 
 
 def _add(log: Log, lines: Iterable[bytes]) -> None:
-    """Append the lines that are not there yet: a run that was killed may have come this far before."""
+    """Append the lines that are not there yet, and have all of them synced: a run that was killed may have come this
+    far before, and have died before its sync."""
     with log.held() as held:
         there = {line for _, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
+        held.sync()
 
 
 def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
-    """Cut off the torn end that a killed run left, where it provably is one: the beginning of a line that still stands
-    in a live log, in which nothing is replaced before its archived copy is whole."""
+    """Cut off the end without a newline that a killed run left, where it provably is one: the beginning of a line that
+    still stands in a live log (or all of it), in which nothing is replaced before its archived copy is whole."""
     fd = log.open()
     if fd is None:
         return
@@ -231,5 +233,5 @@ def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
         size = os.fstat(held.fd).st_size
         end = boundary(held.fd, size)
         torn = os.pread(held.fd, size - end, end)
-        if isinstance(codec.parse(torn), BadLine) and any(line.startswith(torn) for line in live):
+        if any(line.startswith(torn) for line in live):
             os.ftruncate(held.fd, end)

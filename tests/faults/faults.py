@@ -1,0 +1,183 @@
+"""Running the program for real and having the system fail under it.
+
+Belongs here: strace (kills, failing calls), limits, the library that writes halves; a fresh mailbox for each case.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from agent_mailbox import Mailbox
+from tests.faults import world
+from tests.faults.disk import Disk
+from tests.faults.evidence import LOGS, Evidence
+from tests.faults.verdict import KILLED, Verdict
+from tests.helpers import ARCHIVE, PATIENCE, ROOT, Post, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tests.faults.commands import Command
+
+EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
+"""Every case; without it a representative part that runs in a minute."""
+CALLS = (
+    *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
+    *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "utimensat", "flock", "openat"),
+)
+"""System calls that change a file, its name, its durability or who may touch it; of ``openat`` those that make one."""
+PROGRAM = (sys.executable, "-I", "-S", "-B", str(ROOT / "agent_mailbox" / "__main__.py"))
+MODULE = (sys.executable, "-B", "-m", "agent_mailbox")
+
+
+class Call:
+    """One system call of a run: its name, the file it is about, and the how manieth of that name on that file it is."""
+
+    def __init__(self, name: str, path: str, number: int, text: str, *, new: bool) -> None:
+        self.name = name
+        self.path = path
+        self.number = number
+        self.made = new and "O_CREAT" in text
+        self.changes = (name != "openat" or "O_CREAT" in text) and " = -1 " not in text
+
+    def __repr__(self) -> str:
+        return f"{self.name} #{self.number} of {self.path}"
+
+    def options(self, what: str) -> list[str]:
+        """strace's options that have ``what`` happen to this call."""
+        return ["-P", self.path, "-e", f"trace={self.name}", "-e", f"inject={self.name}:{what}:when={self.number}"]
+
+
+class Case:
+    """A mailbox in which a command is to meet a fault."""
+
+    def __init__(self, scratch: Path, command: Command) -> None:
+        self.command = command
+        self.scratch = scratch
+        self.out, self.err, self.trace = (scratch / name for name in ("stdout", "stderr", "trace"))
+        self._template = scratch / "template"
+        shutil.rmtree(self._template, ignore_errors=True)
+        world.build(self._template, long_roster=command.steward)
+        self.post = Post(scratch)
+        self.fresh()
+
+    def fresh(self) -> Evidence:
+        """The mailbox as it was before, derived files and all; returns what stands in it."""
+        shutil.rmtree(self.post.box)
+        shutil.copytree(self._template, self.post.box)
+        mailbox = Mailbox(str(self.post.box))
+        for reader in world.READERS:
+            mailbox.deliver(reader, lambda _: [])
+        return Evidence(self.post.box)
+
+    def run(
+        self, *wrapped_in: str, env: dict[str, str] | None = None, limit: int | None = None, words: Sequence[str] = ()
+    ) -> Result:
+        """The command as a process, perhaps under a tracer, perhaps with a limit on the size of its files."""
+        program = PROGRAM if self.command.lean else MODULE
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            done = subprocess.run(
+                [*wrapped_in, *program, *(words or self.command.words)],
+                input=self.command.stdin,
+                stdout=out if limit is None else subprocess.PIPE,
+                stderr=err if limit is None else subprocess.PIPE,
+                env=self.post.environ(env),
+                cwd="/",
+                timeout=PATIENCE,
+                check=False,
+                preexec_fn=None if limit is None else _limiter(limit),
+            )
+        out_bytes, err_bytes = done.stdout or self.out.read_bytes(), done.stderr or self.err.read_bytes()
+        return Result(done.returncode, out_bytes, err_bytes)
+
+    def calls(self) -> list[Call]:
+        """Every call of a run without faults that changes something in the mailbox or writes its output, in order."""
+        self.fresh()
+        result, calls = self.traced()
+        assert result.rc == 0, result
+        return calls
+
+    def traced(self, words: Sequence[str] = ()) -> tuple[Result, list[Call]]:
+        """A run in the mailbox as it stands, perhaps of other words, and its calls, see ``calls``."""
+        there = set(map(str, self.post.box.rglob("*")))
+        options = ("-f", "-qq", "-y", "-s", "0", "--seccomp-bpf", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}")
+        result = self.run("strace", *options, *self._log, words=words)
+        counted: dict[tuple[str, str], int] = {}
+        found = []
+        place = re.compile(rf'[<"]({re.escape(str(self.scratch))}/[^>"]*)[>"]')
+        for text in self.trace.read_text(errors="replace").splitlines():
+            name = re.match(r"\d+ +(\w+)\(", text)
+            where = place.search(text)
+            if name and where and str(self.err) not in text:
+                key = (name[1], where[1])
+                counted[key] = counted.get(key, 0) + 1
+                found.append(Call(*key, counted[key], text, new=where[1] not in there))
+                there.add(where[1])
+        return result, [call for call in found if call.changes]
+
+    def is_log(self, call: Call) -> bool:
+        """Is the call about a log, live or archived, one that is to replace it, or the directory it stands in?"""
+        box = str(self.post.box)
+        return call.path in (box, f"{box}/{ARCHIVE}") or call.path.endswith((".jsonl", ".jsonl.new"))
+
+    def disk(self) -> Disk:
+        """A disk on which everything is safe."""
+        return Disk(self.post.box)
+
+    def move(self, box: Path, fill: int) -> None:
+        """Have the mailbox elsewhere, its logs filled up by a foreign line to ``fill`` bytes of their last page."""
+        shutil.rmtree(self.post.box)
+        self.post.box = box
+        self.post.env["AGENT_MAILBOX_DIR"] = str(box)
+        for name in LOGS:
+            log = self._template / name
+            log.write_bytes(log.read_bytes() + b"-" * ((fill - 1 - log.stat().st_size) % 4096) + b"\n")
+        box.mkdir()
+        self.fresh()
+
+    def killed_before(self, call: Call) -> Verdict:
+        """A run that is killed when it is about to make the call."""
+        before = self.fresh()
+        result = self.run("strace", "-f", "-qq", *call.options("signal=KILL"), *self._log)
+        assert result.rc == KILLED, (call, result)
+        struck = self.trace.read_text(errors="replace").splitlines()
+        assert any(f" {call.name}(" in one and one.endswith("= ?") for one in struck), (call, struck)
+        return Verdict(self.post, self.command, before, result)
+
+    def refused(self, call: Call, error: str, again: bool = False) -> Verdict:
+        """A run in which the system refuses the call (``again``: and every later one like it)."""
+        before = self.fresh()
+        options = call.options(f"error={error}")
+        options[-1] += "+" if again else ""
+        result = self.run("strace", "-f", "-qq", "--seccomp-bpf", *options, *self._log)
+        assert "(INJECTED)" in self.trace.read_text(errors="replace"), (call, result)
+        return Verdict(self.post, self.command, before, result)
+
+    @property
+    def _log(self) -> tuple[str, str]:
+        return ("-o", str(self.trace))
+
+
+def _limiter(limit: int) -> Callable[[], None]:
+    def lower() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    return lower
+
+
+def why_no_strace() -> str | None:
+    """Why strace cannot be used here, or None."""
+    if shutil.which("strace") is None:
+        return "strace is not installed (apt-get install strace)"
+    probe = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", os.devnull, "-e", "inject=getppid:error=EIO", "true"]
+    done = subprocess.run(probe, capture_output=True, check=False)
+    return None if done.returncode == 0 else f"strace cannot trace here: {done.stderr.decode(errors='replace').strip()}"

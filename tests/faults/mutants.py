@@ -1,0 +1,290 @@
+"""Each protection taken away in turn: is there a test that notices?
+
+``python -m tests.faults.mutants`` patches a copy of the package, runs the tests that are expected to fail on it, and
+writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.faults.report import table, write_section
+from tests.helpers import ROOT
+
+PROCESSES = 2
+KILLS, ERRORS, SHORT, TORN, MOMENTS = (
+    f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
+)
+REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
+
+
+class Mutant:
+    """A protection, how it is taken out of one file, and the tests that must miss it."""
+
+    def __init__(self, without: str, file: str, *patches: tuple[str, str], tests: str) -> None:
+        self.without = without
+        self.file = f"agent_mailbox/{file}"
+        self.patches = patches
+        self.tests = tests.split(" and ")
+
+
+MUTANTS = (
+    Mutant(
+        "mail is recorded as read only after it was shown",
+        "delivery.py",
+        (
+            "        shown = show(items)\n        now = self.now()\n",
+            "        shown = items\n        now = self.now()\n",
+        ),
+        (
+            "        self.logs.reads.append(map(codec.read_line, records))\n",
+            "        self.logs.reads.append(map(codec.read_line, records))\n        show(items)\n",
+        ),
+        tests=f"{KILLS}::test_killed_before_any_system_call[check]",
+    ),
+    Mutant(
+        "a torn tail is isolated",
+        "store/log.py",
+        ('                data = b"\\n" + data\n', "                pass\n"),
+        tests=f"{TORN}::test_a_torn_tail_before_each_command[send]",
+    ),
+    Mutant(
+        "a failed sync is a failed command",
+        "store/log.py",
+        (
+            "            system.fdatasync(self.fd)\n        except OSError as error:\n            raise StorageFailed(",
+            "            system.fdatasync(self.fd)\n        except OSError as error:\n            return\n"
+            "            raise StorageFailed(",
+        ),
+        tests=f"{ERRORS}::test_refused_a_system_call[send]",
+    ),
+    Mutant(
+        "a failed sync is not tried again until it succeeds",
+        "store/log.py",
+        (
+            "            system.fdatasync(self.fd)\n",
+            "            try:\n                system.fdatasync(self.fd)\n"
+            "            except OSError:\n                system.fdatasync(self.fd)\n",
+        ),
+        tests=f"{ERRORS}::test_refused_a_system_call[ack]",
+    ),
+    Mutant(
+        "what is acknowledged is synced",
+        "store/log.py",
+        ("            system.fdatasync(self.fd)\n", "            pass\n"),
+        tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[send]",
+    ),
+    Mutant(
+        "the archive is synced before the live log is replaced",
+        "store/rotation.py",
+        ("        held.sync()\n", "        held._dirty = False\n"),
+        tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
+    ),
+    Mutant(
+        "lines that an interrupted run left in the archive are synced, too",
+        "store/rotation.py",
+        ("        held.sync()\n", ""),
+        tests=f"{REPEATED}[killed before it-steward run]",
+    ),
+    Mutant(
+        "what moves is in the archive before the live log is replaced",
+        "store/rotation.py",
+        ("        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n", ""),
+        (
+            "            messages.replace(kept, messages_size)\n",
+            "            messages.replace(kept, messages_size)\n"
+            "        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n",
+        ),
+        tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
+    ),
+    Mutant(
+        "the messages are replaced before the reads",
+        "store/rotation.py",
+        ("        if moved:\n            messages.replace(kept, messages_size)\n", ""),
+        (
+            "            reads.replace(kept_reads, reads_size)\n",
+            "            reads.replace(kept_reads, reads_size)\n"
+            "        if moved:\n            messages.replace(kept, messages_size)\n",
+        ),
+        tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
+    ),
+    Mutant(
+        "a run that was killed half way is taken up, not done again",
+        "store/rotation.py",
+        ("for line in lines if line not in there)", "for line in lines)"),
+        tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
+    ),
+    Mutant(
+        "pending mail is never moved",
+        "core/retention.py",
+        (
+            "        return claims.holder(message, state.reads, state.roster) is not None\n",
+            "        return True\n",
+        ),
+        tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
+    ),
+    Mutant(
+        "the new log is synced before it takes the old one's place",
+        "store/log.py",
+        ("                system.fsync(fd)\n", ""),
+        tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
+    ),
+    Mutant(
+        "a log's new name is synced by whoever writes next, if the steward could not",
+        "store/log.py",
+        ("size == 0 or (left is None and self._trail is not None)", "size == 0"),
+        tests=f"{ERRORS}::test_what_is_written_to_a_log_whose_name_was_not_synced_is_safe[killed before it]",
+    ),
+    Mutant(
+        "the name of a new file is synced",
+        "store/log.py",
+        ("size == 0 or (left is None and self._trail is not None)", "left is None and self._trail is not None"),
+        tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
+    ),
+    Mutant(
+        "what foreign programs append beside the steward follows into the new log",
+        "store/log.py",
+        ("        if late:\n", "        if late and False:\n"),
+        tests=f"{MOMENTS}::test_what_foreign_programs_write_beside_the_steward_stays",
+    ),
+    Mutant(
+        "a write of which a part arrived is taken back",
+        "store/log.py",
+        ("                system.ftruncate(self.fd, size)\n", "                pass\n"),
+        tests=f"{SHORT}::test_a_part_is_written_and_then_no_more[refuse-send] and "
+        f"{SHORT}::test_the_file_system_is_full[send]",
+    ),
+    Mutant(
+        "a write of which a part arrived is completed",
+        "store/log.py",
+        (
+            "            while written < len(data):\n                written += ",
+            "            if written < len(data):\n                written += ",
+        ),
+        tests=f"{SHORT}::test_every_write_takes_only_a_part[send]",
+    ),
+    Mutant(
+        "a derived file of which a part was written is not believed",
+        "store/cache.py",
+        ("            if system.write(fd, data) == len(data):", "            if system.write(fd, data):"),
+        tests=f"{SHORT}::test_every_write_takes_only_a_part[roster update]",
+    ),
+    Mutant(
+        "a quiet stamp goes before its reader's mail comes",
+        "store/log.py",
+        ("        self._trail.disturb(None if epoch is None else disturbs)\n", ""),
+        tests=f"{KILLS}::test_killed_before_any_system_call[send]",
+    ),
+    Mutant(
+        "role mail is chosen, shown and recorded under one lock",
+        "delivery.py",
+        (
+            "                    with role_lock:\n                        return self._show",
+            "                    with role_lock:\n                        pass\n"
+            "                    if items:\n                        return self._show",
+        ),
+        tests=f"{MOMENTS}::test_role_mail_that_one_is_being_shown_goes_to_no_other",
+    ),
+    Mutant(
+        "an id is looked up in the archive, too",
+        "posting.py",
+        ("(*live, *self.archive.mentioning(ids))", "(*live,)"),
+        tests=f"{MOMENTS}::test_a_message_repeated_after_it_was_archived_is_the_same_message",
+    ),
+    Mutant(
+        "an id that is found is synced before it is acknowledged again",
+        "posting.py",
+        ("                log.sync()\n", "                pass\n"),
+        tests=f"{REPEATED}[killed before it-send]",
+    ),
+    Mutant(
+        "an ack that is found is synced before it is acknowledged again",
+        "mailbox.py",
+        (
+            "        with self.logs.reads.held() as log:\n            log.sync()\n",
+            "        assert self.logs\n",
+        ),
+        tests=f"{REPEATED}[refused it-ack]",
+    ),
+    Mutant(
+        "a failed send names the id to repeat it with",
+        "posting.py",
+        (
+            "            raise retryable(error, [message.id for message, _, _ in prepared]) from None\n",
+            "            raise\n",
+        ),
+        tests=f"{ERRORS}::test_refused_a_system_call[send (no --id)]",
+    ),
+    Mutant(
+        "an error is no second document behind an answer",
+        "cli/hook.py",
+        (" and not answers)", ")"),
+        tests=f"{ERRORS}::test_refused_a_system_call[hook UserPromptSubmit]",
+    ),
+)
+
+
+def try_out(mutant: Mutant, place: Path) -> str | None:
+    """The tests that noticed; None if none did. Raises ``SystemExit`` where a patch no longer fits."""
+    tree = _copy(place)
+    source = tree / mutant.file
+    text = source.read_text(encoding="utf-8")
+    for old, new in mutant.patches:
+        if text.count(old) != 1:
+            raise SystemExit(f"{mutant.file} holds {old!r} {text.count(old)} times: write the mutant anew")
+        text = text.replace(old, new)
+    source.write_text(text, encoding="utf-8")
+    done = _pytest(tree, mutant.tests)
+    failed = re.findall(r"^FAILED (\S+::.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode not in (0, 1):
+        raise SystemExit(
+            f"without {mutant.without!r} the tests do not even run:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        )
+    return ", ".join(f"`{name.rpartition('/')[2]}`" for name in failed) or None
+
+
+def _copy(place: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("agent_mailbox", "tests"):
+        shutil.copytree(ROOT / name, place / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", place)
+    return place
+
+
+def _pytest(tree: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rf", "--tb=no", *dict.fromkeys(tests)]
+    env = {**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "400"}
+    return subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
+
+
+def main() -> int:
+    """Try all; the exit code is 1 if one was not noticed, or a test fails without a mutant."""
+    with tempfile.TemporaryDirectory() as scratch:
+        whole = Path(scratch, "whole")
+        whole.mkdir()
+        done = _pytest(_copy(whole), [test for mutant in MUTANTS for test in mutant.tests])
+        if done.returncode != 0 or " skipped" in done.stdout:
+            print(done.stdout, "The tests fail, or are skipped, without any mutant.", sep="\n")
+            return 1
+        places = [Path(scratch, str(n)) for n in range(len(MUTANTS))]
+        for place in places:
+            place.mkdir()
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            caught = list(pool.map(try_out, MUTANTS, places))
+    for mutant, by in zip(MUTANTS, caught, strict=True):
+        print(f"{'caught' if by else 'NOT CAUGHT'}: {mutant.without}: {by or ''}")
+    rows = [(m.without, f"`{m.file}`", by or "**not caught**") for m, by in zip(MUTANTS, caught, strict=True)]
+    write_section("mutants", table(("taken away: that …", "in", "noticed by"), rows))
+    print(f"{sum(map(bool, caught))} of {len(MUTANTS)} caught")
+    return 0 if all(caught) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
