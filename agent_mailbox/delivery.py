@@ -70,7 +70,8 @@ class Delivery(Desk):
         now, me = self.now(), poll.session_id
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
         lines = b"".join(map(codec.read_line, records))
-        self.logs.reads.append([lines])
+        if lines:  # with more patience than before: what is not recorded now is shown again
+            self.logs.patient_reads().append([lines])
         if not items and self.logs.trail.is_quiet(me):
             poll.save()
             return 0

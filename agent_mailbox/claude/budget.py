@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
 
+_NOT_FIRST_OF_FOUR = bytes(range(0xF0))
+"""The bytes of UTF-8 but for those that begin four: a character that takes two UTF-16 units."""
+
 
 def units(text: str) -> int:
     """The length the client counts: UTF-16 code units, as JavaScript strings have."""
-    return len(text) + (sum(c > "\uffff" for c in text) if max(text, default="") > "\uffff" else 0)
+    return len(text) + len(text.encode("utf-8", "surrogatepass").translate(None, _NOT_FIRST_OF_FOUR))
 
 
 def mail(items: Sequence[Item], roster: Roster, who: str, program: str, budget: int) -> tuple[str, list[Item]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 VERSION = b"agent-mailbox 2"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
-TAIL = 1024
+TAIL = 512
 """Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
 
 Mark = tuple[int, int, int]
@@ -24,17 +24,18 @@ Mark = tuple[int, int, int]
 NOWHERE: Mark = (0, 0, 0)
 
 
-def mark(fd: int, position: int) -> Mark:
-    """The mark of an open log at a position."""
+def mark(fd: int, position: int, inode: int | None = None) -> Mark:
+    """The mark of an open log at a position; ``inode`` is the log's, where it is known."""
     start = max(0, position - TAIL)
-    return system.fstat(fd).st_ino, position, system.checksum(system.pread(fd, position - start, start))
+    tail = system.pread(fd, position - start, start)
+    return system.fstat(fd).st_ino if inode is None else inode, position, system.checksum(tail)
 
 
-def holds(fd: int | None, at: Sequence[int]) -> bool:
+def holds(fd: int | None, at: Sequence[int], inode: int | None = None) -> bool:
     """Is the open log (None: no file) the one the mark was made of, with nothing before its position changed?"""
     if fd is None:
         return at[1] == 0
-    return at[1] == 0 or tuple(at) == mark(fd, at[1])
+    return at[1] == 0 or tuple(at) == mark(fd, at[1], inode)
 
 
 def load(path: str) -> bytes | None:

@@ -69,6 +69,10 @@ class Logs:
         """The three logs, opened so that they agree, for a ``with`` block."""
         return OpenLogs(self)
 
+    def patient_reads(self) -> Log:
+        """The reads, for who must not fail to write there: it waits ``WAIT`` seconds at least."""
+        return Log(self.reads.path, max(self.wait, WAIT), self.trail)
+
     def ends(self) -> Ends:
         """(inode, size) of the messages, the reads and the roster; zeros for a log that does not exist."""
         return _end(self.messages.path), _end(self.reads.path), _end(self.roster.path)
@@ -203,14 +207,14 @@ class OpenLogs:
     def __enter__(self) -> Self:
         for _ in range(100):
             self.messages, self.reads = self._logs.messages.open(), self._logs.reads.open()
-            if self._logs.messages.is_at_path(self.messages):
+            reads, messages = _end(self.reads), _end(self.messages)
+            if messages[0] == _end(self._logs.messages.path)[0]:
                 break
             self._close()
         else:
             raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
         self.roster = self._logs.roster.open()
-        reads, messages, roster = map(_end, (self.reads, self.messages, self.roster))
-        self.ends: Ends = messages, reads, roster
+        self.ends: Ends = messages, reads, _end(self.roster)
         (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
         return self
 

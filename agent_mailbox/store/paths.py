@@ -121,15 +121,15 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     """Did this user's ``init`` record the mailbox? A cloned repository may ship a directory that looks like one; hooks
     read only what is recorded or was named outright."""
     try:
-        with open(trusted_file(environ), encoding="utf-8", errors="surrogateescape") as file:
-            known = file.read().split("\n")
+        with open(trusted_file(environ), "rb") as file:
+            known = file.read().split(b"\n")
     except OSError:
         return False
-    if directory in known:
+    if directory.encode("utf-8", "surrogateescape") in known:
         return True
     from os.path import realpath  # a link on the way is the rare case
 
-    return realpath(directory) in known
+    return realpath(directory).encode("utf-8", "surrogateescape") in known
 
 
 def open_file(path: str, flags: int) -> int:

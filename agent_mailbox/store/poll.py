@@ -145,8 +145,9 @@ class Poll:
     def _still_holds(self, cursor: Cursor, logs: OpenLogs, now: int) -> bool:
         if cursor.config != self._stamp or now < cursor.floor:
             return False
-        marks = ((logs.messages, cursor.messages), (logs.reads, cursor.reads), (logs.roster, cursor.roster))
-        if not all(cache.holds(fd, at) for fd, at in marks):
+        marks = (cursor.messages, cursor.reads, cursor.roster)
+        files = (logs.messages, logs.reads, logs.roster)
+        if not all(map(cache.holds, files, marks, [inode for inode, _ in logs.ends])):
             return False
         if logs.roster is None or cursor.roster[1] == logs.roster_end:
             return True
