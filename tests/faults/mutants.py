@@ -38,14 +38,11 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "mail is recorded as read only after it was shown",
-        "delivery.py",
+        "cli/verbs.py",
         (
-            "        shown = show(items)\n        now = self.now()\n",
-            "        shown = items\n        now = self.now()\n",
-        ),
-        (
-            "        self.logs.reads.append(map(codec.read_line, records))\n",
-            "        self.logs.reads.append(map(codec.read_line, records))\n        show(items)\n",
+            "        desk.deliver(me, show)\n",
+            "        later = []\n        real, app.print = app.print, lambda *said: later.append(said)\n"
+            "        desk.deliver(me, show)\n        for said in later:\n            real(*said)\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[check]",
     ),
@@ -186,11 +183,35 @@ MUTANTS = (
         "role mail is chosen, shown and recorded under one lock",
         "delivery.py",
         (
-            "                    with role_lock:\n                        return self._show",
-            "                    with role_lock:\n                        pass\n"
-            "                    if items:\n                        return self._show",
+            "            with role_lock:\n                return self._show",
+            "            with role_lock:\n                pass\n"
+            "            if items:\n                return self._show",
         ),
         tests=f"{MOMENTS}::test_role_mail_that_one_is_being_shown_goes_to_no_other",
+    ),
+    Mutant(
+        "the reads of a last line without its newline are kept in mind",
+        "store/poll.py",
+        ("if r.message_id in asked_again and", "if r.message_id in unread and"),
+        tests=f"{MOMENTS}::test_a_message_that_lacks_its_newline_is_shown_once",
+    ),
+    Mutant(
+        "what was written while mail was shown is looked at before a stamp is made",
+        "store/poll.py",
+        ("        if self._logs.ends() != (messages, (inode, end + size), roster) or", "        if"),
+        tests="tests/store/test_delivery.py::test_what_happens_while_mail_is_shown_is_not_taken_for_read",
+    ),
+    Mutant(
+        "what moves is sealed in the manifest before the live log is replaced",
+        "store/rotation.py",
+        ("        manifest.seal()\n        if moved:\n", "        if moved:\n"),
+        tests="tests/store/test_manifest.py::test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all",
+    ),
+    Mutant(
+        "a seal that an interrupted run left is synced, too",
+        "store/manifest.py",
+        ("            held.sync()\n", ""),
+        tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
         "an id is looked up in the archive, too",
@@ -217,7 +238,7 @@ MUTANTS = (
         "a failed send names the id to repeat it with",
         "posting.py",
         (
-            "            raise retryable(error, [message.id for message, _, _ in prepared]) from None\n",
+            "            raise retryable(error, ids) from None\n",
             "            raise\n",
         ),
         tests=f"{ERRORS}::test_refused_a_system_call[send (no --id)]",

@@ -9,9 +9,10 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox import steward as stewards
-from agent_mailbox.core import inbox
+from agent_mailbox.core import codec, inbox
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.inbox import Item
+from agent_mailbox.core.records import Message
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.trail import Trail
 from tests.helpers import Post
@@ -77,6 +78,36 @@ def test_role_mail_waits_while_another_is_shown_some_and_the_rest_does_not(holde
             holder.deliver("bob", show, role_wait=None)
     assert shown == ["bob"]
     assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
+
+
+@pytest.mark.parametrize("what", ["sent", "foreign", "given back", "role taken"])
+def test_what_happens_while_mail_is_shown_is_not_taken_for_read(holder: Mailbox, what: str) -> None:
+    """Mail that comes, returns, or is come into by then is unread afterwards, and no stamp stands in front of it."""
+    other = Mailbox(holder.directory)
+    held = other.send(Draft(sender="ann", to=("bob",), content="held")).message
+    other.deliver("bob", lambda items: items)
+    kept = other.send(Draft(sender="ann", to=("role:dev",), content="kept")).message
+    other.send(Draft(sender="ann", to=("bob",), content="shown"))
+    late = codec.message_line(
+        Message(id="late", sender="ann", recipients=("bob",), timestamp=holder.now(), content="x")
+    )
+
+    def meanwhile(items: list[inbox.Item]) -> list[inbox.Item]:
+        if what == "sent":
+            other.send(Draft(sender="ann", to=("bob",), content="new"))
+        elif what == "foreign":
+            with open(holder.logs.messages.path, "ab") as log:
+                log.write(late)
+        elif what == "given back":
+            other.release(held.id, "bob")
+        else:
+            other.register(Request(session_id="bob", roles=("dev",)), "user")
+        return items
+
+    assert holder.deliver("bob", meanwhile) == 1
+    assert not holder.logs.trail.is_quiet("bob")
+    left = [item.message.id for item in Mailbox(holder.directory).peek("bob")]
+    assert left == [{"given back": held.id, "role taken": kept.id, "foreign": "late"}.get(what, left[0])]
 
 
 def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holder: Mailbox) -> None:
