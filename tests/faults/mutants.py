@@ -38,14 +38,11 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "mail is recorded as read only after it was shown",
-        "delivery.py",
+        "cli/verbs.py",
         (
-            "        shown = show(items)\n        now = self.now()\n",
-            "        shown = items\n        now = self.now()\n",
-        ),
-        (
-            "        self.logs.reads.append(map(codec.read_line, records))\n",
-            "        self.logs.reads.append(map(codec.read_line, records))\n        show(items)\n",
+            "        desk.deliver(me, show)\n",
+            "        later = []\n        real, app.print = app.print, lambda *said: later.append(said)\n"
+            "        desk.deliver(me, show)\n        for said in later:\n            real(*said)\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[check]",
     ),
@@ -191,6 +188,12 @@ MUTANTS = (
             "                    if items:\n                        return self._show",
         ),
         tests=f"{MOMENTS}::test_role_mail_that_one_is_being_shown_goes_to_no_other",
+    ),
+    Mutant(
+        "the reads of a last line without its newline are kept in mind",
+        "store/poll.py",
+        ("if r.message_id in asked_again and", "if r.message_id in unread and"),
+        tests=f"{MOMENTS}::test_a_message_that_lacks_its_newline_is_shown_once",
     ),
     Mutant(
         "an id is looked up in the archive, too",
