@@ -77,9 +77,12 @@ class FileLock:
         self.release()
 
     def release(self) -> None:
-        """Give the lock back. Closing would do, unless a process forked in between had the descriptor too."""
+        """Give the lock back. Closing would do, unless a process started in between had the descriptor too."""
         if self.fd >= 0:
-            fcntl.flock(self.fd, fcntl.LOCK_UN)
+            try:
+                fcntl.flock(self.fd, fcntl.LOCK_UN)
+            except OSError:
+                pass  # what was done under it is done
             self.close()
 
     def close(self) -> None:
