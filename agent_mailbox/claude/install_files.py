@@ -79,11 +79,11 @@ def missing_directories(path: str) -> tuple[str, ...]:
 def carry_out(change: Change, records: Records) -> None:
     """Make the change, durably. Raises ``Busy`` if the file is not what it was when the change was planned, and
     ``StorageFailed``; then the file is as it was."""
+    if read(change.path) != change.before:
+        raise Busy(f"{change.path} was changed by somebody else at this moment", "repeat the command")
     if change.entry is not None:
         records.keep(change.path, change.entry)
     if change.after != change.before:
-        if read(change.path) != change.before:
-            raise Busy(f"{change.path} was changed by somebody else at this moment", "repeat the command")
         try:
             if change.after is None:
                 os.unlink(change.path)

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_mailbox.claude import install
 from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
+from agent_mailbox.errors import Busy
 from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 
 if TYPE_CHECKING:
@@ -505,6 +507,19 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
         assert done.stdout.startswith(shown.stdout)
         changed = [line.removeprefix("changed ") for line in done.stdout.removeprefix(shown.stdout).splitlines()]
         assert set(told["changed"]) <= set(changed)
+
+
+def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
+    """Busy, and what somebody else wrote stays; a repetition merges into it."""
+    environ = house.program.environ()
+    plan = install.installation(install.project(str(house.project)), environ, "agent-mailbox")
+    theirs = house.write(SETTINGS)
+    with pytest.raises(Busy, match="somebody else"):
+        install.carry_out(plan, environ)
+    assert house.settings.read_bytes() == theirs
+    assert house.install() == [".claude/settings.local.json"]
+    house.uninstall()
+    assert house.tree() == {".claude": b"/", ".claude/settings.local.json": theirs}
 
 
 # -- the shim ---------------------------------------------------------------------------------------------------------
