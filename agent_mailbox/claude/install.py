@@ -238,6 +238,8 @@ def carry_out(plan: Plan, environ: Mapping[str, str]) -> list[str]:
     Killed at any step, each file is the old or the new one, and a repetition completes it. Raises ``Busy`` if somebody
     changed a file meanwhile or installs at this moment, ``StorageFailed``.
     """
+    if not plan.changes:
+        return []
     records = files.Records(environ)
     try:
         os.makedirs(records.directory, mode=0o700, exist_ok=True)

@@ -522,6 +522,15 @@ def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: H
     assert house.tree() == {".claude": b"/", ".claude/settings.local.json": theirs}
 
 
+def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) -> None:
+    """Not even into the state directory; the person's files of the same kinds stay."""
+    house.write(SETTINGS)
+    house.write(b"Mine.\n", house.memory)
+    before = house.tree(), sorted(house.program.home.rglob("*"))
+    assert house.uninstall() == []
+    assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
+
+
 # -- the shim ---------------------------------------------------------------------------------------------------------
 
 
