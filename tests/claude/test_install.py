@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import install
+from agent_mailbox.claude import install, install_files
 from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
 from agent_mailbox.errors import Busy
@@ -303,6 +303,19 @@ def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: p
         earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
         house.install()
     assert house.install() == [".claude/commands/bye.md"]
+    house.uninstall()
+    assert house.tree() == {}
+
+
+def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the record and the file: what stands there is the earlier version's, not somebody's edit."""
+    with monkeypatch.context() as earlier:
+        earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
+        house.install()
+    environ = house.program.environ()
+    (change,) = install.installation(install.project(str(house.project)), environ, "agent-mailbox").changes
+    assert change.entry is not None
+    install_files.Records(environ).keep(change.path, change.entry)
     house.uninstall()
     assert house.tree() == {}
 
@@ -599,7 +612,7 @@ KILLABLE = """
 import os, sys
 from tests.store.crash import Fuse
 from agent_mailbox.cli.main import main
-from agent_mailbox.claude import install
+from agent_mailbox.claude import install, install_files
 Fuse(int(sys.argv[1]), sys.argv[2] == "within").lay()
 code = main(sys.argv[3:])
 sys.stdout.flush()
