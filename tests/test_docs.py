@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import hook, mail, roster, upkeep
+from agent_mailbox.cli import hook, install, mail, roster, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((hook, mail, roster, upkeep))  # importing them is what registers their commands
+assert all((hook, install, mail, roster, upkeep))  # importing them is what registers their commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -63,6 +63,8 @@ CONTRACT = {
     "backup": {"--force", "--verify"},
     "restore": set(),
     "hook": set(),
+    "install claude-code": {"--project", "--user", "--dry-run"},
+    "uninstall claude-code": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
 }
 NO_JSON = {"hook", "export"}

@@ -12,6 +12,7 @@ import shutil
 from ..core import codec
 from ..core.records import BadLine
 from ..doctor.findings import Problem
+from . import install
 from .hook import EVENTS
 
 TYPE_CHECKING = False
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
 PROGRAM = "agent-mailbox"
 SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
+INSTALL = "`agent-mailbox install claude-code`"
 MAX_SETTINGS = 4 << 20
 """Bytes of a settings file that are read: a person wrote it."""
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; a note
-    where only some of the events are hooked."""
-    hooked: dict[str, str] = {}
+    """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; notes
+    where only some of the events are hooked, one is hooked more than once, or the shim is an earlier version's."""
+    hooked: dict[str, list[str]] = {}
     for path, project in _files(directory, environ).items():
         text = _read(path)
         if text is None:
@@ -39,14 +41,34 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
             continue
         for event, command in _commands(settings):
             if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-                hooked.setdefault(event, path)
+                hooked.setdefault(event, []).append(path)
                 wrong = _wrong(command, project, environ)
                 if wrong is not None:
                     yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
+    yield from _notes(hooked)
+    if hooked:
+        yield from _stale(environ)
+
+
+def _notes(hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
     missing = [event for event in EVENTS if event not in hooked]
     if hooked and missing:
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: README has all of them"
-        yield Problem(next(iter(hooked.values())), None, what, note=True)
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
+        yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
+    for event, places in hooked.items():
+        if len(places) > 1:
+            others = sorted(set(places[:-1]) - {places[-1]})
+            where = f", and in {', '.join(others)}" if others else ""
+            what = f"{event} calls us {len(places)} times, here{where}: once is enough; remove the others"
+            yield Problem(places[-1], None, what, note=True)
+
+
+def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
+    """The shim that an installation wrote: is it the one that it would write now?"""
+    path, text = install.shim(environ)
+    there = _read(path) if text is not None else None
+    if there is not None and there != text:
+        yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)
 
 
 def _files(directory: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -115,7 +137,7 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
     else:
         path = os.path.join(project, os.path.expanduser(word))
         if not os.path.isfile(path):
-            return f"{path} is not there; correct the command, or install agent-mailbox again"
+            return f"{path} is not there; correct the command, or run {INSTALL}"
         if started and not os.access(path, os.X_OK):
             return f"{path} may not be run; `chmod +x` it"
     if os.path.basename(path) in SHIMS:
@@ -124,14 +146,31 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
 
 
 def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
-    """The shims take the checkout's own Python, else the installed program (``hooks/agent-mailbox-hook``)."""
-    python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
-    if os.access(python, os.X_OK):
+    """The shims take what an installation wrote into them, else the checkout's own Python, else the installed program
+    (``hooks/agent-mailbox-hook``)."""
+    python, main = _baked(path)
+    baked = bool(python)
+    if not baked:
+        python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
+    if os.access(python, os.X_OK) and (not baked or os.path.exists(main)):
         return None
     installed = shutil.which(PROGRAM, path=environ.get("PATH"))
-    if installed is None:
-        return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
-    return _wrong_interpreter(installed)
+    if installed is not None:
+        return _wrong_interpreter(installed)
+    if baked:
+        return f"{path} needs {python} and {main}, and one is gone; install agent-mailbox again, then run {INSTALL}"
+    return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
+
+
+def _baked(path: str) -> tuple[str, str]:
+    """The interpreter and the start file that an installation wrote into a shim; empty where it wrote none."""
+    lines = (_read(path) or b"").decode("utf-8", "surrogateescape").splitlines()
+    line = next((line for line in lines if line.startswith("python=")), "")
+    try:
+        values = dict(word.partition("=")[::2] for word in shlex.split(line))
+    except ValueError:
+        values = {}
+    return values.get("python", ""), values.get("main", "")
 
 
 def _wrong_interpreter(path: str) -> str | None:

@@ -1,0 +1,270 @@
+"""``install claude-code`` and back: what changes in which file, as a plan that can be shown before it is carried out.
+
+Belongs here: which files, the decisions about each, the order. How texts are merged: ``install_merge``; how files are
+written and remembered: ``install_files``.
+
+A project's hooks go into ``.claude/settings.local.json``, not ``settings.json``: they name a program by its place on
+this machine, and ``settings.json`` is what a team shares. The section of ``CLAUDE.md`` and the commands hold no such
+place.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..core.records import Record
+from ..core.text import shell_quoted
+from ..errors import NotFound, StorageFailed
+from ..store import paths
+from ..store.lock import FileLock
+from . import install_files as files
+from . import install_merge as merge
+from . import install_texts as texts
+from .hook import EVENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+UNBAKED = "python= main="
+"""The line of the shim that an installation fills in."""
+
+
+class Target(Record):
+    """Where the client looks: its settings, its slash commands, its memory."""
+
+    settings: str
+    commands: str
+    memory: str
+
+
+class Part(Record):
+    """One file, and what becomes of its bytes (None: not there; the same where they stay). ``add`` is told if they are
+    as we wrote them, ``remove`` what the file was before us; ``whole``: all of it is ours."""
+
+    path: str
+    add: Callable[[bytes | None, bool], bytes]
+    remove: Callable[[bytes, bytes | None], bytes | None]
+    whole: bool = False
+
+
+class Plan(Record):
+    """What would change, in order, and what is left alone: (path, why)."""
+
+    changes: tuple[files.Change, ...]
+    left: tuple[tuple[str, str], ...]
+
+
+def project(directory: str) -> Target:
+    """A project's files. Raises ``NotFound`` if there is no such directory."""
+    if not os.path.isdir(directory):
+        raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
+    directory = os.path.realpath(directory)
+    base = os.path.join(directory, ".claude")
+    settings = os.path.join(base, "settings.local.json")
+    return Target(settings, os.path.join(base, "commands"), os.path.join(directory, "CLAUDE.md"))
+
+
+def user(environ: Mapping[str, str]) -> Target:
+    """The user's files, for every project."""
+    base = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
+    base = os.path.abspath(base)
+    return Target(os.path.join(base, "settings.json"), os.path.join(base, "commands"), os.path.join(base, "CLAUDE.md"))
+
+
+# -- the shim ---------------------------------------------------------------------------------------------------------
+
+
+def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
+    """The path of the shim that hooks call, and its text if it is to be written there.
+
+    A checkout with an environment of its own has the shim that finds it. Elsewhere it is written into the user's data
+    directory, the interpreter and the package in it by their places: hooks are started without the person's PATH.
+    """
+    root = os.path.dirname(PACKAGE)
+    beside = os.path.join(root, "hooks", merge.SHIM)
+    if os.access(os.path.join(root, ".venv", "bin", "python"), os.X_OK) and os.access(beside, os.X_OK):
+        return beside, None
+    data = environ.get("XDG_DATA_HOME") or ""
+    if not data.startswith("/"):
+        data = os.path.join(environ.get("HOME") or "/", ".local", "share")
+    return os.path.join(data, "agent-mailbox", merge.SHIM), _baked()
+
+
+def _baked() -> bytes:
+    text = files.read(os.path.join(PACKAGE, "claude", merge.SHIM))
+    if text is None:
+        raise StorageFailed(f"{PACKAGE} lacks its {merge.SHIM}", "install agent-mailbox again")
+    python, main = shell_quoted(sys.executable), shell_quoted(os.path.join(PACKAGE, "__main__.py"))
+    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main}"), 1)
+
+
+# -- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _parts(target: Target, hook: str, program: str) -> Iterator[Part]:
+    for name, text in texts.COMMANDS.items():
+        yield _command(os.path.realpath(os.path.join(target.commands, name)), text.encode())
+    yield _memory(os.path.realpath(target.memory))
+    ours = merge.Ours(commands={event: texts.hook_command(hook, event) for event in EVENTS}, rules=texts.rules(program))
+    yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
+
+
+def _command(path: str, text: bytes) -> Part:
+    return Part(
+        path,
+        add=lambda data, untouched: text if data is None or untouched else data,
+        remove=lambda data, _: None if data == text else data,
+        whole=True,
+    )
+
+
+def _memory(path: str) -> Part:
+    def changed(data: bytes | None, change: Callable[[str], str]) -> bytes:
+        return change((data or b"").decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    return Part(
+        path,
+        add=lambda data, _: changed(data, lambda text: merge.with_section(path, text, texts.SECTION)),
+        remove=lambda data, _: changed(data, lambda text: merge.without_section(path, text)),
+    )
+
+
+def _settings(path: str, ours: merge.Ours) -> Part:
+    def add(data: bytes | None, _: bool) -> bytes:
+        settings, form = merge.read(path, data or b"")
+        wanted = merge.merged(path, settings, ours)
+        return data if data is not None and wanted == settings else merge.write(wanted, form)
+
+    def remove(data: bytes, original: bytes | None) -> bytes:
+        settings, form = merge.read(path, data)
+        before = merge.read(path, original)[0] if original else {}
+        theirs = merge.allowed(before)
+        kept = merge.without(settings, lambda rule: texts.is_rule(rule) and rule not in theirs)
+        return data if kept == settings else merge.write(kept, form)
+
+    return Part(path, add, remove)
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+def installation(target: Target, environ: Mapping[str, str], program: str) -> Plan:
+    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
+
+    Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
+    """
+    records = files.Records(environ)
+    hook, text = shim(environ)
+    changes, left = [], []
+    if text is not None and (there := files.read(hook)) != text:
+        changes.append(files.Change(hook, there, text, None, 0o777))
+    for part in _parts(target, hook, program):
+        data, entry = files.read(part.path), records.find(part.path)
+        untouched = data is not None and entry is not None and files.checksum(data) in entry.written
+        wanted = part.add(data, untouched)
+        if wanted != data:
+            changes.append(files.Change(part.path, data, wanted, _remembered(part, data, wanted, entry, untouched)))
+        elif part.whole and wanted != part.add(None, False):
+            left.append((part.path, "it is not ours, or was edited"))
+    return Plan(tuple(changes), tuple(left))
+
+
+def _remembered(
+    part: Part, data: bytes | None, wanted: bytes, entry: files.Entry | None, untouched: bool
+) -> files.Entry:
+    """What to remember of a file that becomes ``wanted``. Of one that somebody edited while ours was in it nobody knows
+    what it was without: the old record stays, in case the edit is undone."""
+    new = files.checksum(wanted)
+    if entry is not None and untouched and data is not None:
+        return entry.replace(written=(files.checksum(data), new))
+    if data is None or part.remove(data, data) == data:
+        made = (*(entry.directories if entry else ()), *files.missing_directories(part.path))
+        return files.Entry(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
+    return entry or files.Entry(original=None, written=(), directories=())
+
+
+def removal(target: Target, environ: Mapping[str, str], program: str) -> Plan:
+    """What uninstalling changes: a file that nobody edited since becomes what it was, any other loses only ours.
+
+    Raises as ``installation`` does.
+    """
+    records = files.Records(environ)
+    hook, _ = shim(environ)
+    changes, left = [], []
+    for part in reversed([*_parts(target, hook, program)]):  # who calls goes before what is called
+        data, entry = files.read(part.path), records.find(part.path)
+        if data is None:
+            after = None
+        elif entry is not None and files.checksum(data) in entry.written:
+            after = entry.original
+        else:
+            after = part.remove(data, entry.original if entry else None)
+            if entry is not None and entry.original is None and entry.written and _is_bare(after):
+                after = None
+        if after is not None and part.whole and entry is not None:
+            left.append((part.path, "it was edited"))
+        if after != data or entry is not None:
+            changes.append(files.Change(part.path, data, after, None))
+    return Plan(tuple(changes), tuple(left))
+
+
+def _is_bare(data: bytes | None) -> bool:
+    return data is not None and data.strip() in (b"", b"{}")
+
+
+def diff(plan: Plan) -> str:
+    """The plan as a unified diff."""
+    from difflib import unified_diff
+
+    lines: list[str] = []
+    for change in plan.changes:
+        (old, was), (new, becomes) = _side(change.path, change.before), _side(change.path, change.after)
+        lines += unified_diff(was, becomes, old, new, lineterm="")
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def _side(path: str, data: bytes | None) -> tuple[str, list[str]]:
+    if data is None:
+        return "/dev/null", []
+    return path, data.decode("utf-8", "backslashreplace").splitlines()
+
+
+def carry_out(plan: Plan, environ: Mapping[str, str]) -> list[str]:
+    """Make the plan's changes; returns the paths of the files that changed.
+
+    Killed at any step, each file is the old or the new one, and a repetition completes it. Raises ``Busy`` if somebody
+    changed a file meanwhile or installs at this moment, ``StorageFailed``.
+    """
+    if not plan.changes:
+        return []
+    records = files.Records(environ)
+    try:
+        os.makedirs(records.directory, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise paths.storage_failed("make", records.directory, error) from None
+    changed = []
+    with FileLock(os.path.join(records.directory, "lock")):
+        for change in plan.changes:
+            directories = entry.directories if (entry := records.find(change.path)) else ()
+            files.carry_out(change, records)
+            if change.after is None:
+                files.remove_empty(directories)
+            if change.after != change.before:
+                changed.append(change.path)
+    return changed
+
+
+def forget_shim(environ: Mapping[str, str]) -> list[str]:
+    """Remove the shim that was written for hooks, unless another installation calls it; returns its path if it went."""
+    hook, text = shim(environ)
+    if text is None or not os.path.exists(hook) or not files.Records(environ).none_left():
+        return []
+    try:
+        os.unlink(hook)
+    except OSError as error:
+        raise paths.storage_failed("remove", hook, error) from None
+    files.remove_empty((os.path.dirname(hook),))
+    return [hook]

@@ -1,0 +1,298 @@
+"""Our part of files that belong to others: put in, taken out. Pure: text in, text out.
+
+Belongs here: which hooks and rules of a settings file are ours, how it is written so that as little of it as possible
+changes, our section of a memory file. What cannot be merged without losing something is refused. Must not touch files
+(``install_files`` does).
+
+A hook is ours if it calls our shim or our program and does nothing else. One that does more (sets a variable, goes
+somewhere first) is the person's own way of calling us: it counts as installed, and nobody changes it.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from ..errors import BadData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
+BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
+TIMEOUT = 10
+"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
+the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+_BOM = "\ufeff"
+
+
+class Ours(Record):
+    """What is to be in the settings: a command for each event, and the rules of what needs no asking."""
+
+    commands: Mapping[str, str]
+    rules: Sequence[str]
+
+
+class Form(Record):
+    """How a settings file is written, as far as writing it anew can keep that. ``indent`` None: all on one line."""
+
+    indent: str | None = "  "
+    colon: str = ": "
+    comma: str = ", "
+    ascii: bool = False
+    newline: str = "\n"
+    head: str = ""
+    tail: str = "\n"
+
+
+# -- a settings file as text ------------------------------------------------------------------------------------------
+
+
+def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
+    """The settings and their form; an empty file is one without settings.
+
+    Raises ``BadData`` for what the client would not take either, and for a key that stands twice: one of the two would
+    be lost.
+    """
+    import json
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table = dict(pairs)
+        if len(table) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
+        return table
+
+    def no_number(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        text = data.decode("utf-8")
+        body = text.removeprefix(_BOM)
+        if not body.strip():
+            return {}, Form(head=text[: len(text) - len(body)])
+        settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError) as error:
+        raise _refusal(path, f"it is not JSON: {error}") from None
+    return _table(path, "the whole", settings), _form(text)
+
+
+def write(settings: Mapping[str, Any], form: Form) -> bytes:
+    """The settings as a file of that form."""
+    import json
+
+    separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
+    text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
+    text = form.head + text.replace("\n", form.newline) + form.tail
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+        return write(settings, form.replace(ascii=True))
+
+
+def _form(text: str) -> Form:
+    whole = text.removeprefix(_BOM)
+    body = whole.strip()
+    lines = [line for line in body.splitlines()[1:] if line.strip()]
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip(" \t"))] if lines else None
+    if not body.strip("{} \t\r\n"):
+        indent = Form.indent
+    spaced = '": ' in body or ":" not in body
+    return Form(
+        indent=indent,
+        colon=": " if spaced else ":",
+        comma=", " if spaced else ",",
+        ascii=text.isascii() and "\\u" in text,
+        newline=newline_of(text),
+        head=text[: len(text) - len(whole)],
+        tail=whole[len(whole.rstrip()) :],
+    )
+
+
+def newline_of(text: str) -> str:
+    """How a file's lines end, by its first."""
+    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+
+
+def _refusal(path: str, what: str) -> BadData:
+    return BadData(f"cannot change {path}: {what}", "nothing was changed; correct the file, then repeat the command")
+
+
+def _table(path: str, what: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _refusal(path, f"{what} is not an object")
+    return value
+
+
+def _list(path: str, what: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _refusal(path, f"{what} is not an array")
+    return value
+
+
+# -- what is ours -----------------------------------------------------------------------------------------------------
+
+
+def is_ours(hook: Any) -> bool:
+    """A hook that only calls us, from wherever we were installed."""
+    words = _words(hook)
+    return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
+
+
+def calls_us(hook: Any) -> bool:
+    """A hook that calls us, whatever else it does."""
+    return _calls(_words(hook))
+
+
+def _calls(words: Sequence[str]) -> bool:
+    following = [*words[1:], "", ""]
+    return any(
+        (_base(word) == SHIM and following[number]) or (_base(word) == PROGRAM and following[number] == "hook")
+        for number, word in enumerate(words)
+    )
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _words(hook: Any) -> list[str]:
+    import shlex
+
+    command = hook.get("command") if isinstance(hook, dict) else None
+    try:
+        return shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return []  # no shell would run it
+
+
+def _unmatched(group: Mapping[str, Any]) -> bool:
+    """Does the group's matcher let every call of its event through?"""
+    return group.get("matcher") in (None, "", "*")
+
+
+# -- settings: put in, taken out --------------------------------------------------------------------------------------
+
+
+def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]:
+    """The settings with ours in them, once each, in the place of what an earlier installation left; all else as it
+    was, where it was. Raises ``BadData`` if the settings have another shape than the client's."""
+    result = dict(settings)
+    hooks = dict(_table(path, "hooks", result.get("hooks", {})))
+    for event, command in ours.commands.items():
+        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command)
+    result["hooks"] = hooks
+    permissions = dict(_table(path, "permissions", result.get("permissions", {})))
+    rules = _list(path, "permissions.allow", permissions.get("allow", []))
+    permissions["allow"] = [*rules, *(rule for rule in ours.rules if rule not in rules)]
+    result["permissions"] = permissions
+    return result
+
+
+def _with_hook(groups: list[Any], command: str) -> list[Any]:
+    there = any(calls_us(h) and not is_ours(h) for g in groups if _is_group(g) and _unmatched(g) for h in g["hooks"])
+    kept = []
+    for group in groups:
+        if not _is_group(group):
+            kept.append(group)
+            continue
+        inner = []
+        for hook in group["hooks"]:
+            if not is_ours(hook):
+                inner.append(hook)
+            elif not there and _unmatched(group):
+                inner.append({**hook, "command": command})
+                there = True
+        if inner or not group["hooks"]:
+            kept.append({**group, "hooks": inner})
+    if not there:
+        kept.append({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]})
+    return kept
+
+
+def _is_group(group: Any) -> bool:
+    return isinstance(group, dict) and isinstance(group.get("hooks"), list)
+
+
+def allowed(settings: Mapping[str, Any]) -> list[Any]:
+    """The rules that the settings allow; none where they have another shape."""
+    permissions = settings.get("permissions")
+    rules = permissions.get("allow") if isinstance(permissions, dict) else None
+    return rules if isinstance(rules, list) else []
+
+
+def without(settings: Mapping[str, Any], is_rule: Callable[[Any], bool]) -> dict[str, Any]:
+    """The settings without our hooks, and the rules that ``is_rule`` knows; what is empty for that is gone, too."""
+    result = dict(settings)
+    hooks = result.get("hooks")
+    if isinstance(hooks, dict):
+        kept = {event: _without_hooks(groups) for event, groups in hooks.items()}
+        _put(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
+    if rules := allowed(result):
+        fewer = dict(result["permissions"])
+        _put(fewer, "allow", [rule for rule in rules if not is_rule(rule)])
+        _put(result, "permissions", fewer)
+    return result
+
+
+def _without_hooks(groups: Any) -> Any:
+    if not isinstance(groups, list):
+        return groups
+    kept = []
+    for group in groups:
+        inner = [hook for hook in group["hooks"] if not is_ours(hook)] if _is_group(group) else None
+        if inner is None or len(inner) == len(group["hooks"]):
+            kept.append(group)
+        elif inner:
+            kept.append({**group, "hooks": inner})
+    return kept
+
+
+def _put(table: dict[str, Any], key: str, value: Any) -> None:
+    """Put the value in the key's place, or take the key away if only now it holds nothing."""
+    if value or not table[key]:
+        table[key] = value
+    else:
+        del table[key]
+
+
+# -- our section of a memory file -------------------------------------------------------------------------------------
+
+
+def with_section(path: str, text: str, section: str) -> str:
+    """The text with ``section`` between our markers: where they are, else at the end.
+
+    Raises ``BadData`` if only one of the markers is there: what lies behind might not be ours.
+    """
+    newline = newline_of(text)
+    block = newline.join([BEGIN, *section.splitlines(), END])
+    before, found, after = _parted(path, text)
+    if found:
+        return before + block + _without_sections(path, after)
+    gap = "" if not text or text.endswith(newline * 2) else newline if text.endswith("\n") else newline * 2
+    return text + gap + block + newline
+
+
+def without_section(path: str, text: str) -> str:
+    """The text without our sections, and without the empty line that stood before each. Raises as above."""
+    return _without_sections(path, text)
+
+
+def _without_sections(path: str, text: str) -> str:
+    before, found, after = _parted(path, text)
+    while found:
+        newline = newline_of(text)
+        after = after.removeprefix(newline)
+        if before.endswith(newline * 2) or before == newline:
+            before = before[: -len(newline)]
+        text = before + after
+        before, found, after = _parted(path, text)
+    return text
+
+
+def _parted(path: str, text: str) -> tuple[str, bool, str]:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if bool(begin) != bool(end) or (not begin and END in text):
+        raise _refusal(path, f"of {BEGIN} and {END} only one is there")
+    return before, bool(begin), after

@@ -1,0 +1,74 @@
+"""What an installation says: the slash commands, the section of CLAUDE.md, the rules of what needs no asking.
+
+Belongs here: the words. They speak of the program by its plain name, for a project's files are shared.
+"""
+
+from __future__ import annotations
+
+from ..core.text import shell_quoted
+
+FREE = (
+    *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
+    *("dead-letters", "wait", "roster list", "roster show"),
+)
+"""The commands an agent may use without asking: plain mail, and looking. None of them changes who anybody is."""
+EXACT = ("roster retire",)
+"""Those it may use only just so: without an id an agent retires nobody but itself."""
+
+SECTION = """\
+## Mail from other agents
+
+Other coding agents write to you through `agent-mailbox`. New mail is shown to you by itself as you start and stop; run
+`agent-mailbox check` also when you switch to another task and before major decisions (a design, a schema change, a big
+subagent): somebody may have answered the question already.
+
+Answer with `agent-mailbox reply ID --body "…"`; `agent-mailbox status` lists what you owe."""
+
+
+def rules(program: str) -> tuple[str, ...]:
+    """The rules as the client's ``permissions.allow`` has them; ``program`` is how an agent starts ours."""
+    return (
+        *(f"Bash({program} {words}:*)" for words in FREE),
+        *(f"Bash({program} {words})" for words in EXACT),
+    )
+
+
+def is_rule(rule: object) -> bool:
+    """One of these, however an agent started ours when it was written."""
+    if not isinstance(rule, str) or not ("agent-mailbox" in rule or "agent_mailbox" in rule):
+        return False
+    ends = (*(f" {words}:*)" for words in FREE), *(f" {words})" for words in EXACT))
+    return rule.startswith("Bash(") and rule.endswith(ends)
+
+
+_SETTLE = """\
+1. `agent-mailbox status` lists what you owe. Answer each with `agent-mailbox reply ID --body "…"`, or
+   `agent-mailbox ack ID` where there is nothing to say.
+2. `agent-mailbox history` shows your conversations. Find threads in which somebody still waits for a word from you,
+   and anything you promised or found out that others need; send it (`agent-mailbox send --to ADDR --body "…"`). Hand
+   what stays open to the role that goes on with it (`--to role:NAME`), with where things stand.
+3. `agent-mailbox check`: mail that came meanwhile. Deal with it as above, until nothing is new.
+"""
+
+
+def _command(description: str, begin: str, end: str) -> str:
+    return f"---\ndescription: {description}\n---\n{begin}\n\n{_SETTLE}{end}\n"
+
+
+COMMANDS = {
+    "bye.md": _command(
+        "Settle your mail, then leave the mailbox for good",
+        "You are about to leave. Settle your mail first:",
+        "4. Say in one line what was sent and what stays open, then `agent-mailbox roster retire`.",
+    ),
+    "checkpoint.md": _command(
+        "Settle your mail and go on",
+        "A checkpoint: settle your mail, then go on.",
+        "4. Say in one line what was sent and what stays open. Do not retire.",
+    ),
+}
+
+
+def hook_command(shim: str, event: str) -> str:
+    """A hook's command line, as the client hands it to a shell."""
+    return f"{shell_quoted(shim)} {event}"

@@ -1,0 +1,99 @@
+"""``install`` and ``uninstall``: our hooks, commands and rules in a client's files, and out of them."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from ..claude import install as installer
+from ..core.text import neutral, neutral_lines
+from ..errors import Malformed
+from .hook import program
+from .main import Commands, cli
+from .options import App, Verb, pass_app
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@cli.group(cls=Commands)
+def install() -> None:
+    """Make a client's sessions see their mail by themselves."""
+
+
+@cli.group(cls=Commands)
+def uninstall() -> None:
+    """Take out of a client's files what `install` put in."""
+
+
+def _said(command: Any) -> Any:
+    """The options both share."""
+    for option in reversed(
+        [
+            click.option("--project", metavar="DIR", help="For the sessions started in DIR (default: here)."),
+            click.option("--user", is_flag=True, help="For all your sessions."),
+            click.option("--dry-run", is_flag=True, help="Only show the diff."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _target(app: App, project: str | None, user: bool) -> installer.Target:
+    if user and project is not None:
+        raise Malformed("--project and --user exclude each other", "name one of them", code="usage")
+    return installer.user(app.environ) if user else installer.project(project or os.getcwd())
+
+
+@install.command("claude-code", cls=Verb)
+@_said
+@pass_app
+def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+    """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
+
+    Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
+    Hooks go into DIR/.claude/settings.local.json, which is yours alone, or with --user into ~/.claude/settings.json
+    (CLAUDE_CONFIG_DIR counts).
+    """
+    word = program(app.environ.get("PATH", ""))
+    if word != "agent-mailbox":
+        app.warn(
+            f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
+        )
+    plan = installer.installation(_target(app, project, user), app.environ, word)
+    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", forget=False)
+
+
+@uninstall.command("claude-code", cls=Verb)
+@_said
+@pass_app
+def uninstall_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+    """Undo `install claude-code`.
+
+    A file that nobody edited since is as it was before, byte for byte; any other loses only what is ours.
+    """
+    word = program(app.environ.get("PATH", ""))
+    plan = installer.removal(_target(app, project, user), app.environ, word)
+    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
+
+
+def _carry_out(app: App, plan: installer.Plan, dry_run: bool, nothing: str, *, forget: bool) -> None:
+    """Show, do, tell. The diff comes first so that who sees something go wrong knows what it was about."""
+    shown = "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+    if not app.json:
+        app.print(shown or nothing)
+    for path, why in plan.left:
+        app.warn(f"left alone: {path}: {why}")
+    changed = [change.path for change in plan.changes if change.after != change.before]
+    if not dry_run:
+        changed = installer.carry_out(plan, app.environ)
+        changed += installer.forget_shim(app.environ) if forget else []
+    value = {
+        "changed": changed,
+        "left": [{"path": path, "why": why} for path, why in plan.left],
+        "dry_run": dry_run,
+        "diff": shown,
+    }
+    app.done("" if dry_run else "".join(f"changed {neutral(path)}\n" for path in changed), value)

@@ -1,0 +1,669 @@
+"""Installing: everything that was there stays, what is ours comes once, and going away leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_mailbox.claude import install, install_files
+from agent_mailbox.claude import install_merge as merge
+from agent_mailbox.claude import install_texts as texts
+from agent_mailbox.errors import Busy
+from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
+SETTINGS = {
+    "model": "opus",
+    "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [FOREIGN]}], "Stop": [{"hooks": [FOREIGN]}]},
+    "permissions": {"deny": ["Read(.env)"], "allow": ["Bash(ls:*)"], "defaultMode": "plan"},
+    "env": {
+        "ÄÖ": "日本 \U0001f600",
+        "big": 12345678901234567890,
+        "float": 1.5,
+        "none": None,
+        "deep": [[], {}, [1, {"a": []}]],
+    },
+}
+
+
+class House:
+    """A project, the program beside it, and what it makes of the project."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.project = program.scratch / "project"
+        self.project.mkdir()
+        tools = program.scratch / "tools"
+        tools.mkdir()
+        self.script = tools / "agent-mailbox"
+        self.script.write_text(f'#!/bin/sh\nexec {sys.executable} -m agent_mailbox "$@"\n')
+        self.script.chmod(0o755)
+        program.env["PATH"] = f"{tools}:{program.env['PATH']}"
+        self.settings = self.project / ".claude/settings.local.json"
+        self.memory = self.project / "CLAUDE.md"
+
+    def write(self, data: object, path: Path | None = None) -> bytes:
+        """Put a file (default: the settings) there, as bytes or as JSON; returns its bytes."""
+        path = path or self.settings
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else json.dumps(data, indent=2).encode())
+        return path.read_bytes()
+
+    def say(self, word: str, *words: object) -> Any:
+        """The JSON answer of ``install`` or ``uninstall``, which must succeed; nothing is said beside it."""
+        result = self.program.call(word, "claude-code", "--project", self.project, *words, "--json")
+        assert result.rc == 0, result
+        assert result.warnings == [
+            f"warning: left alone: {left['path']}: {left['why']}" for left in result.json["left"]
+        ]
+        return result.json
+
+    def install(self) -> list[str]:
+        """Install; returns the changed paths within the project."""
+        return [os.path.relpath(p, self.project) for p in self.say("install")["changed"] if str(self.project) in p]
+
+    def uninstall(self) -> list[str]:
+        """The same back."""
+        return [os.path.relpath(p, self.project) for p in self.say("uninstall")["changed"] if str(self.project) in p]
+
+    def loaded(self) -> dict[str, Any]:
+        """The settings."""
+        return dict(json.loads(self.settings.read_text(encoding="utf-8")))
+
+    def commands(self, event: str) -> list[str]:
+        """The commands of an event that call us."""
+        groups = self.loaded().get("hooks", {}).get(event, [])
+        return [h["command"] for g in groups for h in g["hooks"] if merge.calls_us(h)]
+
+    def tree(self) -> dict[str, bytes]:
+        """Every file of the project, and every directory."""
+        found = sorted(self.project.rglob("*"))
+        return {str(p.relative_to(self.project)): p.read_bytes() if p.is_file() else b"/" for p in found}
+
+
+@pytest.fixture
+def house(program: Program) -> House:
+    """A project without any settings."""
+    return House(program)
+
+
+# -- what is put in ---------------------------------------------------------------------------------------------------
+
+
+def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
+    """Hooks, rules, commands and the section; a second time nothing; afterwards not even a directory is left."""
+    changed = house.install()
+    assert sorted(changed) == [
+        ".claude/commands/bye.md",
+        ".claude/commands/checkpoint.md",
+        ".claude/settings.local.json",
+        "CLAUDE.md",
+    ]
+    for event in EVENTS:
+        (command,) = house.commands(event)
+        assert command.endswith(f"/agent-mailbox-hook {event}")
+        assert os.access(command.split()[0], os.X_OK)
+    assert set(house.loaded()["hooks"]) == set(EVENTS)
+    assert house.loaded()["permissions"]["allow"] == list(texts.rules("agent-mailbox"))
+    before = house.tree()
+    assert house.install() == []
+    assert house.tree() == before
+    assert sorted(house.uninstall()) == sorted(changed)
+    assert house.tree() == {}
+    assert house.uninstall() == []
+
+
+def test_the_hooks_run_and_show_mail(house: House) -> None:
+    """What the settings say, said to a shell as the client does it, without the person's PATH."""
+    post = house.program
+    box = house.project / "data"
+    assert post.call("init", box).rc == 0
+    house.install()
+    sent = post.call("send", "--dir", box, "--from", "x", "--to", "all", "--body", "hello", "--json")
+    assert sent.rc == 0, sent
+    (command,) = house.commands("SessionStart")
+    call = {"session_id": "me", "cwd": str(house.project), "hook_event_name": "SessionStart", "source": "startup"}
+    env = post.environ({"PATH": "/usr/bin:/bin", "PYTHONPATH": None})
+    done = subprocess.run(
+        ["sh", "-c", command],
+        input=json.dumps(call).encode(),
+        env=env,
+        cwd=post.cwd,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "| hello" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_only_plain_mail_needs_no_asking() -> None:
+    """No rule opens a command that changes who anybody is, runs maintenance, or takes files out of the mailbox."""
+    opened = {rule.removeprefix("Bash(agent-mailbox ").removesuffix(")") for rule in texts.rules("agent-mailbox")}
+    plain = {word.removesuffix(":*") for word in opened}
+    assert plain == {
+        *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
+        *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
+    }
+    assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
+
+
+def test_the_standing_text_is_small() -> None:
+    """Under 150 tokens, counted as characters / 4; the commands name only commands that exist."""
+    section = merge.with_section("x", "", texts.SECTION)
+    assert len(section) / 4 < 150
+    assert set(texts.COMMANDS) == {"bye.md", "checkpoint.md"}
+    for text in texts.COMMANDS.values():
+        for word in ("status", "history", "reply ID", "ack ID", "send --to", "check"):
+            assert f"agent-mailbox {word}" in text
+    assert "`agent-mailbox roster retire`" in texts.COMMANDS["bye.md"]
+    assert "roster retire" not in texts.COMMANDS["checkpoint.md"]
+
+
+def test_user_settings_are_where_the_client_has_them(house: House) -> None:
+    """``~/.claude/settings.json``, or in ``CLAUDE_CONFIG_DIR``."""
+    for env, base in (
+        ({}, house.program.home / ".claude"),
+        ({"CLAUDE_CONFIG_DIR": str(house.project / "c")}, house.project / "c"),
+    ):
+        result = house.program.call("install", "claude-code", "--user", "--json", env=env)
+        assert result.rc == 0, result
+        wanted = {base / "settings.json", base / "CLAUDE.md", base / "commands/bye.md", base / "commands/checkpoint.md"}
+        assert {Path(p) for p in result.json["changed"] if "hook" not in p} == wanted
+        assert house.program.call("uninstall", "claude-code", "--user", env=env).rc == 0
+        assert not base.exists()
+
+
+# -- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def foreign(value: dict[str, Any]) -> Any:
+    """Settings without ours."""
+    return merge.without(value, texts.is_rule)
+
+
+INDENTS: dict[str, Callable[[], bytes]] = {
+    "two": lambda: json.dumps(SETTINGS, indent=2, ensure_ascii=False).encode(),
+    "three": lambda: json.dumps(SETTINGS, indent=3, ensure_ascii=False).encode() + b"\n",
+    "tab": lambda: json.dumps(SETTINGS, indent="\t", ensure_ascii=False).encode() + b"\n\n",
+    "none": lambda: json.dumps(SETTINGS, indent=0).encode(),
+    "one line": lambda: json.dumps(SETTINGS).encode() + b"\n",
+    "packed": lambda: json.dumps(SETTINGS, separators=(",", ":"), ensure_ascii=False).encode(),
+    "crlf": lambda: json.dumps(SETTINGS, indent=4).replace("\n", "\r\n").encode() + b"\r\n",
+    "bom": lambda: b"\xef\xbb\xbf" + json.dumps(SETTINGS, indent=2, ensure_ascii=False).encode(),
+}
+
+
+@pytest.mark.parametrize("form", INDENTS)
+def test_keys_order_form_and_other_people_s_hooks_stay(house: House, form: str) -> None:
+    """Written as it was written; taking ours out again gives the same bytes even where somebody edited since."""
+    before = house.write(INDENTS[form]())
+    assert house.install()
+    text = house.settings.read_bytes().decode("utf-8-sig")
+    after = json.loads(text)
+    assert list(after) == list(SETTINGS)
+    assert json.dumps(foreign(after)) == json.dumps(SETTINGS)
+    assert FOREIGN in [h for g in after["hooks"]["Stop"] for h in g["hooks"]]
+    house.settings.write_bytes(house.settings.read_bytes() + b" ")
+    house.uninstall()
+    assert house.settings.read_bytes() == before + b" "
+
+
+@pytest.mark.parametrize("form", INDENTS)
+def test_what_nobody_edited_since_is_restored_byte_for_byte(house: House, form: str) -> None:
+    """Also what writing JSON anew could not keep, and the file's mode; as often as one likes."""
+    before = house.write(INDENTS[form]().replace(b'"Bash(ls:*)"', b' "Bash(ls:*)"  '))
+    memory = house.write(b"# Mine\r\n\xff no UTF-8\r\n\r\n", house.memory)
+    house.settings.chmod(0o640)
+    for _ in range(2):
+        house.install()
+        assert house.settings.read_bytes() != before
+        assert house.settings.stat().st_mode & 0o777 == 0o640
+        house.install()
+        house.uninstall()
+        assert (house.settings.read_bytes(), house.memory.read_bytes()) == (before, memory)
+        assert house.settings.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b" \n", b"{ }\n"])
+def test_an_empty_file_is_one_without_settings(house: House, data: bytes) -> None:
+    """And is one again afterwards."""
+    house.write(data)
+    house.install()
+    assert set(house.loaded()) == {"hooks", "permissions"}
+    house.uninstall()
+    assert house.settings.read_bytes() == data
+
+
+def test_a_symlink_is_followed(house: House) -> None:
+    """The link stays one; what it leads to changes; a dangling one's target is made and goes."""
+    real = house.program.scratch / "dotfiles/claude.json"
+    before = house.write(SETTINGS, real)
+    house.settings.parent.mkdir()
+    house.settings.symlink_to(real)
+    house.memory.symlink_to(house.program.scratch / "dotfiles/AGENTS.md")
+    house.install()
+    assert house.settings.is_symlink()
+    assert house.memory.is_symlink()
+    assert json.dumps(foreign(json.loads(real.read_bytes()))) == json.dumps(SETTINGS)
+    house.uninstall()
+    assert real.read_bytes() == before
+    assert house.settings.is_symlink()
+    assert not house.memory.exists()
+
+
+def test_after_an_edit_only_ours_goes(house: House) -> None:
+    """What somebody added since, anywhere, stays; a rule the person had before us stays the person's."""
+    house.write({"permissions": {"allow": ["Bash(agent-mailbox check:*)"]}})
+    house.write(b"Mine.\n", house.memory)
+    house.install()
+    value = house.loaded()
+    value["hooks"]["Stop"][0]["hooks"].append(FOREIGN)
+    value["hooks"]["Notification"] = [{"hooks": [FOREIGN]}]
+    value["permissions"]["allow"].append("Bash(make:*)")
+    house.write(value)
+    house.write(house.memory.read_bytes() + b"More of mine.\n", house.memory)
+    house.uninstall()
+    assert house.loaded() == {
+        "permissions": {"allow": ["Bash(agent-mailbox check:*)", "Bash(make:*)"]},
+        "hooks": {"Stop": [{"hooks": [FOREIGN]}], "Notification": [{"hooks": [FOREIGN]}]},
+    }
+    assert house.memory.read_bytes() == b"Mine.\nMore of mine.\n"
+
+
+def test_an_edited_command_is_left_alone(house: House) -> None:
+    """By both, and it is said; one that was the person's all along, too."""
+    house.install()
+    bye = house.project / ".claude/commands/bye.md"
+    bye.write_text("my own\n")
+    answer = house.say("install")
+    assert [left["path"] for left in answer["left"]] == [str(bye)]
+    assert [left["path"] for left in house.say("uninstall")["left"]] == [str(bye)]
+    assert house.tree() == {".claude": b"/", ".claude/commands": b"/", ".claude/commands/bye.md": b"my own\n"}
+    house.say("install")
+    house.uninstall()
+    assert bye.read_text() == "my own\n"
+
+
+def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it is what that version wrote; uninstalling then leaves nothing."""
+    with monkeypatch.context() as earlier:
+        earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
+        house.install()
+    assert house.install() == [".claude/commands/bye.md"]
+    house.uninstall()
+    assert house.tree() == {}
+
+
+def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the record and the file: what stands there is the earlier version's, not somebody's edit."""
+    with monkeypatch.context() as earlier:
+        earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
+        house.install()
+    environ = house.program.environ()
+    (change,) = install.installation(install.project(str(house.project)), environ, "agent-mailbox").changes
+    assert change.entry is not None
+    install_files.Records(environ).keep(change.path, change.entry)
+    house.uninstall()
+    assert house.tree() == {}
+
+
+# -- what is put right ------------------------------------------------------------------------------------------------
+
+
+def test_stale_and_doubled_hooks_of_ours_become_one(house: House) -> None:
+    """Whatever earlier installation they are from; a timeout somebody gave ours stays; foreign ones do not move."""
+    old = {"type": "command", "command": "'/gone away/hooks/agent-mailbox-hook' Stop", "timeout": 42}
+    value = {
+        "hooks": {
+            "Stop": [
+                {"hooks": [FOREIGN, old, FOREIGN]},
+                {"hooks": [{"type": "command", "command": "agent-mailbox hook Stop"}]},
+            ],
+            "SessionStart": [
+                {"matcher": "startup", "hooks": [{"type": "command", "command": "agent-mailbox hook SessionStart"}]}
+            ],
+        }
+    }
+    house.write(value)
+    house.install()
+    ((command,),) = [house.commands("Stop")]
+    assert house.loaded()["hooks"]["Stop"] == [{"hooks": [FOREIGN, {**old, "command": command}, FOREIGN]}]
+    (group,) = house.loaded()["hooks"]["SessionStart"]
+    assert "matcher" not in group  # one that calls us for some starts only is no whole installation
+    assert house.install() == []
+    house.uninstall()
+    assert house.loaded() == {"hooks": {"Stop": [{"hooks": [FOREIGN, FOREIGN]}]}}  # it was ours, whoever put it in
+
+
+def test_a_call_of_ours_that_does_more_is_the_person_s(house: House) -> None:
+    """A role set for the session, a directory changed to: it stays as it is, and nothing is put beside it."""
+    own = {"hooks": [{"type": "command", "command": "AGENT_MAILBOX_ROLE=x /x/agent-mailbox-hook SessionStart"}]}
+    other = {"hooks": [{"type": "command", "command": "cd /tmp && agent-mailbox hook Stop"}]}
+    house.write({"hooks": {"SessionStart": [own], "Stop": [other]}})
+    house.install()
+    assert house.loaded()["hooks"]["SessionStart"] == [own]
+    assert house.loaded()["hooks"]["Stop"] == [other]
+    house.settings.write_bytes(house.settings.read_bytes() + b"\n")
+    house.uninstall()
+    assert house.loaded() == {"hooks": {"SessionStart": [own], "Stop": [other]}}
+
+
+def test_a_section_is_renewed_where_it_stands(house: House) -> None:
+    """Text before and after stays; a second section goes; a marker without its fellow is refused."""
+    old = f"{merge.BEGIN}\nold\n{merge.END}"
+    house.write(f"one\n\n{old}\ntwo\n\n{old}\nthree\n".encode(), house.memory)
+    house.install()
+    text = house.memory.read_text()
+    assert text == f"one\n\n{merge.BEGIN}\n{texts.SECTION}\n{merge.END}\ntwo\nthree\n"
+    for broken in (f"x\n{merge.BEGIN}\ny\n", f"x\n{merge.END}\ny\n"):
+        before = house.write(broken.encode(), house.memory)
+        for word in ("install", "uninstall"):
+            refused(house.program.call(word, "claude-code", "--project", house.project), 3, "only one is there")
+            assert house.memory.read_bytes() == before
+
+
+@given(st.text(st.sampled_from("ab \n\r"), max_size=12))
+@settings(max_examples=200)
+def test_a_section_comes_and_goes_without_a_trace(text: str) -> None:
+    """Whatever the text, ours is in it once, and without ours it is the same but for the end of its last line."""
+    path = "CLAUDE.md"
+    once = merge.with_section(path, text, "ours")
+    assert once.count(merge.BEGIN) == once.count(merge.END) == 1
+    assert merge.with_section(path, once, "ours") == once
+    assert once.startswith(text)
+    assert merge.without_section(path, once).rstrip("\r\n") == text.rstrip("\r\n")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+HOOKS = st.fixed_dictionaries({"type": st.just("command"), "command": st.sampled_from(["true", "echo x"])})
+GROUPS = st.lists(st.fixed_dictionaries({"hooks": st.lists(HOOKS, max_size=2)}), max_size=2) | st.lists(
+    JSON, max_size=2
+)
+SHAPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": JSON,
+        "hooks": st.dictionaries(st.sampled_from((*EVENTS, "PreToolUse")), GROUPS, max_size=3),
+        "permissions": st.fixed_dictionaries({}, optional={"allow": st.lists(JSON, max_size=2), "deny": JSON}),
+    },
+)
+
+
+def bare(value: dict[str, Any]) -> dict[str, Any]:
+    """Settings without the empty tables and lists that may stand in our places: nobody can tell whose they were."""
+    fewer = dict(value)
+    for key in ("hooks", "permissions"):
+        if key in fewer:
+            fewer[key] = {name: inner for name, inner in fewer[key].items() if inner != []}
+    return {key: inner for key, inner in fewer.items() if inner != {} or key == "model"}
+
+
+@given(SHAPES, st.sampled_from([None, "", "  ", "\t"]), st.booleans())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
+    """Ours in, once; ours out: every key, value and order as it was."""
+    ours = merge.Ours({event: f"/x/agent-mailbox-hook {event}" for event in EVENTS}, texts.rules("agent-mailbox"))
+    data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
+        "utf-8", "backslashreplace" if ascii else "replace"
+    )
+    read, form = merge.read("x", data)
+    once = merge.merged("x", read, ours)
+    again, same = merge.read("x", merge.write(once, form))
+    assert again == once
+    assert merge.merged("x", again, ours) == once
+    assert same.newline == form.newline
+    for event in EVENTS:
+        calls = [h for g in again["hooks"][event] if merge._is_group(g) for h in g["hooks"] if merge.calls_us(h)]
+        assert len(calls) == 1
+    back = merge.without(again, texts.is_rule)
+    assert json.dumps(bare(back)) == json.dumps(bare(read))
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "not JSON"),
+        (b'{"a": 1,}', "not JSON"),
+        (b'// comment\n{"a": 1}', "not JSON"),
+        (b'{"a": NaN}', "NaN"),
+        (b'{"a": "\xff"}', "not JSON"),
+        (b"[]", "not an object"),
+        (b'{"hooks": []}', "hooks is not an object"),
+        (b'{"hooks": {"Stop": {}}}', "hooks.Stop is not an array"),
+        (b'{"permissions": 5}', "permissions is not an object"),
+        (b'{"permissions": {"allow": "x"}}', "permissions.allow is not an array"),
+        (b'{"hooks": {}, "hooks": {}}', "'hooks' stands twice"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_settings_that_cannot_be_merged_are_refused_and_nothing_changes(house: House, data: bytes, said: str) -> None:
+    """Exit 3, the file named; no other file is touched either."""
+    house.write(data)
+    before = house.tree()
+    words = ("install", "claude-code", "--project", house.project)
+    refused_both(house.program.call, 3, *words, said=(said, str(house.settings), "nothing was changed"))
+    assert house.tree() == before
+
+
+def test_what_cannot_be_written_is_a_storage_error(house: House) -> None:
+    """Exit 5: a directory in the file's place, a file in the directory's, a place where nobody may write."""
+    words = ("install", "claude-code", "--project", house.project)
+    house.settings.mkdir(parents=True)
+    refused_both(house.program.call, 5, *words, said=(str(house.settings),))
+    assert house.memory.exists() is False
+    shutil.rmtree(house.settings.parent)
+    house.settings.parent.write_text("in the way")
+    refused_both(house.program.call, 5, *words)
+    assert house.tree() == {".claude": b"in the way"}
+
+
+def test_a_directory_that_may_not_be_written_is_a_storage_error(house: House) -> None:
+    """Nothing half written stays in it."""
+    if os.geteuid() == 0:
+        if not os.path.isdir("/sys/kernel"):
+            pytest.skip("root may write everywhere here")
+        (house.project / ".claude").symlink_to("/sys/kernel")
+    else:
+        (house.project / ".claude").mkdir(mode=0o500)
+    before = sorted(os.listdir(house.project))
+    refused(house.program.call("install", "claude-code", "--project", house.project), 5, "cannot write")
+    assert sorted(os.listdir(house.project)) == before
+    assert not any(
+        name.startswith(".") and name.endswith(".agent-mailbox") for name in os.listdir(house.project / ".claude")
+    )
+
+
+def test_usage_and_places_that_are_not_there(house: House) -> None:
+    """Exit 2 for two places at once, exit 1 for none."""
+    both = ("install", "claude-code", "--user", "--project", house.project)
+    refused_both(house.program.call, 2, *both, said=("exclude each other",))
+    gone = house.project / "gone"
+    for word in ("install", "uninstall"):
+        refused_both(house.program.call, 1, word, "claude-code", "--project", gone, said=(str(gone),))
+
+
+def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
+    """In text and as JSON, both ways; the same diff comes before the changes."""
+    house.write(SETTINGS)
+    house.write(b"Mine. \x1b[31m\n", house.memory)
+    for word in ("install", "uninstall"):
+        before = house.tree(), sorted(house.program.home.rglob("*"))
+        shown = house.program.call(word, "claude-code", "--project", house.project, "--dry-run")
+        assert shown.rc == 0, shown
+        assert f"+++ {house.memory}" in shown.stdout
+        assert f"--- {house.settings}" in shown.stdout
+        assert "\x1b" not in shown.stdout
+        told = house.say(word, "--dry-run")
+        assert (told["dry_run"], told["diff"]) == (True, shown.stdout)
+        assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
+        done = house.program.call(word, "claude-code", "--project", house.project)
+        assert done.stdout.startswith(shown.stdout)
+        changed = [line.removeprefix("changed ") for line in done.stdout.removeprefix(shown.stdout).splitlines()]
+        assert set(told["changed"]) <= set(changed)
+
+
+def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
+    """Busy, and what somebody else wrote stays; a repetition merges into it."""
+    environ = house.program.environ()
+    plan = install.installation(install.project(str(house.project)), environ, "agent-mailbox")
+    theirs = house.write(SETTINGS)
+    with pytest.raises(Busy, match="somebody else"):
+        install.carry_out(plan, environ)
+    assert house.settings.read_bytes() == theirs
+    assert house.install() == [".claude/settings.local.json"]
+    house.uninstall()
+    assert house.tree() == {".claude": b"/", ".claude/settings.local.json": theirs}
+
+
+def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) -> None:
+    """Not even into the state directory; the person's files of the same kinds stay."""
+    house.write(SETTINGS)
+    house.write(b"Mine.\n", house.memory)
+    before = house.tree(), sorted(house.program.home.rglob("*"))
+    assert house.uninstall() == []
+    assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
+
+
+# -- the shim ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(house: House) -> House:
+    """The same with a copy of the package for an installed one: no ``hooks/``, no ``.venv`` beside it."""
+    package = house.program.scratch / "site packages/agent_mailbox"
+    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
+    house.program.env["PYTHONPATH"] = str(package.parent)
+    return house
+
+
+def run(house: House, *words: object, **how: Any) -> Any:
+    """The JSON answer of a process of the copy."""
+    result = house.program.run(*words, "--json", **how)
+    assert result.rc == 0, result
+    return result.json
+
+
+def test_an_installed_package_writes_a_shim_that_finds_it(copied: House) -> None:
+    """In the data directory, executable, without PATH or HOME's help; one for all projects, gone with the last."""
+    other = copied.program.scratch / "other"
+    other.mkdir()
+    for project in (copied.project, other):
+        run(copied, "install", "claude-code", "--project", project)
+    shim = copied.program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
+    assert copied.commands("Stop") == [f"{shim} Stop"]
+    done = subprocess.run([shim, "Nonsense"], env={}, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"no hook for 'Nonsense'" in done.stderr
+    run(copied, "uninstall", "claude-code", "--project", copied.project)
+    assert shim.exists()
+    shim.write_text("#!/bin/sh\n")
+    assert run(copied, "install", "claude-code", "--project", other)["changed"] == [str(shim)]
+    run(copied, "uninstall", "claude-code", "--project", other)
+    assert not shim.parent.exists()
+
+
+def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -> None:
+    """Another version's and doubled ones are notes; one whose package is gone, no program on PATH, is a problem."""
+    program = copied.program
+    program.env["AGENT_MAILBOX_DIR"] = str(program.box)
+    run(copied, "init", program.box)
+    here = {"cwd": copied.project}
+    run(copied, "install", "claude-code", **here)
+    assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
+    run(copied, "install", "claude-code", "--user")
+    notes = run(copied, "doctor", **here)["notes"]
+    assert [(n["file"], n["what"].split(",")[0]) for n in notes] == [
+        (str(copied.settings), f"{event} calls us 2 times") for event in EVENTS
+    ]
+    run(copied, "uninstall", "claude-code", "--user")
+    shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
+    shim.write_text(shim.read_text() + "# older\n")
+    (note,) = run(copied, "doctor", **here)["notes"]
+    assert (note["file"], "install claude-code" in note["what"]) == (str(shim), True)
+    shim.write_text(shim.read_text().replace("agent_mailbox/__main__.py'", "gone/__main__.py'"))
+    result = program.run("doctor", "--json", env={"PATH": "/usr/bin:/bin"}, **here)
+    assert result.rc == 3, result
+    assert all("gone/__main__.py" in p["what"] for p in result.json["problems"])
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+KILLABLE = """
+import os, sys
+from tests.store.crash import Fuse
+from agent_mailbox.cli.main import main
+from agent_mailbox.claude import install, install_files
+Fuse(int(sys.argv[1]), sys.argv[2] == "within").lay()
+code = main(sys.argv[3:])
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+@pytest.mark.parametrize("which", ["before", "within"])
+@pytest.mark.parametrize("word", ["install", "uninstall"])
+def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(
+    house: House, which: str, word: str
+) -> None:
+    """Every file of the project is one or the other; then uninstalling gives every byte back."""
+    house.write(SETTINGS)
+    house.write(b"Mine.\n", house.memory)
+    old = house.tree()
+    house.install()
+    new = house.tree()
+    state, project = house.program.home, house.project
+    shutil.copytree(state, state.with_name("state.new"))
+    house.uninstall()
+    shutil.copytree(state, state.with_name("state.old"))
+    settings_seen, step, rc = set(), 0, 77
+    while rc == 77:
+        for directory, tree in ((state, None), (project, new if word == "uninstall" else old)):
+            shutil.rmtree(directory)
+            if tree is None:
+                shutil.copytree(state.with_name("state.new" if word == "uninstall" else "state.old"), directory)
+            else:
+                restore(directory, tree)
+        result = house.program.python(KILLABLE, step, which, word, "claude-code", "--project", project)
+        rc = result.rc
+        assert rc in (0, 77), result
+        for name, data in house.tree().items():
+            if not name.endswith(".agent-mailbox"):
+                assert data in (old.get(name), new.get(name)), (step, name)
+        settings_seen.add(house.settings.read_bytes())
+        house.say(word)
+        assert house.tree() == (new if word == "install" else old), step
+        house.uninstall()
+        assert house.tree() == old, step
+        step += 1
+    assert step > 15
+    assert settings_seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
+
+
+def restore(directory: Path, tree: dict[str, bytes]) -> None:
+    """A directory with these files."""
+    directory.mkdir()
+    for name, data in tree.items():
+        if data == b"/":
+            (directory / name).mkdir()
+        else:
+            (directory / name).write_bytes(data)
