@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..mailbox import Mailbox
+    from ..store.archive import Archive
     from ..store.manifest import Damage
 
 RESTORE = "restore it from a backup, or remove its lines from MANIFEST.jsonl to have it sealed as it is"
@@ -25,6 +26,9 @@ RESTORE = "restore it from a backup, or remove its lines from MANIFEST.jsonl to 
 def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     """Everything wrong with the archive's files and their manifest."""
     archive = mailbox.archive
+    # In this order: what stands there while no steward is at work has been sealed by whoever ended well.
+    sizes = {name: _size(archive, name) for name in archive.files()}
+    moving = at_work()
     manifest = Manifest(archive)
     for stray in manifest.strays:
         torn = is_torn(stray.text)
@@ -34,16 +38,28 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     for damage in manifest.damage():
         damaged.add(damage.file)
         yield Problem(os.path.join(archive.directory, damage.file), _line(damage), _what(damage))
-    for name, size in manifest.unsealed():
+    for name, size in sizes.items():
         path = os.path.join(archive.directory, name)
+        unsealed = size - manifest.sealed(name)
+        if unsealed <= 0:
+            continue
         if not manifest.sealed(name):
             what = "not sealed yet (archived by an older version, or not to its end); the next steward run seals it"
             yield Problem(path, None, what, note=True)
-        elif name not in damaged and not at_work():
-            what = f"the last {size} bytes are not sealed: an archive run was interrupted (or another program wrote)"
+        elif name not in damaged and not moving:
+            what = (
+                f"the last {unsealed} bytes are not sealed: an archive run was interrupted (or another program wrote)"
+            )
             yield Problem(path, None, f"{what}; `agent-mailbox steward run` completes it")
     yield from _reads_alone(mailbox, manifest)
     yield from _leftovers(mailbox, at_work)
+
+
+def _size(archive: Archive, name: str) -> int:
+    try:
+        return os.stat(os.path.join(archive.directory, name)).st_size
+    except OSError:
+        return 0
 
 
 def _line(damage: Damage) -> int | None:
@@ -73,6 +89,6 @@ def _reads_alone(mailbox: Mailbox, manifest: Manifest) -> Iterator[Problem]:
 def _leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
         path = mailbox.logs.path(f"{name}.new")
-        if os.path.lexists(path) and not at_work():
+        if os.path.lexists(path) and not at_work() and os.path.lexists(path):  # who worked may have ended by now
             what = "left by an interrupted archive run; `agent-mailbox steward run` completes it"
             yield Problem(path, None, what)
