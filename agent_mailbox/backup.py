@@ -185,12 +185,7 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
     for entry in tar:
         if told:
             raise _damaged(file, f"{entry.name!r} stands behind the checksums")
-        if (
-            entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE)
-            or entry.issparse()
-            or not _belongs(entry.name)
-            or entry.name in sums
-        ):
+        if not _is_plain(entry) or not _belongs(entry.name) or entry.name in sums:
             raise _damaged(file, f"{entry.name!r} has no place in a backup")
         content = tar.extractfile(entry)
         assert content is not None

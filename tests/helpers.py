@@ -162,6 +162,17 @@ class _Kept(io.BufferedIOBase):
         return self._inner.write(data)
 
 
+def start_at_once(children: list[subprocess.Popen[bytes]]) -> None:
+    """Let processes go that say ``ready`` and then wait for the end of their input, once all are."""
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.close()
+        child.stdin = None
+
+
 class Post(Program):
     """A ``Program`` whose mailbox stands in ``box`` and is named by ``AGENT_MAILBOX_DIR``."""
 

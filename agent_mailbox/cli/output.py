@@ -11,10 +11,10 @@ import sys
 import time
 
 from ..errors import Busy, StorageFailed
+from ..store import system
 
 PATIENCE = 2.0
 """Seconds of waiting for the reader while others may be waiting for us."""
-_S_IFMT, _S_IFIFO = 0o170000, 0o010000  # inode(7)
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 
 
@@ -45,7 +45,7 @@ def _write_at_once(fd: int, data: bytes) -> int:
 
     Through a descriptor of its own (Linux: proc(5)), for others may share the one that was given.
     """
-    if posix.fstat(fd).st_mode & _S_IFMT != _S_IFIFO:
+    if posix.fstat(fd).st_mode & system.S_IFMT != system.S_IFIFO:
         return 0
     try:
         free = posix.open(f"/proc/self/fd/{fd}", posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)

@@ -28,7 +28,7 @@ from agent_mailbox.errors import NotFound
 from agent_mailbox.library import Library
 from agent_mailbox.store import index, paths, places, rotation
 from agent_mailbox.store.lock import FileLock
-from tests.helpers import PATIENCE, Post
+from tests.helpers import PATIENCE, Post, start_at_once
 
 if TYPE_CHECKING:
     import subprocess
@@ -712,13 +712,7 @@ def test_three_processes_write_rotate_and_ask_at_once(post: Post) -> None:
             stack.enter_context(child)
             stack.callback(child.kill)
             children.append(child)
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.close()
-            child.stdin = None
+        start_at_once(children)
         for child in children:
             _, err = child.communicate(timeout=PATIENCE)
             assert child.returncode == 0, err.decode()

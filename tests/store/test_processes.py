@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Refused
 from agent_mailbox import steward as stewards
 from agent_mailbox.library import Library
-from tests.helpers import MESSAGES, PATIENCE, READS, Post
+from tests.helpers import MESSAGES, PATIENCE, READS, Post, start_at_once
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,13 +30,7 @@ def together(post: Post, *jobs: tuple[object, ...], meanwhile: Callable[[], obje
             stack.enter_context(child)
             stack.callback(child.kill)
             children.append(child)
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.close()
-            child.stdin = None
+        start_at_once(children)
         meanwhile()
         results = []
         for child in children:
