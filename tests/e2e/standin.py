@@ -1,4 +1,4 @@
-"""A stand-in for the model: answers the client's requests with one short text, and stores what it was sent.
+"""A stand-in for the model: answers the client's requests by a script, and stores what it was sent.
 
 What reached the model is then a fact to assert on. Loopback only.
 """
@@ -8,7 +8,13 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Body = dict[str, Any]
+    Script = Callable[[Body], list[Body]]
 
 ANSWER = "DONE"
 USAGE = {"input_tokens": 1, "output_tokens": 1}
@@ -22,22 +28,53 @@ _MESSAGE = {
     "stop_sequence": None,
     "usage": USAGE,
 }
-_EVENTS: tuple[dict[str, Any], ...] = (
-    {"type": "message_start", "message": _MESSAGE},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ANSWER}},
-    {"type": "content_block_stop", "index": 0},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": USAGE},
-    {"type": "message_stop"},
-)
+
+
+def said(text: str) -> Body:
+    """A block of an answer: text."""
+    return {"type": "text", "text": text}
+
+
+def bash(command: str) -> Body:
+    """A block of an answer: the client is to run this in its shell."""
+    return use("Bash", command=command, description="as the test wants it")
+
+
+def use(tool: str, **arguments: Any) -> Body:
+    """A block of an answer: the client is to use this tool."""
+    return {"type": "tool_use", "name": tool, "input": arguments}
+
+
+def conversation(body: Body) -> str:
+    """The whole conversation of a request as one text."""
+    return json.dumps(body["messages"], ensure_ascii=False)
+
+
+def in_turn(*answers: list[Body]) -> Script:
+    """A script that gives these answers to the conversation's requests, then ``ANSWER``. What the client asks for itself
+    (a title) has no tools, and gets ``ANSWER``."""
+    left = list(answers)
+    lock = threading.Lock()
+
+    def script(body: Body) -> list[Body]:
+        with lock:
+            return left.pop(0) if left and body.get("tools") else [said(ANSWER)]
+
+    return script
 
 
 class StandIn:
-    """The server, for a ``with`` block; ``requests`` are the bodies of ``/v1/messages``, in order."""
+    """The server, for a ``with`` block; ``requests`` are the bodies of ``/v1/messages``, in order.
+
+    ``script`` makes of each body the blocks of the answer. It runs in the request's own thread: while it waits, the
+    client waits.
+    """
 
     def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[Body] = []
+        self.script: Script = in_turn()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
@@ -46,9 +83,8 @@ class StandIn:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def asked(self, prompt: str) -> list[str]:
-        """The conversations with this prompt in them, as JSON, in order; without what the client asks for itself (a
-        title), which has no tools."""
-        talks = [json.dumps(body["messages"], ensure_ascii=False) for body in self.requests if body.get("tools")]
+        """The conversations with this prompt in them, in order; without what the client asks for itself."""
+        talks = [conversation(body) for body in self.requests if body.get("tools")]
         return [talk for talk in talks if prompt in talk]
 
     def __enter__(self) -> Self:
@@ -61,7 +97,7 @@ class StandIn:
         self._thread.join()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        requests = self.requests
+        standin = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -69,12 +105,20 @@ class StandIn:
                 if self.path.partition("?")[0] != "/v1/messages":
                     self._send("application/json", json.dumps({"input_tokens": 1}).encode())
                     return
-                requests.append(body)
+                standin.requests.append(body)
+                blocks = [
+                    {
+                        **block,
+                        **({"id": f"toolu_{len(standin.requests):04}{n:02}"} if block["type"] == "tool_use" else {}),
+                    }
+                    for n, block in enumerate(standin.script(body))
+                ]
+                reason = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
                 if body.get("stream"):
-                    lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in _EVENTS)
+                    lines = (f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(blocks, reason))
                     self._send("text/event-stream", "".join(lines).encode())
                 else:
-                    whole = {**_MESSAGE, "content": [{"type": "text", "text": ANSWER}], "stop_reason": "end_turn"}
+                    whole = {**_MESSAGE, "content": blocks, "stop_reason": reason}
                     self._send("application/json", json.dumps(whole).encode())
 
             def do_GET(self) -> None:
@@ -83,14 +127,33 @@ class StandIn:
             do_HEAD = do_GET
 
             def _send(self, kind: str, data: bytes) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(data)
+                try:
+                    self.send_response(200)
+                    self.send_header("Content-Type", kind)
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    if self.command != "HEAD":
+                        self.wfile.write(data)
+                except OSError:
+                    self.close_connection = True  # the client is gone: a test ended it
 
             def log_message(self, *_: object) -> None:
                 pass
 
         return Handler
+
+
+def _events(blocks: list[Body], reason: str) -> Iterator[Body]:
+    """An answer as the events of a stream."""
+    yield {"type": "message_start", "message": _MESSAGE}
+    for index, block in enumerate(blocks):
+        if block["type"] == "text":
+            empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+        else:
+            empty = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        yield {"type": "content_block_start", "index": index, "content_block": empty}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": USAGE}
+    yield {"type": "message_stop"}

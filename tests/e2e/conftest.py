@@ -1,0 +1,108 @@
+"""The real client in a project of its own: what the tests of this directory share.
+
+The client comes from its package registry, pinned, once into the user's cache; where that cannot be had, these tests
+are skipped and say why.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.standin import StandIn
+from tests.helpers import PATIENCE, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+VERSION = "2.1.329"
+INSTALL_PATIENCE = 45
+"""Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The client's program."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
+    directory = cache / f"claude-code-{VERSION}"
+    program = directory / "node_modules/.bin/claude"
+    npm = shutil.which("npm")
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "complete").exists():
+            if npm is None:
+                pytest.skip("the client cannot be installed: no npm")
+            what = f"@anthropic-ai/claude-code@{VERSION}"
+            words = [npm, "install", "--prefix", directory, "--no-audit", "--no-fund", "--fetch-retries=0", what]
+            try:
+                subprocess.run(words, check=True, capture_output=True, timeout=INSTALL_PATIENCE)
+                subprocess.run([program, "--version"], check=True, capture_output=True, timeout=PATIENCE)
+            except (OSError, subprocess.SubprocessError) as error:
+                pytest.skip(f"the client cannot be installed: {error}")
+            (directory / "complete").touch()
+    return program
+
+
+class Client:
+    """The client in a project of its own, with the installation under test."""
+
+    def __init__(self, post: Post, binary: Path, model: StandIn) -> None:
+        self.post = post
+        self.binary = binary
+        self.model = model
+        self.project = post.scratch / "inscription"
+        self.project.mkdir()
+        trust = {"hasCompletedOnboarding": True, "projects": {str(self.project): {"hasTrustDialogAccepted": True}}}
+        (post.home / ".claude.json").write_text(json.dumps(trust))
+        post.ok("install", "claude-code", "--project", self.project)
+
+    def start(
+        self, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
+    ) -> subprocess.Popen[bytes]:
+        """The client as a process."""
+        settings = {
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "TERM": "dumb",
+            "AGENT_MAILBOX_DIR": str(self.post.box),
+            **(env or {}),
+        }
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(
+            [self.binary, *map(str, words)],
+            env=self.post.environ(settings),
+            **{"cwd": self.project, **streams, **popen},
+        )
+
+    def ask(
+        self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
+    ) -> dict[str, Any]:
+        """One run with one prompt; the client's own account of it."""
+        with self.start("-p", prompt, "--output-format", "json", *words, env=env, **popen) as process:
+            try:
+                out, err = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert process.returncode == 0, (out, err)
+        return dict(json.loads(out))
+
+
+@pytest.fixture
+def client(post: Post, binary: Path) -> Iterator[Client]:
+    """The client, a mailbox, and the model's stand-in."""
+    with StandIn() as model:
+        yield Client(post, binary, model)
