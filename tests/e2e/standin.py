@@ -51,8 +51,8 @@ def conversation(body: Body) -> str:
 
 
 def in_turn(*answers: list[Body]) -> Script:
-    """A script that gives these answers to the conversation's requests, then ``ANSWER``. What the client asks for itself
-    (a title) has no tools, and gets ``ANSWER``."""
+    """A script that gives these answers to the conversation's requests, then ``ANSWER``. So does it answer what the
+    client asks for itself (a title), which has no tools."""
     left = list(answers)
     lock = threading.Lock()
 
