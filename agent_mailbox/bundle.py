@@ -27,7 +27,7 @@ _BASE = (
     *("config", "desk", "cli", "cli.output", "cli.place"),
 )
 _TYPED = ("cli.letters", "cli.app", "cli.boundary", "cli.verbs")
-_DELIVERY = ("store.poll", "delivery")
+_DELIVERY = ("store.poll", "store.offers", "delivery")
 _POSTING = ("core.compose", "posting")
 HOT = {
     "check": (*_BASE, *_TYPED, *_DELIVERY),

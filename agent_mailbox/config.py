@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in characters.
+    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters.
 
     ``stamp`` identifies the file this was read from, for whoever derives something from it.
     """
@@ -31,7 +31,7 @@ class Config(Record):
     retire_after_days: float = 7
     session_role: str | None = None
     session_tags: tuple[str, ...] = ()
-    hook_characters: int = 8000
+    hook_tokens: int = 1000
     stamp: tuple[int, ...] = ()
 
 

@@ -21,14 +21,15 @@ _INTEGERS = {
     ("steward", "max_live"): "max_live",
     ("limits", "content_bytes"): "max_content",
     ("limits", "long_words"): "long_words",
-    ("hook", "characters"): "hook_characters",
+    ("hook", "tokens"): "hook_tokens",
 }
 _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
 }
-HOOK_CHARACTERS_MAX = 9500
-"""Claude Code shows at most 10,000 characters of a hook's text; above it the model gets a path and a preview."""
+HOOK_TOKENS_MAX = 2375
+"""Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
+preview."""
 
 
 def read(fd: int, path: str) -> Config:
@@ -85,7 +86,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             said["session_tags" if spot[0] == "session" else "namespaces"] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
-    said["hook_characters"] = min(said.get("hook_characters", 8000), HOOK_CHARACTERS_MAX)
+    said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
     return Config(**said)
 
 

@@ -7,10 +7,11 @@ found without reading everything is ``store.poll``.
 from __future__ import annotations
 
 from .core import codec
-from .core.records import USER, Read
+from .core.records import USER, Read, Record
 from .core.roster import ALIVE, DEAD
 from .desk import Desk
 from .errors import Busy
+from .store import offers
 from .store.poll import Poll
 
 TYPE_CHECKING = False
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .core.inbox import Item
+
+
+class Offering(Record):
+    """How a hook offers mail: what its reading is recorded with.
+
+    ``nonce``: by which the delivery will be looked for in the client's transcript (``length`` bytes long so far), and
+    ``seen`` recorded; None where nobody can tell. ``tokens``: the cost by message id, which ``show`` fills in.
+    ``quiet``: whether the session may be left with nothing to do for the hooks that follow.
+    """
+
+    nonce: str | None
+    length: int
+    tokens: dict[str, int]
+    quiet: bool = True
 
 
 class Delivery(Desk):
@@ -34,7 +49,12 @@ class Delivery(Desk):
             self.logs.derives = before
 
     def deliver(
-        self, session_id: str, show: Callable[[list[Item]], Sequence[Item]], *, role_wait: float | None = None
+        self,
+        session_id: str,
+        show: Callable[[list[Item]], Sequence[Item]],
+        *,
+        role_wait: float | None = None,
+        offering: Offering | None = None,
     ) -> int:
         """Show the session its unread mail, then record as read what was shown; returns how many that was.
 
@@ -48,20 +68,26 @@ class Delivery(Desk):
             poll = self._poll(session_id)
             items = poll.unread(self.now())
             if not any(item.claims for item in items):
-                return self._show(poll, items, show)
+                return self._show(poll, items, show, offering)
             try:
                 role_lock = self.logs.role_delivery(role_wait).take()
             except Busy:
                 if role_wait is None:
                     raise
-                return self._show(poll, [item for item in items if not item.claims], show)
+                return self._show(poll, [item for item in items if not item.claims], show, offering)
             with role_lock:
-                return self._show(poll, items if poll.is_current() else poll.unread(self.now()), show)
+                return self._show(poll, items if poll.is_current() else poll.unread(self.now()), show, offering)
 
     def _poll(self, session_id: str) -> Poll:
         return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
 
-    def _show(self, poll: Poll, items: list[Item], show: Callable[[list[Item]], Sequence[Item]]) -> int:
+    def _show(
+        self,
+        poll: Poll,
+        items: list[Item],
+        show: Callable[[list[Item]], Sequence[Item]],
+        offering: Offering | None,
+    ) -> int:
         if items:
             # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
             with self.logs.reads.held():
@@ -69,28 +95,41 @@ class Delivery(Desk):
         shown = show(items)
         now, me = self.now(), poll.session_id
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
+        if offering is not None and records:
+            records = self._offered(me, records, offering)
         lines = b"".join(map(codec.read_line, records))
         if lines:  # with more patience than before: what is not recorded now is shown again
             self.logs.patient_reads().append([lines])
         if not items and self.logs.trail.is_quiet(me):
             poll.save()
             return 0
+        quiet = offering is None or (offering.quiet and (offering.nonce is None or not records))
         try:
-            self._settle(poll, {record.message_id for record in records}, len(lines))
+            self._settle(poll, {record.message_id for record in records}, len(lines), quiet)
         except Busy:
             pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)
 
-    def _settle(self, poll: Poll, recorded: set[str], size: int) -> None:
-        """Keep the way covered, and leave a quiet stamp if nothing is left to read (``store.trail``: why that is
-        sound). ``recorded`` was read since, in ``size`` bytes; if anything else was written, the logs are asked."""
+    def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
+        """The records as an offering has them, which is kept among the session's open offers: before they are written,
+        for one that was never recorded does no harm there."""
+        nonce = offering.nonce
+        if nonce is not None:
+            offer = offers.Offer(nonce, records[0].timestamp, offering.length, tuple(r.message_id for r in records))
+            offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
+        return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
+
+    def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
+        """Keep the way covered, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it
+        (``store.trail``: why that is sound). ``recorded`` was read since, in ``size`` bytes; if anything else was
+        written, the logs are asked."""
         logs = self.logs
         with logs.messages.held(), logs.reads.held() as reads, logs.roster.held():
             left = poll.without(recorded, size, reads.fd)
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
-            if not left:
+            if quiet and not left:
                 logs.trail.stamp(poll.session_id)
 
     def check_in(self, session_id: str) -> None:

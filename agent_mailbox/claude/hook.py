@@ -7,11 +7,13 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
-from ..core import codec, frame
+from ..core import codec
 from ..core.address import check_id
 from ..core.records import BadLine, Record
 from ..core.text import ascii_json, clipped, neutral
+from ..delivery import Offering
 from ..errors import BadData, Busy, MailboxError
+from ..store import cache, offers, system
 from . import budget
 
 TYPE_CHECKING = False
@@ -26,22 +28,26 @@ ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
-
+MAX_CHAIN = 5
+"""Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+ANEW = ("clear",)
+"""The client's words for a session that begins with somebody else's past."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
-    """What the client hands a hook, as far as we use it."""
+    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it."""
 
     event: str
     session_id: str
     cwd: str
     source: str = ""
     reason: str = ""
+    transcript: str = ""
     agent_id: str | None = None
     stop_hook_active: bool = False
 
@@ -49,7 +55,7 @@ class Call(Record):
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in EVENTS if name.lower() == wanted), None)
+    return next((name for name in (*EVENTS, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -71,9 +77,15 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
+        transcript=text("transcript_path") if _writes_transcripts(environ) else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
     )
+
+
+def _writes_transcripts(environ: Mapping[str, str]) -> bool:
+    """Is it Claude Code, whose transcripts ``transcript`` can read?"""
+    return "CLAUDECODE" in environ
 
 
 class Hook(Record):
@@ -91,7 +103,8 @@ class Hook(Record):
         return self.desk.logs.read_roster().state(self.call.session_id)
 
     def enter(self, source: str) -> list[str]:
-        """See ``session.enter``; also sees to it that the session's later commands know who they are."""
+        """See ``session.enter``; also sees to it that the session's later commands know who they are. What the session
+        has to be told, as lines."""
         from . import session  # once or twice in a session's life
 
         told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ)
@@ -99,40 +112,57 @@ class Hook(Record):
             session.tell_commands(self.call.session_id, self.environ)
         except MailboxError as error:
             told.append(error.what)
-        return told
+        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
-    def deliver(self, answer: Callable[[str], str], told: Sequence[str] = ()) -> None:
-        """Show unread mail, and what the session has to be told, as ``answer`` makes the client's JSON of it."""
-
-        def show(items: list[Item]) -> Sequence[Item]:
-            lines = [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
-            text, shown = self._text(items, lines)
-            if text:
-                self.write(answer(text))
-            return shown
+    def settle(self) -> bool:
+        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open."""
+        begins = self.call.event == "SessionStart"
+        if not self.call.transcript or not (begins or offers.load(self.desk.logs, self.call.session_id)):
+            return False
+        from .. import receipts  # after a delivery by a hook
+        from . import verdicts
 
         try:
-            self.desk.deliver(self.call.session_id, show, role_wait=ROLE_WAIT)
+            judge = verdicts.judge(self.call.event, self.call.transcript)
+            return receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+        except Busy:
+            return True
+
+    def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
+        """Show unread mail behind the ``parts`` as ``answer`` makes the client's JSON of it; returns how much mail.
+
+        ``quiet``: if nothing is left, the hooks that follow have nothing to do.
+        """
+        transcript = self.call.transcript
+        nonce = system.urandom(3).hex() if transcript else None
+        offering = Offering(nonce, system.size(transcript) if transcript else 0, {}, quiet)
+
+        def show(items: list[Item]) -> Sequence[Item]:
+            told = self._told(items, parts, nonce)
+            offering.tokens.update(told.tokens)
+            if told.text:
+                self.write(answer(told.text))
+            return told.items
+
+        try:
+            return self.desk.deliver(self.call.session_id, show, role_wait=ROLE_WAIT, offering=offering)
         except Busy as error:
             if error.code != "busy":
                 raise
-            # Another process is showing this session its mail at this moment; ours has nothing to add.
+            return 0  # another process is showing this session its mail at this moment; ours has nothing to add
 
-    def _text(self, items: list[Item], parts: list[str]) -> tuple[str, list[Item]]:
-        shown: list[Item] = []
-        if items:
-            roster = self.desk.logs.read_roster()
-            agent = roster.get(self.call.session_id)
-            who = frame.word(agent.name) if agent and agent.name else "this session"
-            room = self.desk.config.hook_characters - sum(map(budget.units, parts))
-            text, shown = budget.mail(items, roster, who, self.program, room)
-            parts = [*parts, text]
-        return "\n".join(parts), shown
+    def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
+        before = "\n".join(parts)
+        if not items:
+            return budget.Told(before, (), {})
+        page = budget.Page(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "")
+        told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before))
+        return told.replace(text=f"{before}\n{told.text}") if before else told
 
 
 def answer(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
-    if hook.call.agent_id is None:
+    if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
         EVENTS[hook.call.event](hook)
 
@@ -151,18 +181,47 @@ def _context(event: str) -> Callable[[str], str]:
 
 
 def _session_start(hook: Hook) -> None:
-    hook.deliver(_context(hook.call.event), hook.enter(hook.call.source))
+    known = hook.state() is not None
+    told = hook.enter(hook.call.source)
+    if known:
+        hook.settle()
+    if known or hook.call.source in ANEW:
+        from . import owed  # at most a few times in a session's life
+
+        told += owed.lines(hook.desk, hook.call.session_id, hook.program)
+    hook.deliver(_context(hook.call.event), told)
 
 
 def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
-        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else ())
+        left = hook.settle()
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
+
+
+def _tool_used(hook: Hook) -> None:
+    if hook.state() == "alive":
+        left = hook.settle()
+        hook.deliver(_context(hook.call.event), quiet=not left)
 
 
 def _stop(hook: Hook) -> None:
-    if hook.state() == "alive" and not hook.call.stop_hook_active:
-        hook.deliver(lambda text: _json({"decision": "block", "reason": text}))
+    if hook.state() != "alive":
+        return
+    hook.settle()
+    counter = hook.desk.logs.cache("chains", hook.call.session_id)
+    turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
+    if turns >= MAX_CHAIN:
+        return
+    # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
+    as_context = "CLAUDECODE" in hook.environ
+    answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
+    if hook.deliver(answer):
+        cache.save(counter, b"%d" % (turns + 1))
+
+
+def _flush(hook: Hook) -> None:
+    hook.settle()
 
 
 def _session_end(hook: Hook) -> None:
@@ -171,11 +230,18 @@ def _session_end(hook: Hook) -> None:
 
         me = hook.call.session_id
         registry.end(hook.desk, me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        hook.settle()
 
 
 EVENTS: dict[str, Callable[[Hook], None]] = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _prompt,
+    "PostToolUse": _tool_used,
     "Stop": _stop,
+    "PreCompact": _flush,
     "SessionEnd": _session_end,
 }
+"""What is hooked."""
+SILENT = ("SubagentStop", "TeammateIdle")
+"""Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
+own."""

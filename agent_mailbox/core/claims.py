@@ -1,7 +1,7 @@
 """Who has read what, and who holds a role message: the fold of the reads log.
 
-Belongs here: claim, ack, release, re-offer. Ownership follows from the reads log alone; the roster only decides
-about a line without ``as``, which an older writer left.
+Belongs here: claim, ack, release, re-offer, receipt. Ownership follows from the reads log alone; the roster only
+decides about a line without ``as``, which an older writer left.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ class Reads:
         self._standing: dict[str, dict[str, Read]] = {}
         self._acked: set[tuple[str, str]] = set()
         self._released: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str, str | None]] = set()
         for record in records:
             self.apply(record)
 
     def apply(self, record: Read) -> None:
-        """Fold one more record in. An ack implies the read; ``seen`` is a receipt and changes nothing here."""
+        """Fold one more record in. An ack implies the read; ``seen`` is a receipt of the read with its nonce."""
         key = (record.message_id, record.session_id)
         if record.event == "release":
             self._standing.get(record.message_id, {}).pop(record.session_id, None)
             self._acked.discard(key)
             self._released.add(key)
-        elif record.event != "seen":
+        elif record.event == "seen":
+            self._seen.add((*key, record.nonce))
+        else:
             self._standing.setdefault(record.message_id, {}).setdefault(record.session_id, record)
             if record.event == "ack":
                 self._acked.add(key)
@@ -50,6 +53,16 @@ class Reads:
     def acked(self, message_id: str, lineage: Sequence[str]) -> bool:
         """Has one of these sessions acknowledged the message?"""
         return any((message_id, session) in self._acked for session in lineage)
+
+    def unseen(self, message_id: str) -> list[Read]:
+        """The standing reads that offered the message to a session of which nobody knows yet if it saw it."""
+        return [
+            read
+            for session, read in self._standing.get(message_id, {}).items()
+            if read.nonce is not None
+            and (message_id, session) not in self._acked
+            and (message_id, session, read.nonce) not in self._seen
+        ]
 
     def released(self, message_id: str, lineage: Sequence[str]) -> bool:
         """Has one of these sessions ever given the message back?"""

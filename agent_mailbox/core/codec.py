@@ -260,6 +260,8 @@ def _read_from(obj: dict[str, Any]) -> Read:
         timestamp=_when(obj),
         event=_known_event(obj, READ_EVENTS, "read"),
         via=_maybe_text(obj, "as"),
+        nonce=_maybe_text(obj, "nonce"),
+        tokens=tokens if type(tokens := obj.get("tokens")) is int else None,
     )
 
 
@@ -277,14 +279,14 @@ def read(line: bytes) -> Read | BadLine:
 
 def read_line(record: Read) -> bytes:
     """The line of a read record."""
-    obj = {
+    obj: dict[str, Any] = {
         "message_id": record.message_id,
         "reader_session_id": record.session_id,
         "timestamp": instant.text(record.timestamp),
         "event": record.event,
     }
-    if record.via is not None:
-        obj["as"] = record.via
+    more = {"as": record.via, "nonce": record.nonce, "tokens": record.tokens}
+    obj |= {key: value for key, value in more.items() if value is not None}
     return _line(obj)
 
 

@@ -80,12 +80,14 @@ def notes(message: Message) -> list[str]:
     return said
 
 
-def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain) -> list[str]:
-    """An unread message as lines: the head, the subject, the body behind its bar."""
+def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, time: str | None = None) -> list[str]:
+    """An unread message as lines: the head, the subject, the body behind its bar. ``time`` (empty: nothing) stands in
+    place of when it was sent."""
     m = shown.message
+    said = [when(m.timestamp) if time is None else time, *notes(m)]
     through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
-    head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}, {when(m.timestamp)}"
-    return [", ".join([head, *notes(m)]), *body(m, style)]
+    head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}"
+    return [", ".join([head, *filter(None, said)]), *body(m, style)]
 
 
 def _role(shown: Item) -> str:

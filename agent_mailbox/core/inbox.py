@@ -9,8 +9,8 @@ from __future__ import annotations
 from . import claims, expiry
 from .address import ALL, DIRECT, ROLE, Reader, role_of, route
 from .claims import Reads
-from .records import Message, Record
-from .roster import ALIVE, FROZEN, Agent, Roster
+from .records import USER, Message, Record
+from .roster import ALIVE, DEAD, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,20 +107,47 @@ def obligations(session_id: str, state: State) -> list[Message]:
     ]
 
 
-def owed_on_death(session_id: str, state: State) -> list[str]:
-    """Ids of role mail that a dead agent claimed, was asked to ack and neither acked nor answered: it goes back to the
-    role. Nothing does while someone living continues the agent: the obligation passed over."""
-    line = tuple(agent.session_id for agent in state.roster.line(session_id))
-    if state.roster.heirs(session_id):
+def unanswered(session_id: str, state: State) -> list[Message]:
+    """What the session (or one it continues) sent and asked an ack for, and nobody has acked or answered."""
+    lineage = state.roster.lineage(session_id)
+    asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
+    if not asked:
         return []
     replies = repliers(state)
     return [
+        m
+        for m in asked
+        if not state.reads.acked(m.id, claims.readers(m, state.reads))
+        and replies.get(m.id, frozenset()) <= frozenset(lineage)
+    ]
+
+
+def staleness(message: Message, state: State, now: int) -> str:
+    """Why dealing with the message may be pointless by now: ``sender gone``, ``superseded`` (its sender wrote again
+    below it), ``expired``; empty where nothing speaks against it."""
+    roster = state.roster
+    if message.sender != USER and roster.state(message.sender) == DEAD and not roster.heirs(message.sender):
+        return "sender gone"
+    if any(m.thread == message.id and m.sender == message.sender for m in state.messages.values()):
+        return "superseded"
+    return "expired" if state.expired(message, now) else ""
+
+
+def owed_on_death(session_id: str, state: State) -> list[str]:
+    """Ids of what a dead agent gives back: role mail that it claimed, was asked to ack and neither acked nor answered,
+    and whatever it was offered and never seen to have taken in. Nothing while someone living continues the agent: the
+    obligation passed over."""
+    line = tuple(agent.session_id for agent in state.roster.line(session_id))
+    if state.roster.heirs(session_id):
+        return []
+    owed = {
         m.id
         for m in obligations(session_id, state)
-        if claims.holder(m, state.reads, state.roster) == session_id
-        and not state.reads.acked(m.id, line)
-        and replies.get(m.id, frozenset()).isdisjoint(line)
-    ]
+        if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m.id, line)
+    }
+    owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))
+    replies = repliers(state)
+    return [i for i in state.messages if i in owed and replies.get(i, frozenset()).isdisjoint(line)]
 
 
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"

@@ -101,13 +101,19 @@ class Message(Record):
 
 
 class Read(Record):
-    """One line of the reads log: ``session_id`` did ``event`` to a message; ``via`` is the address it came through."""
+    """One line of the reads log: ``session_id`` did ``event`` to a message; ``via`` is the address it came through.
+
+    ``nonce`` names the delivery that offered it where its being seen can be told: then ``seen`` follows, of the same
+    nonce. ``tokens`` is what the delivery of this message cost its reader.
+    """
 
     message_id: str
     session_id: str
     timestamp: int
     event: str = "read"
     via: str | None = None
+    nonce: str | None = None
+    tokens: int | None = None
 
 
 class RosterEvent(Record):

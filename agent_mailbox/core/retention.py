@@ -54,6 +54,8 @@ def is_finished(message: Message, state: State, now: int, replies: Mapping[str, 
         return False
     if state.expired(message, now):
         return True
+    if any(state.roster.state(read.session_id) != DEAD for read in state.reads.unseen(message.id)):
+        return False
     return all(_part_done(a, message, state) for a in message.recipients)
 
 

@@ -44,6 +44,14 @@ def exists(path: str) -> bool:
     return True
 
 
+def size(path: str) -> int:
+    """Bytes of the file at the path; 0 for none."""
+    try:
+        return stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+
+
 def is_directory(path: str) -> bool:
     """Is there a directory at the path, or a link to one?"""
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 ANSWER = "DONE"
 USAGE = {"input_tokens": 1, "output_tokens": 1}
 _MESSAGE = {
-    "id": "msg_standin",
     "type": "message",
     "role": "assistant",
     "model": "stand-in",
@@ -118,7 +118,7 @@ class StandIn:
                     lines = (f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(blocks, reason))
                     self._send("text/event-stream", "".join(lines).encode())
                 else:
-                    whole = {**_MESSAGE, "content": blocks, "stop_reason": reason}
+                    whole = {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}", "content": blocks, "stop_reason": reason}
                     self._send("application/json", json.dumps(whole).encode())
 
             def do_GET(self) -> None:
@@ -145,7 +145,7 @@ class StandIn:
 
 def _events(blocks: list[Body], reason: str) -> Iterator[Body]:
     """An answer as the events of a stream."""
-    yield {"type": "message_start", "message": _MESSAGE}
+    yield {"type": "message_start", "message": {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}"}}
     for index, block in enumerate(blocks):
         if block["type"] == "text":
             empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}

@@ -1,0 +1,100 @@
+"""The client's transcript: did what a hook said reach the model, and did the model go on after it?
+
+Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to).
+A hook's text stands in an ``attachment`` of type ``hook_additional_context``; what the model says in lines of type
+``assistant``, each with the id of the answer it is part of. Whatever else quotes us (a tool's output, a prompt, the
+model) is not how mail is shown, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, instant
+from ..core.records import BadLine
+from ..store import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ..store.offers import Offer
+
+SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
+"""The model spoke after it was shown · it is shown, and nobody has spoken since · it is not there, though the model
+spoke since · nothing happened since."""
+
+MARGIN = 1 << 18
+"""Bytes looked at before an offer was made: the answer in which it was made stands there."""
+_CHUNK = 1 << 20
+_MAX_LINE = 64 << 20
+
+
+def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """What became of each offer, by nonce; None where there is no transcript to tell."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    try:
+        return _states(_lines(fd, max(min(o.length for o in offers) - MARGIN, 0)), offers)
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
+
+
+def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
+    found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
+    during: dict[str, object] = {}
+    answer: object = None
+    marks = {f"agent-mailbox {offer.nonce}:".encode(): offer.nonce for offer in offers}
+    for line in lines:
+        shown = [nonce for mark, nonce in marks.items() if mark in line]
+        if not shown and b'"type":"assistant"' not in line:
+            continue
+        event = codec.parse(line, _MAX_LINE, ours=False)
+        if isinstance(event, BadLine) or event.get("isSidechain") is True:
+            continue
+        if event.get("type") == "assistant":
+            message = event.get("message")
+            answer = message.get("id") if isinstance(message, dict) else None
+            spoken = _when(event)
+            for offer in offers:
+                state = found[offer.nonce]
+                if state == SHOWN and answer != during[offer.nonce]:
+                    found[offer.nonce] = SEEN
+                elif state == OPEN and spoken > offer.time:
+                    found[offer.nonce] = PASSED
+        else:
+            for nonce in shown:
+                if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
+                    found[nonce], during[nonce] = SHOWN, answer
+    return found
+
+
+def _tells(event: dict[str, Any], nonce: str) -> bool:
+    """Is this how the client keeps what a hook told the model, and is our delivery in it?"""
+    attachment = event.get("attachment")
+    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+        return False
+    said = attachment.get("content")
+    texts = said if isinstance(said, list) else [said]
+    return any(
+        line.startswith(f"agent-mailbox {nonce}:") for t in texts if isinstance(t, str) for line in t.split("\n")
+    )
+
+
+def _when(event: dict[str, Any]) -> int:
+    try:
+        return instant.parse(event["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
+def _lines(fd: int, start: int) -> Iterator[bytes]:
+    """The whole lines from a position on; of the one it is in, the rest."""
+    carry, offset = b"", start
+    while data := system.pread(fd, _CHUNK, offset):
+        offset += len(data)
+        *whole, carry = (carry + data).split(b"\n")
+        yield from whole
