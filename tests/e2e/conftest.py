@@ -9,15 +9,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.standin import StandIn
-from tests.helpers import PATIENCE, Post
+from tests.helpers import MESSAGES, PATIENCE, READS, ROOT, Post
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,6 +88,27 @@ class Client:
             env=self.post.environ(settings),
             **{"cwd": self.project, **streams, **popen},
         )
+
+    def mailer(self, body: str) -> str:
+        """A program that sends everyone of the project a message, as from another agent."""
+        words = (
+            "env",
+            f"PYTHONPATH={ROOT}",
+            f"AGENT_MAILBOX_DIR={self.post.box}",
+            sys.executable,
+            "-m",
+            "agent_mailbox",
+        )
+        send = shlex.join([*words, "send", "--from", "bob", "--to", "project:inscription", "--body", body])
+        path = self.post.scratch / "mailer"
+        path.write_text(f"#!/bin/sh\n{send} >/dev/null\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def events(self, body: str) -> list[tuple[str, str]]:
+        """What the reads log says of the message with that text: (session, event), in order."""
+        (message,) = [m["id"] for m in self.post.objects(MESSAGES) if body in m["content"]]
+        return [(r["reader_session_id"], r["event"]) for r in self.post.objects(READS) if r["message_id"] == message]
 
     def ask(
         self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any

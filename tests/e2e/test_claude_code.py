@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 from typing import TYPE_CHECKING
 
-from tests.helpers import READS
+from tests.e2e.standin import bash, conversation, in_turn, said
+from tests.helpers import PATIENCE, READS
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
+    from tests.e2e.standin import Body
 
 
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
@@ -24,7 +29,7 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert client.ask("PROMPT_TWO", "--resume", session)["session_id"] == session
     second = client.model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
-    assert len(client.post.objects(READS)) == 3
+    assert [r["event"] for r in client.post.objects(READS)] == ["read", "read", "seen", "seen", "read", "seen"]
     client.ask("PROMPT_THREE", env={"AGENT_MAILBOX_ROLE": "architect"})
     third = client.model.asked("PROMPT_THREE")[0]
     assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
@@ -45,8 +50,118 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> 
 
 def test_the_commands_and_the_section_reach_the_model(client: Client) -> None:
     """``/checkpoint`` and ``/bye`` are the client's to expand; CLAUDE.md's section stands in the conversation."""
-    for name, said in (("checkpoint", "Do not retire."), ("bye", "agent-mailbox roster retire")):
+    for name, words in (("checkpoint", "Do not retire."), ("bye", "agent-mailbox roster retire")):
         client.ask(f"/{name}")
         talk = client.model.asked(f"/{name}")[-1]
-        assert said in talk
+        assert words in talk
         assert "## Mail from other agents" in talk
+
+
+def test_mail_sent_during_a_tool_call_is_in_the_next_request_of_the_turn(client: Client) -> None:
+    """Between the tool's result and the model's next word; the call itself ran to its end; seen is recorded."""
+    command = "printf begun; " + client.mailer("MAIL_BETWEEN") + "; printf ended"
+    client.model.script = in_turn([bash(command)])
+    session = client.ask("PROMPT_ONE", "--allowedTools", "Bash")["session_id"]
+    first, second = client.model.asked("PROMPT_ONE")
+    assert "MAIL_BETWEEN" not in first
+    assert second.count("MAIL_BETWEEN") == 1
+    assert "begunended" in second
+    assert client.events("MAIL_BETWEEN") == [(session, "read"), (session, "seen")]
+
+
+def test_mail_sent_as_the_turn_ends_starts_one_more_turn(client: Client) -> None:
+    """Once; told the model once, not doubled."""
+
+    def script(body: Body) -> list[Body]:
+        if "PROMPT_ONE" in conversation(body) and "MAIL_AT_THE_END" not in conversation(body) and body.get("tools"):
+            client.post.send("bob", "project:inscription", "MAIL_AT_THE_END")
+        return [said("DONE")]
+
+    client.model.script = script
+    session = client.ask("PROMPT_ONE")["session_id"]
+    first, second = client.model.asked("PROMPT_ONE")
+    assert (first.count("MAIL_AT_THE_END"), second.count("MAIL_AT_THE_END")) == (0, 1)
+    assert client.events("MAIL_AT_THE_END") == [(session, "read"), (session, "seen")]
+
+
+def test_twenty_messages_one_at_the_end_of_every_turn_do_not_loop(client: Client) -> None:
+    """The turn is continued five times; what comes then stays unread, for the next prompt."""
+    count = 0
+
+    def script(body: Body) -> list[Body]:
+        nonlocal count
+        if body.get("tools") and count < 20:
+            count += 1
+            client.post.send("bob", "project:inscription", f"MAIL_{count:02}")
+        return [said("DONE")]
+
+    client.model.script = script
+    session = client.ask("PROMPT_ONE")["session_id"]
+    assert len(client.model.asked("PROMPT_ONE")) == 6
+    assert len(client.post.unread(session)) == 1
+    client.ask("PROMPT_TWO", "--resume", session)
+    assert "MAIL_06" in client.model.asked("PROMPT_TWO")[0]
+
+
+def test_mail_of_a_client_killed_before_its_answer_is_offered_again(client: Client) -> None:
+    """kill -9 while the model has yet to answer: on resume the mail is there again; answered, it is not."""
+    client.post.send("bob", "project:inscription", "MAIL_FIRST")
+    session = client.ask("PROMPT_ONE")["session_id"]
+    client.post.send("bob", session, "MAIL_UNSEEN")
+    asked, done = threading.Event(), threading.Event()
+
+    def script(body: Body) -> list[Body]:
+        if "MAIL_UNSEEN" in conversation(body):
+            asked.set()
+            done.wait(PATIENCE)
+        return [said("DONE")]
+
+    client.model.script = script
+    with client.start("-p", "PROMPT_TWO", "--resume", session) as process:
+        assert asked.wait(PATIENCE)
+        process.kill()
+        done.set()
+    assert client.post.unread(session) == []
+    client.model.script = in_turn()
+    client.ask("PROMPT_THREE", "--resume", session)
+    (talk,) = client.model.asked("PROMPT_THREE")
+    assert "MAIL_UNSEEN" in talk
+    assert [e for _, e in client.events("MAIL_UNSEEN")] == ["read", "release", "read", "seen"]
+    assert [e for _, e in client.events("MAIL_FIRST")] == ["read", "seen"]
+    client.ask("PROMPT_FOUR", "--resume", session)
+    assert client.model.asked("PROMPT_FOUR")[0].count("MAIL_UNSEEN") == talk.count("MAIL_UNSEEN")
+
+
+def test_a_quoted_nonce_is_not_a_receipt(client: Client) -> None:
+    """A delivery that the client dropped (its prompt was blocked by a user's hook) is not seen because the model reads
+    the log it is recorded in; it is offered again."""
+    blocker = client.post.scratch / "block"
+    blocker.write_text("#!/bin/sh\ncase $(cat) in *PROMPT_BLOCKED*) echo no >&2; exit 2;; esac\n")
+    blocker.chmod(0o755)
+    settings = client.project / ".claude/settings.json"
+    hook = {"hooks": [{"type": "command", "command": str(blocker)}]}
+    settings.write_text(json.dumps({"hooks": {"UserPromptSubmit": [hook]}}))
+    session = client.ask("PROMPT_ONE")["session_id"]
+    client.post.send("bob", session, "MAIL_DROPPED")
+    client.model.script = in_turn([bash(f"cat {client.post.file(READS)}")])
+    for prompt in ("PROMPT_BLOCKED", "PROMPT_TWO"):
+        client.ask(prompt, "--resume", session, "--allowedTools", "Bash")
+    assert "MAIL_DROPPED" in client.model.asked("PROMPT_TWO")[-1]
+    assert [e for _, e in client.events("MAIL_DROPPED")] == ["read", "release", "read", "seen"]
+
+
+def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
+    """Who it is, what it owes with a word on what has gone stale, what it asked; nothing else is shown again."""
+    owed = client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")
+    client.post.send("bob", "role:architect", "MAIL_TOLD")
+    session = client.ask("PROMPT_ONE", env={"AGENT_MAILBOX_ROLE": "architect"})["session_id"]
+    client.post.send("bob", "role:architect", "MAIL_NEWER", "--thread", owed)
+    client.post.send(session, "role:builder", "MAIL_ASKED", "--ack", "--subject", "SUBJECT_ASKED")
+    client.ask("/compact", "--resume", session)
+    client.ask("PROMPT_TWO", "--resume", session)
+    talk = client.model.asked("PROMPT_TWO")[0]
+    assert "PROMPT_ONE" not in talk
+    assert "this session is" in talk
+    assert re.search(rf"{owed[:8]} from bob: .{{1,3}}SUBJECT_OWED.{{1,3}} \(superseded\)", talk)
+    assert "SUBJECT_ASKED" in talk
+    assert "MAIL_TOLD" not in talk
