@@ -129,7 +129,7 @@ class Delivery(Desk):
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
-            if quiet and not left:
+            if quiet and all(item.muted for item in left):
                 logs.trail.stamp(poll.session_id)
 
     def check_in(self, session_id: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
+    from .core.cost import Cost
     from .core.inbox import State
     from .core.roster import Agent, Roster
     from .mailbox import Mailbox
@@ -67,6 +68,15 @@ class Library:
             agent=state.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen().get(session_id),
         )
+
+    def costs(self, session_id: str | None) -> list[Cost]:
+        """What hooks spent on showing the session (or one it continues) its mail; None: on everyone's."""
+        from .core.cost import costs  # which no other question needs
+
+        messages = self.everything().messages
+        lineage = None if session_id is None else self._mailbox.logs.read_roster().lineage(session_id)
+        records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
+        return costs((r for r in records if lineage is None or r.session_id in lineage), messages)
 
     def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
         """The roster's agents (in one state, or all) with the ms each was last seen."""

@@ -41,7 +41,8 @@ def units(text: str) -> int:
 
 
 class Told(Record):
-    """A delivery's text; the items it shows, in order; what each of them costs in it, in tokens, by message id."""
+    """A delivery's text; the items it shows, in order; what each of them costs, in tokens, by message
+    id, with its share of what stands around them."""
 
     text: str
     items: Sequence[Item]
@@ -80,11 +81,10 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
         parts.append(f"{more} more unread: {page.program} check")
     answerable = next((item for item in items if item.message.ack and item.message.id in full), None) or shown[0]
     parts.append(f'{page.program} reply {frame.short(answerable.message.id)} --body "…"')
-    return Told(
-        text="\n".join(parts),
-        items=shown,
-        tokens={i: -(-units(text) // TOKEN) for i, text in (full | titles).items()},
-    )
+    text = "\n".join(parts)
+    own = {i: units(part) for i, part in (full | titles).items()}
+    around = (units(text) - sum(own.values())) // len(own)
+    return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()})
 
 
 _HEAD = 200

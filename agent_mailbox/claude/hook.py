@@ -138,7 +138,7 @@ class Hook(Record):
         offering = Offering(nonce, system.size(transcript) if transcript else 0, {}, quiet)
 
         def show(items: list[Item]) -> Sequence[Item]:
-            told = self._told(items, parts, nonce)
+            told = self._told([item for item in items if not item.muted], parts, nonce)
             offering.tokens.update(told.tokens)
             if told.text:
                 self.write(answer(told.text))

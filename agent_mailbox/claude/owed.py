@@ -36,7 +36,7 @@ def lines(desk: Desk, session_id: str, program: str) -> list[str]:
 
 def _identity(session_id: str, state: State) -> str:
     agent = state.roster.get(session_id)
-    roles = f" ({', '.join(map(frame.word, agent.roles))})" if agent and agent.roles else ""
+    roles = f" ({', '.join(frame.roles_of(agent))})" if agent and agent.roles else ""
     return f"agent-mailbox: this session is {frame.name_of(session_id, state.roster)}{roles}"
 
 

@@ -92,14 +92,17 @@ def sent_json(sent: Sent) -> dict[str, Any]:
 def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style) -> str:
     """What a sender is told."""
     lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
-    if delivery.agents:
-        lines.append(f"  will see it now: {some([frame.name_of(a, roster) for a in delivery.agents])}")
-    if delivery.waiting_for:
-        waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
-        lines.append(f"  waits for: {some(waiting)}")
+    lines += [f"  {what}: {whom}" for what, whom in reach(delivery, roster)]
     if not delivery.agents and not delivery.waiting_for:
         lines.append("  nobody is there to see it now; whoever matches before it expires will")
     return "\n".join(lines) + "\n"
+
+
+def reach(delivery: Delivery, roster: Roster) -> list[tuple[str, str]]:
+    """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
+    waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
+    said = {"will see it now": [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
+    return [(what, some(whom)) for what, whom in said.items() if whom]
 
 
 def some(words: Sequence[str], most: int = 8) -> str:

@@ -11,7 +11,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from ..core import compose, instant
+from ..core import compose, inbox, instant
 from ..core.compose import Draft
 from ..core.frame import word
 from ..core.records import PRIORITIES, TYPES
@@ -220,8 +220,9 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 
 @cli.command(cls=Verb)
 @_session
+@click.option("--cost", is_flag=True, help="Also the tokens that hooks spent on showing you mail, by sender and mode.")
 @pass_app
-def status(app: App, /, session: str | None) -> None:
+def status(app: App, /, session: str | None, cost: bool) -> None:
     """Where you stand: unread mail, what you owe, dead letters, your line in the roster."""
     me = app.who(session)
     found = app.library.status(me)
@@ -238,31 +239,40 @@ def status(app: App, /, session: str | None) -> None:
         lines += ["  " + line for line in listing.splitlines()]
     if found.dead_letters:
         lines.append(f"{letters.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
-    app.out(
-        "\n".join(lines) + "\n",
-        {
-            "session": me,
-            "unread": found.unread,
-            "obligations": [letters.message_json(m, found.reads) for m in found.obligations],
-            "dead_letters": found.dead_letters,
-            "state": agent.state if agent else None,
-            "tags": list(agent.tags) if agent else [],
-        },
-    )
+    value: dict[str, Any] = {
+        "session": me,
+        "unread": found.unread,
+        "obligations": [letters.message_json(m, found.reads) for m in found.obligations],
+        "dead_letters": found.dead_letters,
+        "state": agent.state if agent else None,
+        "tags": list(agent.tags) if agent else [],
+    }
+    if cost:
+        costs = app.library.costs(me)
+        lines += render.costs_text(costs, roster)
+        value["cost"] = [render.cost_json(c) for c in costs]
+    app.out("\n".join(lines) + "\n", value)
 
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
 @pass_app
 def show(app: App, /, message_id: str) -> None:
-    """One message with its receipts; ID may be a unique prefix."""
+    """One message, whom it reaches now, and its receipts; ID may be a unique prefix.
+
+    Receipts: offered (a hook showed it; nobody knows yet if that was taken in) or read (by a check), seen (the model
+    went on after it was shown), ack, release.
+    """
     found = app.mailbox.find(message_id)
     receipts = app.mailbox.receipts(found.message)
     roster = app.mailbox.logs.read_roster()
     lines = render.message_text(found.message, roster, app.style)
-    lines += ["", *render.receipts_text(receipts, roster)] if receipts else ["", "nobody has read it"]
+    resolved = inbox.delivery(found.message, roster)
+    lines += ["", *(f"{what}: {whom}" for what, whom in letters.reach(resolved, roster))]
+    lines += render.receipts_text(receipts, roster) or ["nobody has read it"]
     value = {
         "message": letters.message_json(found.message, found.reads),
+        "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
         "receipts": [render.receipt_json(r) for r in receipts],
     }
     app.out("\n".join(lines) + "\n", value)
@@ -272,11 +282,13 @@ def show(app: App, /, message_id: str) -> None:
 @click.argument("message_id", metavar="ID")
 @pass_app
 def thread(app: App, /, message_id: str) -> None:
-    """The whole chain message ID stands in, archives included."""
+    """The whole chain message ID stands in with its receipts, archives included."""
     messages, reads = app.library.thread(message_id)
     roster = app.mailbox.logs.read_roster()
-    blocks = ["\n".join(render.message_text(m, roster, app.style)) for m in messages]
-    app.out("\n\n".join(blocks) + "\n", {"messages": [letters.message_json(m, reads) for m in messages]})
+    stages = {m.id: reads.stages(m.id) for m in messages}
+    blocks = [[*render.message_text(m, roster, app.style), *render.stages_text(stages[m.id], roster)] for m in messages]
+    value = {"messages": [letters.message_json(m, reads) for m in messages], "receipts": stages}
+    app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
 
 
 def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:

@@ -6,16 +6,17 @@ Belongs here: layout and colour of everything but mail itself (``core.frame``), 
 from __future__ import annotations
 
 from ..core import frame, instant
-from ..core.claims import readers
+from ..core.claims import OFFERED, readers
 from ..core.text import clipped, neutral
 from .letters import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ..core.claims import Reads
+    from ..core.cost import Cost
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
     from ..doctor.findings import Problem
@@ -101,12 +102,32 @@ def receipts_text(records: Sequence[Read], roster: Roster) -> list[str]:
     return table(
         (
             frame.when(r.timestamp),
-            r.event,
+            OFFERED if r.event == "read" and r.nonce else r.event,
             frame.name_of(r.session_id, roster),
             f"as {frame.word(r.via)}" if r.via else "",
         )
         for r in records
     )
+
+
+def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
+    """How far its readers have come with a message, as a line."""
+    said = [
+        f"{stage} {'to' if stage == OFFERED else 'by'} {frame.name_of(who, roster)}" for who, stage in stages.items()
+    ]
+    return [f"Receipts: {some(said)}"] if said else []
+
+
+def cost_json(cost: Cost) -> dict[str, Any]:
+    """What one sender's mail of one mode cost."""
+    return {"sender": cost.sender, "mode": cost.mode, "messages": cost.messages, "tokens": cost.tokens}
+
+
+def costs_text(costs: Sequence[Cost], roster: Roster) -> list[str]:
+    """What mail cost, as lines."""
+    total = sum(cost.tokens for cost in costs)
+    rows = [(str(c.tokens), str(c.messages), c.mode, frame.name_of(c.sender, roster)) for c in costs]
+    return [f"tokens that hooks spent on mail: {total}", *table(rows, ("tokens", "messages", "mode", "from"))]
 
 
 # -- agents -----------------------------------------------------------------------------------------------------------
@@ -122,6 +143,7 @@ def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
         "last_seen": None if seen is None else instant.text(seen),
         "lead": agent.lead,
         "continues": list(agent.continues),
+        **({"muted": list(agent.muted)} if agent.muted else {}),
         "registered": instant.text(agent.registered),
     }
 
@@ -154,6 +176,7 @@ def agent_text(agent: Agent, seen: int, style: Style) -> str:
         ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
         ("lead", frame.word(agent.lead) if agent.lead else "-"),
     ]
+    rows += [("muted", ", ".join(map(frame.word, agent.muted)))] if agent.muted else []
     rows += [("continues", ", ".join(map(frame.word, agent.continues)))] if agent.continues else []
     return "".join(f"{line}\n" for line in table(rows))
 

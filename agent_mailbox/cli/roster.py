@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from ..core.address import check_id
 from ..core.enrol import Request
 from ..core.roster import STATES, Agent
-from ..errors import Malformed
+from ..errors import Malformed, NotFound
 from . import render
 from .main import Commands, cli
 from .options import App, Verb, complete_address, complete_session, pass_app
@@ -133,6 +134,41 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
     _answer(app, app.mailbox.end(_which(app, session_id, word), "retire", app.actor))
+
+
+def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
+    me = app.who(session)
+    try:
+        whom = app.library.agent(word)[0].session_id
+    except NotFound:
+        whom = check_id(word)  # any id may send, registered or not
+    request = Request(session_id=me, event="update", **{which: (whom,)})
+    agent, _ = app.mailbox.register(request, app.actor)
+    _answer(app, agent)
+
+
+_muter = click.option(
+    "--session", metavar="ID", help="Who mutes (else the client's session).", shell_complete=complete_session
+)
+_muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def mute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks show you no mail of AGENT (but control): it stays unread, `check` shows it."""
+    _mute(app, session, whom, "mute")
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def unmute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks show you AGENT's mail again."""
+    _mute(app, session, whom, "unmute")
 
 
 @roster.command("list", cls=Verb)

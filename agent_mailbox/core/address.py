@@ -28,12 +28,13 @@ _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.
 
 
 class Reader(Record):
-    """Who asks: its session, the sessions it continues (itself first), its name and its tags."""
+    """Who asks: its session, the sessions it continues (itself first), its name, its tags, and whom it muted."""
 
     session_id: str
     lineage: tuple[str, ...]
     name: str | None = None
     tags: frozenset[str] = frozenset()
+    muted: tuple[str, ...] = ()
 
 
 class Route(Record):

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
+READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
+"""How far a reader has come with a message: it asked for its mail and was given this · a hook showed it, and nobody
+knows yet if it was taken in · it was · it is dealt with."""
+
+
 class Reads:
     """The standing reads of every message: a release takes the reader's read back, a later read sets it anew."""
 
@@ -54,15 +59,22 @@ class Reads:
         """Has one of these sessions acknowledged the message?"""
         return any((message_id, session) in self._acked for session in lineage)
 
+    def stages(self, message_id: str) -> dict[str, str]:
+        """How far each reader has come with the message: one of the four words above."""
+        found = {}
+        for session, read in self._standing.get(message_id, {}).items():
+            if (message_id, session) in self._acked:
+                found[session] = ACKED
+            elif read.nonce is None:
+                found[session] = READ
+            else:
+                found[session] = SEEN if (message_id, session, read.nonce) in self._seen else OFFERED
+        return found
+
     def unseen(self, message_id: str) -> list[Read]:
         """The standing reads that offered the message to a session of which nobody knows yet if it saw it."""
-        return [
-            read
-            for session, read in self._standing.get(message_id, {}).items()
-            if read.nonce is not None
-            and (message_id, session) not in self._acked
-            and (message_id, session, read.nonce) not in self._seen
-        ]
+        standing = self._standing.get(message_id)
+        return [standing[s] for s, stage in self.stages(message_id).items() if stage == OFFERED] if standing else []
 
     def released(self, message_id: str, lineage: Sequence[str]) -> bool:
         """Has one of these sessions ever given the message back?"""

@@ -306,6 +306,7 @@ def _roster_from(obj: dict[str, Any]) -> RosterEvent:
         by=_maybe_text(obj, "by"),
         reason=_maybe_text(obj, "reason"),
         client=_maybe_text(obj, "client"),
+        muted=None if obj.get("muted") is None else _strings(obj["muted"]),
     )
 
 
@@ -321,7 +322,7 @@ def roster_line(record: RosterEvent) -> bytes:
         "session_id": record.session_id,
         "timestamp": instant.text(record.timestamp),
     }
-    for key in ("name", "tags", "lead", "continues", "by", "reason", "client"):
+    for key in ("name", "tags", "lead", "continues", "by", "reason", "client", "muted"):
         value = getattr(record, key)
         if value is not None:
             obj[key] = value

@@ -30,6 +30,8 @@ class Request(Record):
     lead: str | None = None
     continues: str | None = None
     client: str | None = None
+    mute: tuple[str, ...] = ()
+    unmute: tuple[str, ...] = ()
 
 
 class Decision(Record):
@@ -58,6 +60,7 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
     for tag in tags:
         _refuse_agent_word(tag, (me, name), me, roster)
     olds, ends = _succession(request, roster, now)
+    muted = _muted(request, present or (roster.get(olds[0]) if olds else None))
     event = RosterEvent(
         event=request.event,
         session_id=me,
@@ -68,12 +71,20 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
         continues=olds[0] if olds else None,
         by=actor if actor != me else None,
         client=request.client if present is None or request.client != present.client else None,
+        muted=muted if muted != (present.muted if present else ()) else None,
     )
     more = [RosterEvent(event="update", session_id=me, timestamp=now, continues=old) for old in olds[1:]]
     revives = request.event == "register" and (present is None or present.state != ALIVE)
-    says = (event.name, event.tags, event.lead, event.continues, event.client)
+    says = (event.name, event.tags, event.lead, event.continues, event.client, event.muted)
     changes = present is None or revives or bool(ends) or any(said is not None for said in says)
     return Decision(events=(*ends, event, *more) if changes else (), warnings=_shared_roles(tags, me, roster))
+
+
+def _muted(request: Request, before: Agent | None) -> tuple[str, ...]:
+    muted = before.muted if before else ()
+    if USER in request.mute or request.session_id in request.mute:
+        raise Refused("neither the person nor oneself can be muted", "`agent-mailbox mute` takes another agent's id")
+    return tuple(word for word in dict.fromkeys((*muted, *request.mute)) if word not in request.unmute)
 
 
 def _refuse_role_word(word: str, what: str, roster: Roster) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .inbox import Item
     from .records import Message
-    from .roster import Roster
+    from .roster import Agent, Roster
 
 BAR = "| "
 WORD = 128
@@ -55,14 +55,20 @@ def name_of(session_id: str, roster: Roster) -> str:
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
+def roles_of(agent: Agent) -> list[str]:
+    """The roles an agent holds, as people say them."""
+    return [word(tag.removeprefix("role:")) for tag in agent.roles]
+
+
 def sender_of(message: Message, roster: Roster) -> str:
     """Who says it sent the message: name, and the roles it holds."""
     agent = roster.get(message.sender)
     if message.sender == USER:
         return f"{USER} (the person)"
     shown = name_of(message.sender, roster)
-    roles = [*agent.roles[:3], *(["…"] if len(agent.roles) > 3 else [])] if agent else []
-    return f"{shown} ({', '.join(map(word, roles))})" if roles else shown
+    roles = roles_of(agent)[:3] if agent else []
+    roles += ["…"] if agent and len(agent.roles) > 3 else []
+    return f"{shown} ({', '.join(roles)})" if roles else shown
 
 
 def target_of(message: Message, roster: Roster) -> str:

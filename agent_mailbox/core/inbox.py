@@ -37,7 +37,7 @@ class State(Record):
 class Item(Record):
     """A message as it reaches one reader: by which mode, read through which address, and if reading it claims it.
 
-    ``read_by`` are those who read it before.
+    ``read_by`` are those who read it before; ``muted``: hooks do not bring it up.
     """
 
     message: Message
@@ -46,6 +46,7 @@ class Item(Record):
     claims: bool
     expires_at: int | None
     read_by: tuple[str, ...] = ()
+    muted: bool = False
 
 
 def item_for(message: Message, reader: Reader, state: State, now: int) -> Item | None:
@@ -65,7 +66,15 @@ def item_for(message: Message, reader: Reader, state: State, now: int) -> Item |
     if deadline is not None and now >= deadline:
         return None
     before = tuple(claims.readers(message, state.reads))
-    return Item(message=message, mode=way.mode, via=way.via, claims=way.claims, expires_at=deadline, read_by=before)
+    muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
+    return Item(message, way.mode, way.via, way.claims, deadline, before, muted)
+
+
+def _is_muted(message: Message, reader: Reader, roster: Roster) -> bool:
+    """A muted sender stays so as its successor; control and the person are always heard."""
+    if message.type == "control" or message.sender == USER:
+        return False
+    return not set(reader.muted).isdisjoint(roster.lineage(message.sender))
 
 
 def _urgency(item: Item) -> int:

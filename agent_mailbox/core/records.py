@@ -117,7 +117,7 @@ class Read(Record):
 
 
 class RosterEvent(Record):
-    """One line of the roster log. A field that is None says nothing about the agent (tags: ``()`` says "none")."""
+    """One line of the roster log. A field that is None says nothing about the agent (tags, muted: ``()`` says "none")."""
 
     event: str
     session_id: str
@@ -129,6 +129,7 @@ class RosterEvent(Record):
     by: str | None = None
     reason: str | None = None
     client: str | None = None
+    muted: tuple[str, ...] | None = None
 
 
 class BadLine(Record):

@@ -133,4 +133,4 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
         if end is None or end > since:
             spans += [event("freeze", start), *([event("thaw", end)] if end is not None else [])]
     last = event("retire" if agent.state == DEAD else "update", agent.changed, reason=agent.reason)
-    return [first.replace(client=agent.client)], selves, spans, [last]
+    return [first.replace(client=agent.client, muted=agent.muted or None)], selves, spans, [last]

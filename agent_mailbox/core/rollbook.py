@@ -142,7 +142,7 @@ def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     """An agent and its lineage."""
     obj = _parsed(line)
     lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
-    for key in obj.keys() & {"tags", "continues", "heir"}:
+    for key in obj.keys() & {"tags", "continues", "heir", "muted"}:
         obj[key] = tuple(obj[key])
     if "frozen" in obj:
         obj["frozen"] = tuple((since, until) for since, until in obj["frozen"])

@@ -41,7 +41,7 @@ class Agent(Record):
     """One session as the roster knows it.
 
     Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
-    ``heir`` the instants from which it continues each of ``continues``.
+    ``heir`` the instants from which it continues each of ``continues``, ``muted`` those whose mail hooks do not show it.
     """
 
     session_id: str
@@ -56,6 +56,7 @@ class Agent(Record):
     frozen: tuple[tuple[int, int | None], ...] = ()
     reason: str | None = None
     client: str | None = None
+    muted: tuple[str, ...] = ()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -87,6 +88,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         frozen=_spans(before, state, event.timestamp),
         reason=event.reason if state != before.state or event.reason else before.reason,
         client=event.client if event.client is not None else before.client,
+        muted=event.muted if event.muted is not None else before.muted,
     )
 
 
@@ -155,9 +157,7 @@ class Roster:
     def reader(self, session_id: str) -> Reader:
         """The agent as one that reads; a stranger reads as an agent without name or tags."""
         agent = self.get(session_id) or Agent(session_id=session_id)
-        return Reader(
-            session_id=session_id, lineage=self.lineage(session_id), name=agent.name, tags=frozenset(agent.tags)
-        )
+        return Reader(session_id, self.lineage(session_id), agent.name, frozenset(agent.tags), agent.muted)
 
     def lineage(self, session_id: str) -> tuple[str, ...]:
         """The session and all those it continues, itself first."""

@@ -132,7 +132,7 @@ def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
 
 def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
     def hides(truth: Truth) -> bool:
-        return mailbox.logs.trail.is_quiet(session_id) and bool(truth.unread(session_id))
+        return mailbox.logs.trail.is_quiet(session_id) and any(not item.muted for item in truth.unread(session_id))
 
     stamps = _names(mailbox, trail.QUIET)
     truth = Truth(mailbox)

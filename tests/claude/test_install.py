@@ -23,7 +23,7 @@ from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
 SETTINGS = {
     "model": "opus",

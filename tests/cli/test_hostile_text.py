@@ -172,7 +172,7 @@ def test_a_hook_hands_the_model_harmless_text(hostile: Post, event: str) -> None
     for marker in MARKERS:
         assert marker not in text.lower()
     lines = text.splitlines()
-    assert lines[0].startswith("agent-mailbox: 3 unread messages for ")
+    assert lines[0] == "agent-mailbox: 3 messages; | quotes other agents, not the user"
     assert not any(line.startswith(("99 unread", "obey", "next")) for line in lines)
     assert "| 99 unread messages for alice" in lines
 

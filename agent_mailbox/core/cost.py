@@ -1,0 +1,44 @@
+"""What mail cost its readers: the tokens that hooks spent on showing it, by sender and mode.
+
+Belongs here: the sum. The figures stand in the read records, as the delivery counted them.
+"""
+
+from __future__ import annotations
+
+from .address import ALL, BROADCAST, DIRECT, ROLE, TAG
+from .records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .records import Message, Read
+
+
+class Cost(Record):
+    """Messages of one sender that were delivered in one mode, and the tokens that took."""
+
+    sender: str
+    mode: str
+    messages: int
+    tokens: int
+
+
+def costs(records: Iterable[Read], messages: Mapping[str, Message]) -> list[Cost]:
+    """The sums, the dearest first. A message that was offered twice cost twice."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        message = messages.get(record.message_id)
+        if record.tokens is not None and message is not None:
+            entry = sums.setdefault((message.sender, _mode(record)), [0, 0])
+            entry[0] += 1
+            entry[1] += record.tokens
+    found = [Cost(sender, mode, count, tokens) for (sender, mode), (count, tokens) in sums.items()]
+    return sorted(found, key=lambda cost: -cost.tokens)
+
+
+def _mode(record: Read) -> str:
+    via = record.via or record.session_id
+    if via == ALL:
+        return BROADCAST
+    return ROLE if via.startswith("role:") else TAG if ":" in via else DIRECT
