@@ -142,7 +142,7 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
         whom = check_id(word)  # any id may send, registered or not
-    request = Request(session_id=me, event="update", **{which: (whom,)})
+    request = Request(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.actor)
     _answer(app, agent)
 

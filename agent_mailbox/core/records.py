@@ -117,7 +117,7 @@ class Read(Record):
 
 
 class RosterEvent(Record):
-    """One line of the roster log. A field that is None says nothing about the agent (tags, muted: ``()`` says "none")."""
+    """One line of the roster log. A field that is None says nothing about the agent (``()`` says "none")."""
 
     event: str
     session_id: str

@@ -41,7 +41,7 @@ class Agent(Record):
     """One session as the roster knows it.
 
     Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
-    ``heir`` the instants from which it continues each of ``continues``, ``muted`` those whose mail hooks do not show it.
+    ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it.
     """
 
     session_id: str

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..core.inbox import State
+    from ..core.inbox import Item, State
     from ..mailbox import Mailbox
     from ..store.log import Log
     from ..store.poll import Cursor
@@ -64,24 +64,24 @@ class Truth:
         self.logs = Underived(mailbox.logs)
         self._state: State | None = None
 
-    def unread(self, session_id: str) -> list[str]:
-        """The ids of its unread mail, in the order they are shown; nothing for the dead, whom nobody shows any."""
+    def unread(self, session_id: str) -> list[Item]:
+        """Its unread mail, in the order they are shown; nothing for the dead, whom nobody shows any."""
         config, now = self._mailbox.config, self._mailbox.now()
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
         if self._small():
             if self._state is None:
                 self._state = self.logs.state(config.ttls)
-            return [item.message.id for item in inbox.unread(session_id, self._state, now)]
+            return inbox.unread(session_id, self._state, now)
         return self.polled(Afresh, session_id)
 
-    def polled(self, kind: type[Poll], session_id: str) -> list[str]:
+    def polled(self, kind: type[Poll], session_id: str) -> list[Item]:
         """The same as a poll finds it."""
         config = self._mailbox.config
         poll = kind(self.logs, session_id, config.ttls, config.stamp)
-        return [item.message.id for item in poll.unread(self._mailbox.now(), adopt=False)]
+        return poll.unread(self._mailbox.now(), adopt=False)
 
-    def by_cursor(self, session_id: str) -> list[str] | None:
+    def by_cursor(self, session_id: str) -> list[Item] | None:
         """What its cursor makes a poll find; None if it cannot be made sense of."""
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
@@ -131,14 +131,17 @@ def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
 
 
 def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
+    def hidden(truth: Truth) -> int:
+        return sum(not item.muted for item in truth.unread(session_id))
+
     def hides(truth: Truth) -> bool:
-        return mailbox.logs.trail.is_quiet(session_id) and any(not item.muted for item in truth.unread(session_id))
+        return mailbox.logs.trail.is_quiet(session_id) and hidden(truth) > 0
 
     stamps = _names(mailbox, trail.QUIET)
     truth = Truth(mailbox)
     for session_id in stamps:
         if hides(truth) and _still(mailbox, lambda: hides(Truth(mailbox))):
-            count = len(truth.unread(session_id))
+            count = hidden(truth)
             what = f"says that {session_id} has nothing to read; it has {count} unread: its hooks do not show them"
             yield Problem(mailbox.logs.cache(trail.QUIET, session_id), None, what, REMOVE_DERIVED)
 
@@ -199,7 +202,8 @@ def _differs(written: Rollbook, told: Roster) -> bool:
 
 def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
     def drifted(truth: Truth) -> bool:
-        return truth.by_cursor(session_id) != truth.unread(session_id)
+        found = truth.by_cursor(session_id)
+        return found is None or [i.message.id for i in found] != [i.message.id for i in truth.unread(session_id)]
 
     truth = Truth(mailbox)
     for session_id in _names(mailbox, CURSORS):
