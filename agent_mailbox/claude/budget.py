@@ -66,10 +66,10 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     message comes before anyone's second, so that nobody crowds the others out.
     """
     left = room - _HEAD - 2 * units(page.program)
+    reserve = min(left // 3, (len(items) - 1) * (TITLE + 20))
     full: dict[str, str] = {}
-    for taken, item in enumerate(_ranked(items)):
-        reserve = min(left // 3, (len(items) - taken - 1) * (TITLE + 20))
-        block = _block(item, page, left - reserve)
+    for item in _ranked(items):
+        block = _block(item, page, room if full else left - reserve)
         if full and units(block) + 1 > left - reserve:
             break
         full[item.message.id] = block

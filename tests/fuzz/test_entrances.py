@@ -105,7 +105,7 @@ def test_a_configuration_is_taken_or_bad_data(tmp_path: Path, data: bytes) -> No
         return
     assert all(hours is None or hours > 0 for hours in found.ttls.values())
     assert all(isinstance(word, str) for word in (*found.namespaces, *found.session_tags))
-    for number in (found.max_live, found.max_content, found.long_words, found.hook_characters):
+    for number in (found.max_live, found.max_content, found.long_words, found.hook_tokens):
         assert type(number) is int
         assert number > 0
 

@@ -1,0 +1,162 @@
+"""What a delivery says in how many tokens: what comes in full, what by title, what waits."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_mailbox.claude import budget
+from agent_mailbox.core import inbox
+from agent_mailbox.core.records import Message
+from tests.core.build import at, message, register, state
+
+if TYPE_CHECKING:
+    from agent_mailbox.core.inbox import Item
+
+PEOPLE = [
+    register("ann-1", name="ann"),
+    register("bob-1", "role:x", "project:p"),
+    register("cat-1", "role:builder", name="cat"),
+]
+FULL = 4000
+UUID = "0bc9f3d7-e55d-4419-baa3-7cfdc2ff{:04}"
+
+
+def items(*messages: Message) -> list[Item]:
+    """They as bob's unread mail."""
+    return inbox.unread("bob-1", state(list(messages), [], PEOPLE), at(0))
+
+
+def told(unread: list[Item], room: int = FULL, nonce: str = "", hours: float = 0) -> budget.Told:
+    """A delivery."""
+    return budget.mail(unread, budget.Page(state([], [], PEOPLE).roster, at(hours), "agent-mailbox", nonce), room)
+
+
+def ids(found: budget.Told) -> list[str]:
+    """What it shows."""
+    return [item.message.id for item in found.items]
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        message(UUID.format(1), subject="Schema change?"),
+        message(UUID.format(1), subject="Schema change?", to="project:p"),
+        message(UUID.format(1), sender="cat-1", to="all", subject="Schema change?"),
+        message(UUID.format(1), sender="cat-1", to="role:x", subject="Schema change?"),
+        message(UUID.format(1)),
+    ],
+    ids=["direct", "tag", "from a role to all", "role to role", "no subject"],
+)
+def test_a_message_costs_at_most_forty_tokens_beside_its_subject_and_body(mail: Message) -> None:
+    """Alone in its delivery, head, id, sender, address and the command to answer with: characters by four."""
+    around = len(told(items(mail), nonce="3f9a2c").text) - len(mail.content) - len(mail.subject or "")
+    assert around / 4 <= 40
+    many = [mail.replace(id=UUID.format(n)) for n in range(5)]
+    text = told(items(*many), nonce="3f9a2c").text
+    assert (len(text) - 5 * (len(mail.content) + len(mail.subject or ""))) / 4 <= 5 * 25
+
+
+def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> None:
+    """Where only some fit: control, high priority, direct, role, tag, broadcast; shown in the usual order."""
+    long = "A sentence of some length. " * 20
+    ways: list[dict[str, Any]] = [
+        {"to": "all"},
+        {"to": "project:p"},
+        {"to": "role:x"},
+        {"to": "bob-1"},
+        {"to": "all", "priority": "high"},
+        {"to": "all", "type": "control"},
+    ]
+    mail = [message(f"m{n}", content=f"{n} {long}", sender=f"s-{n}", **way) for n, way in enumerate(ways)]
+    unread = items(*mail)
+    in_full = []
+    for room in range(800, 8000, 200):
+        text = told(unread, room).text
+        assert budget.units(text) <= max(room, 900)
+        in_full.append({n for n in range(6) if f"| {n} A sentence" in text})
+    assert all(fewer <= more for fewer, more in zip(in_full, in_full[1:], strict=False))
+    order = [next(iter(new)) for old, now in zip([set(), *in_full], in_full, strict=False) if (new := now - old)]
+    assert order == [5, 4, 3, 2, 1, 0][: len(order)]
+    assert len(order) == 6
+
+
+def test_nobody_crowds_the_others_out() -> None:
+    """A hundred messages of one sender before one of another's: that one is among those in full."""
+    flood = [message(f"f{n}", sender="flood", content="word " * 100) for n in range(100)]
+    text = told(items(*flood, message("quiet", sender="cat-1", content="WORTH READING"))).text
+    assert "| WORTH READING" in text
+
+
+def test_many_become_a_digest_by_sender_and_thread() -> None:
+    """Each by id and title, once; those a digest has no room for are counted and stay unread."""
+    mail = [
+        message(f"m{n:03}", sender="cat-1" if n % 2 else "ann-1", content="x" * 900, subject=f'Title "{n}"', thread=t)
+        for n in range(30)
+        for t in [UUID.format(n % 3)]
+    ]
+    found = told(items(*mail))
+    assert ids(found) == [m.id for m in mail]
+    assert "By title; agent-mailbox show ID gives the text:" in found.text
+    assert found.text.count("cat (builder), thread 0bc9f3d7: ") >= 1
+    assert all(f"""{m.id} "Title '{n}'\"""" in found.text or f"\n{m.id}  " in found.text for n, m in enumerate(mail))
+    more = told(items(*(m.replace(id=f"n{n}") for n, m in enumerate(mail * 20))))
+    assert f"\n{600 - len(more.items)} more unread: agent-mailbox check\n" in more.text
+    assert 20 < len(more.items) < 600
+
+
+@given(
+    bodies=st.lists(st.text(max_size=3000), min_size=1, max_size=12),
+    room=st.integers(600, 9500),
+    titled=st.booleans(),
+)
+def test_nothing_is_dropped_and_the_room_is_kept(bodies: list[str], room: int, titled: bool) -> None:
+    """Whatever is written: what it shows is shown by id, what it does not is counted, and it fits."""
+    mail = [
+        message(f"m{n:03}", sender=f"s-{n % 3}", content=body, subject=body[:200] if titled else None)
+        for n, body in enumerate(bodies)
+    ]
+    unread = items(*mail)
+    found = told(unread, room)
+    assert budget.units(found.text) <= max(room, 1600)
+    assert found.items
+    assert all(re.search(rf"^(.*: |.*, |){i}( |$)", found.text, re.MULTILINE) for i in ids(found))
+    left = len(unread) - len(found.items)
+    assert (f"{left} more unread" in found.text) == (left > 0)
+    assert set(found.tokens) == set(ids(found))
+    assert sum(found.tokens.values()) * 4 >= budget.units(found.text) - 4 * len(mail)
+
+
+@pytest.mark.parametrize(
+    ("body", "ends"),
+    [
+        ("First sentence here. " * 200, "| .*First sentence here\\.\n"),
+        (("A line that goes\non in the next. And then\n") * 200, "next\\.\n"),
+        ("word " * 2000, "| .*word…\n"),
+        ("x" * 9000, "x…\n"),
+    ],
+    ids=["sentences", "wrapped", "no end", "no space"],
+)
+def test_a_long_body_is_cut_at_a_sentence_with_the_command_for_the_rest(body: str, ends: str) -> None:
+    """Where there is one near; the command names the message."""
+    text = told(items(message("m1", content=body))).text
+    assert re.search(ends + r"\(cut; all: agent-mailbox show m1\)\n", text)
+    assert len(text) < budget.BODY + 400
+
+
+def test_old_mail_bears_its_date_and_fresh_mail_does_not() -> None:
+    """What came within the hour came just now."""
+    assert "→ you\n" in told(items(message()), hours=0.9).text
+    assert "→ you, 2026-03-16 12:00Z\n" in told(items(message()), hours=1.1).text
+
+
+def test_the_person_s_mail_is_not_called_another_agent_s() -> None:
+    """The frame says who speaks."""
+    assert "| quotes other agents, not the user\n" in told(items(message())).text
+    text = told(items(message(sender="user"), message("m2"))).text
+    assert "not the user" not in text
+    assert "user (the person) → you" in text
