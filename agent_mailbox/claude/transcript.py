@@ -36,7 +36,10 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     try:
-        return _states(_lines(fd, max(min(o.length for o in offers) - MARGIN, 0)), offers)
+        there = system.fstat(fd)
+        if there.st_mode & system.S_IFMT != system.S_IFREG:
+            return None
+        return _states(_lines(fd, max(min(o.length for o in offers) - MARGIN, 0), there.st_size), offers)
     except OSError:
         return None
     finally:
@@ -63,7 +66,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
                 state = found[offer.nonce]
                 if state == SHOWN and answer != during[offer.nonce]:
                     found[offer.nonce] = SEEN
-                elif state == OPEN and spoken > offer.time:
+                elif state == OPEN and spoken >= offer.time:
                     found[offer.nonce] = PASSED
         else:
             for nonce in shown:
@@ -91,10 +94,10 @@ def _when(event: dict[str, Any]) -> int:
         return 0
 
 
-def _lines(fd: int, start: int) -> Iterator[bytes]:
-    """The whole lines from a position on; of the one it is in, the rest."""
+def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
+    """The whole lines between two positions; of the one the first is in, the rest."""
     carry, offset = b"", start
-    while data := system.pread(fd, _CHUNK, offset):
+    while offset < end and (data := system.pread(fd, min(_CHUNK, end - offset), offset)):
         offset += len(data)
         *whole, carry = (carry + data).split(b"\n")
         yield from whole

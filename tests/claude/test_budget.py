@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,7 +80,7 @@ def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> No
         text = told(unread, room).text
         assert budget.units(text) <= max(room, 900)
         in_full.append({n for n in range(6) if f"| {n} A sentence" in text})
-    assert all(fewer <= more for fewer, more in zip(in_full, in_full[1:], strict=False))
+    assert all(fewer <= more for fewer, more in pairwise(in_full))
     order = [next(iter(new)) for old, now in zip([set(), *in_full], in_full, strict=False) if (new := now - old)]
     assert order == [5, 4, 3, 2, 1, 0][: len(order)]
     assert len(order) == 6

@@ -1,0 +1,324 @@
+"""Receipts and reminders through the hooks, against transcripts as the client writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.claude.test_hooks import ME, Client
+from tests.helpers import READS, Post, stamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = 86_400_000
+
+
+class Talk(Client):
+    """A client that keeps a transcript."""
+
+    def __init__(self, post: Post) -> None:
+        super().__init__(post)
+        self.path = post.scratch / "projects" / f"{ME}.jsonl"
+        self.path.parent.mkdir()
+        self.answers = 0
+
+    def hook(self, event: str, **how: Any) -> Any:
+        return super().hook(event, **{"transcript_path": str(self.path), **how})
+
+    def write(self, **line: Any) -> None:
+        """One line of the transcript."""
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"isSidechain": False, "timestamp": stamp(), **line}, separators=(",", ":")) + "\n")
+
+    def keep(self, event: str, text: str, kind: str = "hook_additional_context") -> None:
+        """The client takes what a hook told it into the conversation."""
+        self.write(attachment={"type": kind, "content": [text], "hookEvent": event}, type="attachment")
+
+    def speak(self, answer: str | None = None, **line: Any) -> None:
+        """The model says something, in the answer of that id."""
+        self.answers += 1
+        message = {"id": answer or f"msg_{self.answers}", "role": "assistant", "content": [{"type": "text"}]}
+        self.write(**{"message": message, "type": "assistant", **line})
+
+    def told(self, event: str, **how: Any) -> str:
+        """A hook's text, taken into the conversation."""
+        text = self.context(event, **how)
+        if text:
+            self.keep(event, text)
+        return text
+
+    def events(self) -> list[str]:
+        """What the reads log says, in order."""
+        return [r["event"] for r in self.post.objects(READS)]
+
+
+@pytest.fixture
+def talk(post: Post) -> Talk:
+    """A client with a transcript, its session begun."""
+    client = Talk(post)
+    client.hook("SessionStart")
+    return client
+
+
+def test_a_delivery_that_the_model_spoke_after_is_seen(talk: Talk) -> None:
+    """Once, with its nonce, which both records bear; in show and thread."""
+    sent = talk.post.send("x", ME)
+    text = talk.told("UserPromptSubmit")
+    talk.speak()
+    assert talk.context("Stop") == ""
+    offered, seen = talk.post.objects(READS)
+    assert (offered["event"], seen["event"]) == ("read", "seen")
+    assert offered["nonce"] == seen["nonce"] == re.match(r"agent-mailbox ([0-9a-f]{6}): ", text)[1]  # type: ignore[index]
+    for event in ("Stop", "PreCompact", "UserPromptSubmit", "SessionEnd"):
+        assert talk.hook(event).raw == b""
+    assert talk.events() == ["read", "seen"]
+    assert [r["event"] for r in talk.post.ok("show", sent)["receipts"]] == ["read", "seen"]
+    assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "seen"}}
+    assert f"Receipts: seen by {ME[:8]}" in talk.post.call("thread", sent).stdout
+
+
+def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
+    """Shown, and the model has not spoken yet."""
+    sent = talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "offered"}}
+    shown = talk.post.call("show", sent).stdout
+    assert re.search(rf"^.*  offered  {ME[:8]}", shown, re.MULTILINE)
+    assert f"will see it now: {ME[:8]}" in shown
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda t, text: t.write(type="user", message={"role": "user", "content": text}),
+        lambda t, text: t.write(type="user", message={"content": [{"type": "tool_result", "content": text}]}),
+        lambda t, text: t.speak(message={"id": "a", "content": [{"type": "text", "text": text}]}),
+        lambda t, text: t.keep("UserPromptSubmit", text, "hook_success"),
+        lambda t, text: t.keep("UserPromptSubmit", "\n".join(f"| {line}" for line in text.splitlines())),
+        lambda t, text: t.keep("UserPromptSubmit", text.replace(text[14:20], "ffffff")),
+        lambda t, text: t.write(type="attachment", attachment=text),
+        lambda t, text: t.write(
+            type="attachment", attachment={"type": "hook_additional_context", "content": {"a": text}}
+        ),
+    ],
+    ids=["prompt", "tool", "model", "output", "behind a bar", "other nonce", "wrong kind", "wrong content"],
+)
+def test_quoting_is_not_seeing(talk: Talk, how: Any) -> None:
+    """Wherever else the delivery's text stands, the model was not shown it: it comes again as the turn ends."""
+    sent = talk.post.send("x", ME)
+    how(talk, talk.context("UserPromptSubmit"))
+    talk.speak()
+    assert sent[:8] in talk.told("Stop")
+    talk.speak()
+    assert talk.context("Stop", stop_hook_active=True) == ""
+    assert talk.events() == ["read", "release", "read", "seen"]
+
+
+def test_the_answer_in_which_it_was_shown_is_not_one_to_it(talk: Talk) -> None:
+    """A tool's hook ran while the model was still speaking: the rest of that answer was not written after it."""
+    talk.speak("msg_a")
+    talk.post.send("x", ME)
+    talk.told("PostToolUse")
+    talk.speak("msg_a")
+    assert talk.context("PostToolUse") == ""
+    assert talk.events() == ["read"]
+    talk.speak("msg_b", isSidechain=True)  # a subagent's word
+    assert talk.context("PostToolUse") == ""
+    assert talk.events() == ["read"]
+    talk.speak("msg_b")
+    assert talk.context("PostToolUse") == ""
+    assert talk.events() == ["read", "seen"]
+
+
+@pytest.mark.parametrize("source", ["resume", "compact", "startup"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_was_not_answered_is_offered_again_when_the_session_comes_back(
+    talk: Talk, source: str, kept: bool
+) -> None:
+    """Also with the derived files gone, for the reads log knows."""
+    for cached in (True, False):
+        talk.speak()
+        sent = talk.post.send("x", ME)
+        assert sent[:8] in (talk.told if kept else talk.context)("UserPromptSubmit")
+        if not cached:
+            talk.post.file(".cache", "offers", ME).unlink()
+        assert sent[:8] in talk.told("SessionStart", source=source)
+        talk.speak()
+        assert talk.context("SessionStart", source=source) == ""
+
+
+def test_a_session_closed_before_a_word_was_said_gives_back_what_it_was_shown(talk: Talk) -> None:
+    """Its role's mail goes to the other holder at once; its own waits for it."""
+    talk.post.register("other", "--role", "architect")
+    talk.post.ok("roster", "update", "--session-id", ME, "--role", "architect")
+    role, own = talk.post.send("x", "role:architect"), talk.post.send("x", ME)
+    assert role[:8] in talk.context("UserPromptSubmit")
+    talk.hook("SessionEnd")
+    assert talk.post.check("other") == [role]
+    assert own[:8] in talk.context("SessionStart", source="resume")
+
+
+def test_a_client_without_transcripts_is_not_shown_anything_twice(talk: Talk) -> None:
+    """Nothing can be told, so nothing is: no receipt, and no second offer."""
+    talk.post.send("x", ME)
+    assert talk.context("UserPromptSubmit") != ""
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read"]
+    talk.hook("SessionEnd")
+    assert talk.context("SessionStart", source="resume", transcript_path="/nowhere/at/all.jsonl") == ""
+    talk.post.send("x", ME)
+    assert talk.context("UserPromptSubmit", env={"CLAUDECODE": None}).startswith("agent-mailbox: 1 message;")
+    assert "nonce" not in talk.post.objects(READS)[-1]
+
+
+def test_what_was_acked_meanwhile_is_not_given_back(talk: Talk) -> None:
+    """The client dropped it, and yet the model dealt with it: by the log, or a person's word."""
+    sent = talk.post.send("x", ME, "hello", "--ack")
+    talk.context("UserPromptSubmit")
+    talk.post.ok("ack", sent, "--session", ME)
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "ack"]
+
+
+def test_an_unconfirmed_delivery_keeps_the_guard_from_saying_nothing_and_a_confirmed_one_does_not(talk: Talk) -> None:
+    """Python looks until the transcript has told; from then on the shell answers."""
+    quiet = talk.post.file(".cache", "quiet", ME)
+    talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    assert not quiet.exists()
+    talk.context("PostToolUse")
+    assert not quiet.exists()
+    talk.speak()
+    talk.context("PostToolUse")
+    assert quiet.exists()
+
+
+def test_a_transcript_of_anything_breaks_nothing(talk: Talk, tmp_path: Path) -> None:
+    """Torn, binary, deep, a directory, a device: the mail is delivered all the same."""
+    for n, data in enumerate((b"\xff\xfe\n", b'{"type":"assistant"', b"[" * 100_000, b'{"type":"assistant"}\n[]\n')):
+        sent = talk.post.send("x", ME, str(n))
+        talk.path.write_bytes(data)
+        assert sent[:8] in talk.context("UserPromptSubmit")
+        talk.context("PostToolUse")
+    for path in (tmp_path, "/dev/full", "/dev/null", "\0", ""):
+        sent = talk.post.send("x", ME)
+        assert sent[:8] in talk.context("UserPromptSubmit", transcript_path=str(path))
+        talk.hook("PreCompact", transcript_path=str(path))
+
+
+# -- what is owed -----------------------------------------------------------------------------------------------------
+
+
+def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> None:
+    """Owed and asked, by id and title; a fresh session, and one that owes nothing, is told nothing."""
+    post = talk.post
+    post.register("gone")
+    post.register("ann", "--name", "Ann", "--role", "builder")
+    mail = {
+        "fresh": post.send("ann", ME, "a fresh one", "--ack", "--subject", 'say "yes"'),
+        "gone": post.send("gone", ME, "from the dead\nline", "--ack"),
+        "superseded": post.send("ann", ME, "an old one", "--ack"),
+        "answered": post.send("ann", ME, "a third", "--ack"),
+    }
+    asked = post.send(ME, "ann", "my question", "--ack")
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    post.ok("reply", mail["answered"], "--from", ME, "--body", "done")
+    post.ok("roster", "retire", "gone")
+    post.send("ann", ME, "newer", "--thread", mail["superseded"])
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    for source in ("compact", "resume", "clear"):
+        assert talk.context("SessionStart", source=source).splitlines() == [
+            f"agent-mailbox: this session is {ME[:8]}",
+            f"You owe an answer ({_program()} reply ID, or ack ID):",
+            f"{mail['fresh'][:8]} from Ann (builder): \"say 'yes'\"",
+            f'{mail["gone"][:8]} from gone: "from the dead line" (sender gone)',
+            f'{mail["superseded"][:8]} from Ann (builder): "an old one" (superseded)',
+            "You asked, and nobody answered yet:",
+            f'{asked[:8]} to Ann: "my question"',
+        ]
+    assert talk.context("SessionStart", session_id="another", source="startup") == ""
+
+
+def _program() -> str:
+    """How an agent starts ours, as these tests run."""
+    from agent_mailbox.cli.hook import program
+
+    return program("")
+
+
+def test_many_obligations_are_counted_not_listed(talk: Talk) -> None:
+    """The latest five, and where the rest is."""
+    sent = [talk.post.send("x", ME, f"n{n}", "--ack") for n in range(8)]
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    lines = talk.context("SessionStart", source="compact").splitlines()
+    assert [line[:8] for line in lines[2:7]] == [i[:8] for i in sent[3:]]
+    assert re.fullmatch(r"3 more: .*agent-mailbox status", lines[7])
+    assert len(lines) == 8
+
+
+# -- mute -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_muted_sender_is_not_shown_by_hooks_and_stays_unread(talk: Talk) -> None:
+    """Under whatever name it goes on; control and the person are heard; a check shows it all; undone, it comes."""
+    post = talk.post
+    post.register("noisy", "--name", "Noise")
+    assert post.ok("mute", "Noise", "--session", ME)["agent"]["muted"] == ["noisy"]
+    sent = post.send("noisy", ME)
+    assert talk.context("UserPromptSubmit") == ""
+    assert post.file(".cache", "quiet", ME).exists()
+    assert post.doctor() == []
+    post.ok("roster", "retire", "noisy")
+    post.register("noisy-2", "--name", "Noise")
+    again = post.send("noisy-2", ME)
+    control = post.send("noisy-2", ME, "{}", "--type", "control")
+    person, other = post.send("user", ME), post.send("x", ME)
+    text = talk.context("UserPromptSubmit")
+    assert [i[:8] in text for i in (sent, again, control, person, other)] == [False, False, True, True, True]
+    assert post.unread(ME) == [sent, again]
+    assert "muted" in post.call("roster", "show", ME).stdout
+    assert "muted" not in post.ok("unmute", "noisy", "--session", ME)["agent"]
+    assert sent[:8] in talk.context("UserPromptSubmit")
+
+
+def test_a_mute_survives_a_clear_and_a_compaction_of_the_roster(talk: Talk) -> None:
+    """It is part of who the agent is."""
+    post = talk.post
+    post.register("noisy")
+    post.ok("mute", "noisy", "--session", ME)
+    talk.hook("SessionEnd", reason="clear")
+    talk.hook("SessionStart", session_id="next", source="clear")
+    for n in range(60):
+        post.ok("roster", "update", "--session-id", "noisy", "--add-tags", f"domain:d{n}")
+    post.ok("steward", "run", "--max-live", "1")
+    assert talk.agent("next")["muted"] == ["noisy"]
+
+
+@pytest.mark.parametrize("whom", ["user", ME])
+def test_neither_the_person_nor_oneself_can_be_muted(talk: Talk, whom: str) -> None:
+    """Said plainly."""
+    result = talk.post.call("mute", whom, "--session", ME)
+    assert (result.rc, result.stderr.splitlines()[0]) == (1, "error: neither the person nor oneself can be muted")
+
+
+# -- cost -------------------------------------------------------------------------------------------------------------
+
+
+def test_status_tells_what_hooks_spent(talk: Talk) -> None:
+    """By sender and mode; it is what was shown, characters by four."""
+    talk.post.send("ann", ME, "word " * 40)
+    talk.post.send("bob", "all", "short")
+    text = talk.context("UserPromptSubmit")
+    cost = talk.post.ok("status", "--session", ME, "--cost")["cost"]
+    assert [(c["sender"], c["mode"], c["messages"]) for c in cost] == [("ann", "direct", 1), ("bob", "broadcast", 1)]
+    assert abs(sum(c["tokens"] for c in cost) - len(text) / 4) <= 2
+    assert "tokens that hooks spent on mail" in talk.post.call("status", "--session", ME, "--cost").stdout
+    assert "cost" not in talk.post.ok("status", "--session", ME)
