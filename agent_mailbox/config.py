@@ -27,6 +27,7 @@ class Config(Record):
     max_live: int = 1000
     max_content: int = 64 * 1024
     long_words: int = 500
+    max_per_minute: int | None = None
     freeze_after_hours: float = 24
     retire_after_days: float = 7
     session_role: str | None = None

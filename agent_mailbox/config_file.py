@@ -21,6 +21,7 @@ _INTEGERS = {
     ("steward", "max_live"): "max_live",
     ("limits", "content_bytes"): "max_content",
     ("limits", "long_words"): "long_words",
+    ("limits", "messages_per_minute"): "max_per_minute",
     ("hook", "tokens"): "hook_tokens",
 }
 _NUMBERS = {

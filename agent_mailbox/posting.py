@@ -6,7 +6,8 @@ Belongs here: the order of those steps. What may be sent to whom is ``core.compo
 from __future__ import annotations
 
 from .core import codec, compose, inbox
-from .core.records import Message, Record
+from .core.instant import MINUTE
+from .core.records import USER, Message, Record
 from .desk import Desk
 from .errors import MailboxError, Refused, StorageFailed
 from .store import paths, system
@@ -96,10 +97,25 @@ class Posting(Desk):
             known = self._known(given, log) if given else {}
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
+            if self.config.max_per_minute is not None:
+                self._refuse_flood([made.message.sender for made in new], self.config.max_per_minute, log)
             log.append([made.line for made in new], self._concerned([made.message for made in new]))
             if known:
                 log.sync()
         return known
+
+    def _refuse_flood(self, senders: Sequence[str], most: int, log: HeldLog) -> None:
+        """Anyone but the person may write only so much in a minute: an agent in a loop is stopped here."""
+        from .store import recent  # only where a mailbox sets the limit
+
+        for sender in {*senders} - {USER}:
+            lately = recent.count(log.fd, sender, self.now() - MINUTE)
+            if lately + senders.count(sender) > most:
+                raise Refused(
+                    f"{sender} sent {lately} messages in the last minute; this mailbox takes {most} a minute from one",
+                    "wait a minute, or say it in one message",
+                    code="rate_limited",
+                )
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
         """Whose quiet stamps the messages end; asked under the messages' lock, so that no stamp is newer than this."""

@@ -375,3 +375,21 @@ def _nested(depth: int) -> list[object]:
     for _ in range(depth - 1):
         value = [value]
     return value
+
+
+def test_a_sender_in_a_loop_is_stopped_where_the_mailbox_says_so(post: Post) -> None:
+    """So many a minute from one sender, batches counted; others, the person and a repetition go through."""
+    post.file("config.toml").write_text("[limits]\nmessages_per_minute = 5\n")
+    post.send("x", "all", "x" * 60_000)
+    known = post.send("loop", "all", "first")
+    for _ in range(3):
+        post.send("loop", "all", "y" * 30_000)
+    batch = "\n".join(json.dumps({"recipient": "all", "content": "z"}) for _ in range(2))
+    refused(post.call("send", "--jsonl", "-", "--from", "loop", stdin=batch), 1, "5 a minute", "loop sent 4")
+    post.send("loop", "all", "fifth")
+    told = refused(post.call("send", "--from", "loop", "--to", "all", "--body", "sixth"), 1, "loop sent 5 messages")
+    assert "wait a minute" in told.stderr
+    post.send("loop", "all", "first", "--id", known)
+    post.send("user", "all")
+    post.send("other", "all")
+    assert len(post.objects(MESSAGES)) == 8

@@ -1,0 +1,23 @@
+"""What a log's end tells of the last moments, without reading what came before."""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import Message
+from . import system
+from .log import lines_of
+
+WINDOW = 1 << 16
+"""Bytes looked at first; doubled until they begin before the moments asked about."""
+
+
+def count(fd: int, sender: str, since: int) -> int:
+    """How many messages the sender put into the open messages log since then (ms)."""
+    size = system.fstat(fd).st_size
+    window = WINDOW
+    while True:
+        start = max(size - window, 0)
+        messages = [m for m in (codec.message(line) for _, line in lines_of(fd, start)) if isinstance(m, Message)]
+        if start == 0 or (messages and messages[0].timestamp < since):
+            return sum(m.sender == sender and m.timestamp >= since for m in messages)
+        window *= 2
