@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import threading
 from typing import TYPE_CHECKING
 
 from tests.e2e.standin import bash, conversation, in_turn, said
-from tests.helpers import PATIENCE, READS
+from tests.helpers import PATIENCE, READS, stamp
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -165,3 +167,75 @@ def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
     assert re.search(rf"{owed[:8]} from bob: .{{1,3}}SUBJECT_OWED.{{1,3}} \(superseded\)", talk)
     assert "SUBJECT_ASKED" in talk
     assert "MAIL_TOLD" not in talk
+
+
+def test_a_fork_is_a_new_agent(client: Client) -> None:
+    """It gets what is for everyone of the project anew, none of its origin's direct mail, and a name of its own."""
+    client.post.send("bob", "project:inscription", "MAIL_FOR_THE_PROJECT")
+    origin = client.ask("PROMPT_ONE", env={"AGENT_MAILBOX_NAME": "Ann"})["session_id"]
+    client.post.send("bob", "Ann", "MAIL_FOR_ANN")
+    fork = client.ask("PROMPT_TWO", "--resume", origin, "--fork-session")["session_id"]
+    assert fork != origin
+    talk = client.model.asked("PROMPT_TWO")[0]
+    assert "MAIL_FOR_ANN" not in talk
+    assert talk.count("MAIL_FOR_THE_PROJECT") == 2  # in the past it shares, and as its own
+    agents = {a["session_id"]: a for a in client.post.ok("roster", "list")["agents"]}
+    assert (agents[origin]["name"], agents[fork]["name"], agents[fork]["continues"]) == ("Ann", None, [])
+    client.ask("PROMPT_THREE", "--resume", origin)
+    assert client.model.asked("PROMPT_THREE")[0].count("MAIL_FOR_ANN") == 1
+
+
+def test_worktrees_share_mailbox_and_project(client: Client) -> None:
+    """A session in a linked worktree finds the repository's mailbox and is of its project."""
+    main, linked = client.project, client.post.scratch / "feature-x"
+    for words in (
+        ("init", "-q"),
+        ("-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "x"),
+        ("worktree", "add", "-q", str(linked)),
+    ):
+        subprocess.run(["git", *words], cwd=main, check=True, capture_output=True, timeout=PATIENCE)
+    here: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None}
+    client.post.ok("init", main / "data", env=here)
+    client.post.ok("install", "claude-code", "--user")
+    words = ("send", "--from", "bob", "--to", "project:inscription", "--body", "MAIL_FOR_THE_PROJECT")
+    client.post.ok(*words, cwd=main, env=here)
+    client.ask("PROMPT_ONE", cwd=linked, env=here)
+    assert "MAIL_FOR_THE_PROJECT" in client.model.asked("PROMPT_ONE")[0]
+
+
+def test_a_cloned_repository_s_mailbox_is_shown_to_nobody(client: Client) -> None:
+    """Whatever a repository ships, hooks of a user-wide installation read only what the user's own `init` made."""
+    hostile = client.post.scratch / "cloned"
+    shutil.copytree(client.post.box, hostile / "data")
+    (hostile / "data/agent-mailbox.jsonl").write_text(
+        json.dumps({"id": "m1", "sender": "user", "recipient": "all", "timestamp": stamp(), "content": "MAIL_HOSTILE"})
+        + "\n"
+    )
+    client.post.ok("install", "claude-code", "--user")
+    here: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None}
+    client.ask("PROMPT_ONE", cwd=hostile, env=here)
+    assert "MAIL_HOSTILE" not in client.model.asked("PROMPT_ONE")[0]
+    assert not (hostile / "data/.cache").exists()
+    client.post.ok("init", hostile / "data", env=here)
+    client.ask("PROMPT_TWO", cwd=hostile, env=here)
+    assert "MAIL_HOSTILE" in client.model.asked("PROMPT_TWO")[0]
+
+
+def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
+    """Before, beside and after ours, at every event, in the file as they were."""
+    seen = client.post.scratch / "seen"
+    noting = client.post.scratch / "noting"
+    noting.write_text(f'#!/bin/sh\ncat >/dev/null\necho "$1" >> {seen}\n')
+    noting.chmod(0o755)
+    events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
+    own = {"hooks": {e: [{"hooks": [{"type": "command", "command": f"{noting} {e}"}]}] for e in events}}
+    settings = client.project / ".claude/settings.json"
+    settings.write_text(json.dumps(own))
+    client.post.ok("install", "claude-code", "--project", client.project)
+    client.model.script = in_turn([bash("true")])
+    client.ask("PROMPT_ONE", "--allowedTools", "Bash")
+    assert seen.read_text().split() == list(events)
+    client.post.ok("uninstall", "claude-code", "--project", client.project)
+    assert json.loads(settings.read_text()) == own
+    client.ask("PROMPT_TWO")
+    assert seen.read_text().split() == [*events, *(e for e in events if e != "PostToolUse")]
