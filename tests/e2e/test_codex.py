@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.conftest import npm_program
-from tests.e2e.responses import Responses, by_prompt, shell, use
+from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
 from tests.helpers import PATIENCE, READS, Post
 
 if TYPE_CHECKING:
@@ -107,13 +109,6 @@ def codex(post: Post, binary: Path) -> Iterator[Codex]:
         yield Codex(post, binary, model)
 
 
-def program(post: Post) -> str:
-    """How an agent starts ours, as the installed rules have it."""
-    rules = (post.scratch / "inscription/.codex/rules/agent-mailbox.rules").read_text()
-    word = json.loads(rules.splitlines()[0].partition("pattern=")[2].partition(", decision")[0])[0]
-    return str(word)
-
-
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(codex: Codex) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. A second session gets only what is for everyone."""
@@ -173,21 +168,37 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> No
 
 
 def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Codex) -> None:
-    """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent and
-    is shown none of its mail. The skills reach the model when they are asked for."""
-    codex.install()
+    """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent, and
+    consumes none of its mail. The skill reaches the model when it is asked for."""
     post, model = codex.post, codex.model
-    ours = program(post)
-    spawned = use("spawn_agent", namespace="multi_agent_v1", message="TASK_OF_THE_CHILD")
-    model.script = by_prompt(
-        TASK_OF_THE_CHILD=[shell(f"{ours} send --to user --body FROM_THE_CHILD")],
-        PROMPT_ONE=[shell(f"{ours} send --to user --body FROM_THE_PARENT"), spawned],
-    )
-    # The parent's conversation has the child's task in it, too, once it gave it; by then it has used both its tools.
+    tools = os.path.dirname(sys.executable)
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    (post.home / ".profile").write_text(f"PATH='{tools}':$PATH\n")  # the client's shell is a login shell
+    codex.install()
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        used = [item for item in body["input"] if "output" in item]
+        if "PROMPT_ONE" not in conversation(body):
+            return by_prompt(TASK=[shell("agent-mailbox send --to user --body FROM_THE_CHILD")])(body)
+        if not used:
+            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+            return [use("spawn_agent", namespace="multi_agent_v1", message="TASK")]
+        if len(used) == 1:
+            child = json.loads(used[0]["output"])["agent_id"]
+            return [use("wait_agent", namespace="multi_agent_v1", targets=[child], timeout_ms=60_000)]
+        return by_prompt(PROMPT_ONE=[*[said("")] * 2, shell("agent-mailbox send --to user --body FROM_THE_PARENT")])(
+            body
+        )
+
+    model.script = script
     session = codex.ask("PROMPT_ONE with $bye")
     assert "agent-mailbox roster retire" in model.asked("PROMPT_ONE")[0]
-    senders = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
-    assert senders["FROM_THE_PARENT"] == session
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
+    children = [talk for talk in map(conversation, model.requests) if "PROMPT_ONE" not in talk]
+    assert children
+    assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
+    assert model.asked("PROMPT_ONE")[-1].count("MAIL_FOR_THE_PARENT") == 1
 
 
 @pytest.mark.parametrize("scope", ["project", "user"])
