@@ -112,16 +112,17 @@ CODEX = Client(
 GEMINI = Client(
     name="gemini",
     word="gemini",
+    # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no
+    # command if it would be one. The first BeforeAgent registers as well.
     events=_known(
         {
-            "SessionStart": "SessionStart",
             "BeforeAgent": "UserPromptSubmit",
             "AfterTool": "PostToolUse",
             "AfterAgent": "Stop",
             "SessionEnd": "SessionEnd",
         }
     ),
-    timeouts=dict.fromkeys(("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"), TIMEOUT * 1000),
+    timeouts=dict.fromkeys(("BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"), TIMEOUT * 1000),
     variable=None,
     home="GEMINI_CLI_HOME",
     directory=".gemini",
