@@ -106,8 +106,8 @@ CODEX = Client(
     memory="AGENTS.md",
     files=lambda program, _: {**texts.skills(), "rules/agent-mailbox.rules": texts.codex_rules(program)},
     rules=lambda _: (),
-    after="Codex runs no hook that you have not trusted, and does not say so: start codex, enter /hooks, trust these"
-    " (again whenever they change; a project of yours must be trusted, too)",
+    after="Codex runs only hooks that you trust, and `codex exec` skips others without a word: start codex, trust these"
+    " when it asks or by /hooks (again whenever they change; and the project itself)",
 )
 GEMINI = Client(
     name="gemini",

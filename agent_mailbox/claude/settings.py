@@ -13,7 +13,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..doctor.findings import Problem
 from . import install, trust
-from .install_clients import CLIENTS, CODEX, Client, user_directory
+from .install_clients import CLIENTS, CODEX, GEMINI, Client, user_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def _hooks(
             continue
         settings = codec.parse(text, MAX_SETTINGS, ours=False)
         if isinstance(settings, BadLine):
+            if client is GEMINI:
+                continue  # it takes comments, which we do not
             yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
             continue
         for event, command in _commands(settings):
@@ -60,7 +62,7 @@ def _hooks(
                     yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
         skipped = trust.untrusted(path, settings, environ) if client is CODEX else ()
         if skipped:
-            what = f"Codex skips the hooks of {', '.join(skipped)}, silently, until you trust them: start codex, /hooks"
+            what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
             yield Problem(path, None, what, note=True)
 
 

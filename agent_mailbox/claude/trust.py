@@ -1,4 +1,4 @@
-"""Which hooks Codex would skip because nobody has trusted them: it does so silently, but its files tell.
+"""Which hooks Codex would skip because nobody has trusted them: `codex exec` does so silently, but its files tell.
 
 Belongs here: Codex's record of trust (``config.toml``: for each hook's place the checksum of what was trusted there;
 observed with 0.169.0). It is read and never written: a program that trusts itself would make trust worthless.

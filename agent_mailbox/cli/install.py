@@ -86,8 +86,8 @@ def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -
     """Put hooks, skills $bye and $checkpoint, a section of AGENTS.md, and rules for plain mail commands into place.
 
     As for Claude Code. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into ~/.codex (CODEX_HOME
-    counts). The hooks name a place on your machine. Codex silently skips hooks until you trust them: start codex,
-    enter /hooks.
+    counts). The hooks name a place on your machine. Codex skips hooks until you trust them, `codex exec` without
+    a word: start codex, enter /hooks.
     """
     _install(app, clients.CODEX, project, user, dry_run)
 

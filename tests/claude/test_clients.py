@@ -245,3 +245,26 @@ def test_the_rules_open_plain_mail_only() -> None:
     assert json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0]) == [
         f"agent-mailbox {w}" for w in texts.FREE
     ]
+
+
+def test_the_doctor_looks_at_every_client_s_hooks(house: House) -> None:
+    """What cannot run is a problem, by the client's own name for the event; what is missing, a note. Comments, which
+    Gemini CLI takes, are none."""
+    program = house.program
+    program.env["AGENT_MAILBOX_DIR"] = str(program.box)
+    assert program.call("init", program.box).rc == 0
+    for client in OTHERS:
+        _, stop = prompt_and_stop(client)
+        settings = house.project / client.directory / client.settings[0]
+        gone = {"type": "command", "command": f"/gone/agent-mailbox-hook Stop {client.word}"}
+        house.write({"hooks": {stop: [{"hooks": [gone]}]}}, settings)
+        result = program.call("doctor", "--json", cwd=house.project)
+        assert result.rc == 3, result
+        (problem,) = result.json["problems"]
+        assert (problem["file"], "/gone/agent-mailbox-hook is not there" in problem["what"]) == (str(settings), True)
+        assert f"the hook of {stop} " in problem["what"]
+        missing = [n["what"] for n in result.json["notes"] if "but not" in n["what"]]
+        assert [f"agent-mailbox install {client.name}" in what for what in missing] == [True]
+        settings.unlink()
+    house.write(b'{ // mine\n "hooks": {}}', house.project / ".gemini/settings.json")
+    assert program.call("doctor", "--json", cwd=house.project).json == {"ok": True, "problems": []}
