@@ -26,7 +26,7 @@ _BASE = (
     *("store", "store.system", "store.paths", "store.lock", "store.trail", "store.log", "store.cache", "store.logs"),
     *("config", "desk", "cli", "cli.output", "cli.place"),
 )
-_TYPED = ("cli.letters", "cli.app", "cli.boundary", "cli.verbs")
+_TYPED = ("clients", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "delivery")
 _POSTING = ("core.compose", "posting")
 HOT = {

@@ -65,6 +65,10 @@ CONTRACT = {
     "hook": set(),
     "install claude-code": {"--project", "--user", "--dry-run"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
+    "install codex": {"--project", "--user", "--dry-run"},
+    "uninstall codex": {"--project", "--user", "--dry-run"},
+    "install gemini": {"--project", "--user", "--dry-run"},
+    "uninstall gemini": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
 }
 NO_JSON = {"hook", "export"}

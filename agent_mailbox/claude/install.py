@@ -1,11 +1,7 @@
-"""``install claude-code`` and back: what changes in which file, as a plan that can be shown before it is carried out.
+"""``install CLIENT`` and back: what changes in which file, as a plan that can be shown before it is carried out.
 
 Belongs here: which files, the decisions about each, the order. How texts are merged: ``install_merge``; how files are
-written and remembered: ``install_files``.
-
-A project's hooks go into ``.claude/settings.local.json``, not ``settings.json``: they name a program by its place on
-this machine, and ``settings.json`` is what a team shares. The section of ``CLAUDE.md`` and the commands hold no such
-place.
+written and remembered: ``install_files``; where each client has them: ``install_clients``.
 """
 
 from __future__ import annotations
@@ -15,13 +11,13 @@ import sys
 
 from ..core.records import Record
 from ..core.text import shell_quoted
-from ..errors import NotFound, StorageFailed
+from ..errors import StorageFailed
 from ..store import paths
 from ..store.lock import FileLock
 from . import install_files as files
 from . import install_merge as merge
 from . import install_texts as texts
-from .hook import EVENTS
+from .install_clients import TIMEOUT, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +26,6 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNBAKED = "python= main="
 """The line of the shim that an installation fills in."""
-
-
-class Target(Record):
-    """Where the client looks: its settings, its slash commands, its memory."""
-
-    settings: str
-    commands: str
-    memory: str
 
 
 class Part(Record):
@@ -55,23 +43,6 @@ class Plan(Record):
 
     changes: tuple[files.Change, ...]
     left: tuple[tuple[str, str], ...]
-
-
-def project(directory: str) -> Target:
-    """A project's files. Raises ``NotFound`` if there is no such directory."""
-    if not os.path.isdir(directory):
-        raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
-    directory = os.path.realpath(directory)
-    base = os.path.join(directory, ".claude")
-    settings = os.path.join(base, "settings.local.json")
-    return Target(settings, os.path.join(base, "commands"), os.path.join(directory, "CLAUDE.md"))
-
-
-def user(environ: Mapping[str, str]) -> Target:
-    """The user's files, for every project."""
-    base = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
-    base = os.path.abspath(base)
-    return Target(os.path.join(base, "settings.json"), os.path.join(base, "commands"), os.path.join(base, "CLAUDE.md"))
 
 
 # -- the shim ---------------------------------------------------------------------------------------------------------
@@ -105,14 +76,19 @@ def _baked() -> bytes:
 
 
 def _parts(target: Target, hook: str, program: str) -> Iterator[Part]:
-    for name, text in texts.COMMANDS.items():
-        yield _command(os.path.realpath(os.path.join(target.commands, name)), text.encode())
+    client = target.client
+    for name, text in client.files(program, target.user).items():
+        yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
-    ours = merge.Ours(commands={event: texts.hook_command(hook, event) for event in EVENTS}, rules=texts.rules(program))
+    ours = merge.Ours(
+        commands={event: texts.hook_command(hook, ours, client.word) for event, ours in client.events.items()},
+        rules=client.rules(program),
+        timeouts={event: client.timeouts.get(event, TIMEOUT) for event in client.events},
+    )
     yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
 
 
-def _command(path: str, text: bytes) -> Part:
+def _whole(path: str, text: bytes) -> Part:
     return Part(
         path,
         add=lambda data, untouched: text if data is None or untouched else data,

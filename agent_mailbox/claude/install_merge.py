@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 
 SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
-TIMEOUT = 10
-"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
-the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
 _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: a command for each event, and the rules of what needs no asking."""
+    """What is to be in the settings: commands and timeouts by event, and the rules of what needs no asking."""
 
     commands: Mapping[str, str]
     rules: Sequence[str]
+    timeouts: Mapping[str, int]
 
 
 class Form(Record):
@@ -136,6 +134,7 @@ def _list(path: str, what: str, value: Any) -> list[Any]:
 def is_ours(hook: Any) -> bool:
     """A hook that only calls us, from wherever we were installed."""
     words = _words(hook)
+    words = words[:-1] if words[-1:] in (["codex"], ["gemini"]) else words  # it tells the shim whose it is
     return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
 
 
@@ -180,8 +179,10 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     result = dict(settings)
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
     for event, command in ours.commands.items():
-        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command)
+        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command, ours.timeouts[event])
     result["hooks"] = hooks
+    if not ours.rules:
+        return result
     permissions = dict(_table(path, "permissions", result.get("permissions", {})))
     rules = _list(path, "permissions.allow", permissions.get("allow", []))
     permissions["allow"] = [*rules, *(rule for rule in ours.rules if rule not in rules)]
@@ -189,7 +190,7 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     return result
 
 
-def _with_hook(groups: list[Any], command: str) -> list[Any]:
+def _with_hook(groups: list[Any], command: str, timeout: int) -> list[Any]:
     there = any(calls_us(h) and not is_ours(h) for g in groups if _is_group(g) and _unmatched(g) for h in g["hooks"])
     kept = []
     for group in groups:
@@ -206,7 +207,7 @@ def _with_hook(groups: list[Any], command: str) -> list[Any]:
         if inner or not group["hooks"]:
             kept.append({**group, "hooks": inner})
     if not there:
-        kept.append({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]})
+        kept.append({"hooks": [{"type": "command", "command": command, "timeout": timeout}]})
     return kept
 
 

@@ -1,4 +1,4 @@
-"""What an installation says: the slash commands, the section of CLAUDE.md, the rules of what needs no asking.
+"""What an installation says: the commands, the section of a memory file, the rules of what needs no asking.
 
 Belongs here: the words. They speak of the program by its plain name, for a project's files are shared.
 """
@@ -51,24 +51,61 @@ _SETTLE = """\
 """
 
 
-def _command(description: str, begin: str, end: str) -> str:
-    return f"---\ndescription: {description}\n---\n{begin}\n\n{_SETTLE}{end}\n"
+def _task(description: str, begin: str, end: str) -> tuple[str, str]:
+    return description, f"{begin}\n\n{_SETTLE}{end}\n"
 
 
-COMMANDS = {
-    "bye.md": _command(
+TASKS = {
+    "bye": _task(
         "Settle your mail, then leave the mailbox for good",
         "You are about to leave. Settle your mail first:",
         "4. Say in one line what was sent and what stays open, then `agent-mailbox roster retire`.",
     ),
-    "checkpoint.md": _command(
+    "checkpoint": _task(
         "Settle your mail and go on",
         "A checkpoint: settle your mail, then go on.",
         "4. Say in one line what was sent and what stays open. Do not retire.",
     ),
 }
+"""What a person may ask for: (what it does, what the agent is told)."""
+
+COMMANDS = {f"{name}.md": f"---\ndescription: {about}\n---\n{text}" for name, (about, text) in TASKS.items()}
 
 
-def hook_command(shim: str, event: str) -> str:
+def skills() -> dict[str, str]:
+    """The same as skills, to be asked for by name only: a skill that offers itself stands in every conversation."""
+    found = {}
+    for name, (about, text) in TASKS.items():
+        found[f"skills/{name}/SKILL.md"] = f"---\nname: {name}\ndescription: {about}\n---\n{text}"
+        found[f"skills/{name}/agents/openai.yaml"] = "policy:\n  allow_implicit_invocation: false\n"
+    return found
+
+
+def codex_rules(program: str) -> str:
+    """The free commands as Codex's rules have them; it runs them outside its sandbox, where the mailbox is."""
+    import json
+    import shlex
+
+    # A pattern allows what begins with it: `roster retire` would retire anybody.
+    patterns = [[*shlex.split(program), *words.split()] for words in FREE]
+    return "".join(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")\n' for words in patterns)
+
+
+def gemini_files(program: str, everywhere: bool) -> dict[str, str]:
+    """Gemini CLI's commands and, where it reads them, policies: those of the user, not those of a project."""
+    import json
+
+    found = {
+        f"commands/{name}.toml": f"description = \"{about}\"\nprompt = '''\n{text}'''\n"
+        for name, (about, text) in TASKS.items()
+    }
+    if everywhere:
+        prefixes = json.dumps([f"{program} {words}" for words in FREE], ensure_ascii=False)
+        rule = f'toolName = "run_shell_command"\ncommandPrefix = {prefixes}\ndecision = "allow"\npriority = 100\n'
+        found["policies/agent-mailbox.toml"] = f"[[rule]]\n{rule}"
+    return found
+
+
+def hook_command(shim: str, event: str, word: str = "") -> str:
     """A hook's command line, as the client hands it to a shell."""
-    return f"{shell_quoted(shim)} {event}"
+    return " ".join([shell_quoted(shim), event, *([word] if word else [])])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .. import registry
+from .. import clients, registry
 from ..core.address import check_id, check_name, check_role, check_tag
 from ..core.enrol import Request
 from ..core.roster import DEAD, FROZEN, Agent, Roster
@@ -115,9 +115,13 @@ def _cleared(roster: Roster, client: str | None) -> Agent | None:
 
 def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
     """Make sure the session's later commands know who they are: by the client's own variable where it sets that,
-    else by an export in ``CLAUDE_ENV_FILE``, which the client's shell reads. Nothing unvalidated goes in there."""
+    else by an export in ``CLAUDE_ENV_FILE``, which the client's shell reads. Nothing unvalidated goes in there. Raises
+    ``Refused`` where neither can be (``clients.session``): then the agent has to say it each time."""
     path = environ.get("CLAUDE_ENV_FILE")
-    if not path or environ.get("CLAUDE_CODE_SESSION_ID") == session_id:
+    if not path and not clients.are_told(session_id, environ):
+        what = f"your commands cannot know that this session is {check_id(session_id)}: {clients.ELSE}"
+        raise Refused(what, clients.ELSE)
+    if not path or environ.get(clients.CLAUDE) == session_id:
         return
     line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
     try:

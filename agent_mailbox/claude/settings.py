@@ -1,6 +1,6 @@
-"""The client's settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
+"""The clients' settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
 
-Belongs here: where Claude Code keeps its settings, which of its hooks are ours, what each needs to run.
+Belongs here: where each client keeps its settings, which of its hooks are ours, what each needs to run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import shutil
 from ..core import codec
 from ..core.records import BadLine
 from ..doctor.findings import Problem
-from . import install
-from .hook import EVENTS
+from . import install, trust
+from .install_clients import CLIENTS, CODEX, GEMINI, Client, user_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "agent-mailbox"
 SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
-INSTALL = "`agent-mailbox install claude-code`"
+INSTALL = "`agent-mailbox install`"
 MAX_SETTINGS = 4 << 20
 """Bytes of a settings file that are read: a person wrote it."""
 
@@ -30,13 +30,28 @@ MAX_SETTINGS = 4 << 20
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; notes
     where only some of the events are hooked, one is hooked more than once, or the shim is an earlier version's."""
-    hooked: dict[str, list[str]] = {}
-    for path, project in _files(directory, environ).items():
+    anything = False
+    for client in CLIENTS:
+        hooked: dict[str, list[str]] = {}
+        yield from _hooks(client, directory, environ, hooked)
+        yield from _notes(client, hooked)
+        anything = anything or bool(hooked)
+    if anything:
+        yield from _stale(environ)
+
+
+def _hooks(
+    client: Client, directory: str, environ: Mapping[str, str], hooked: dict[str, list[str]]
+) -> Iterator[Problem]:
+    """What is wrong with a client's hooks, each by itself; fills in which events are hooked where."""
+    for path, project in _files(client, directory, environ).items():
         text = _read(path)
         if text is None:
             continue
         settings = codec.parse(text, MAX_SETTINGS, ours=False)
         if isinstance(settings, BadLine):
+            if client is GEMINI:
+                continue  # it takes comments, which we do not
             yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
             continue
         for event, command in _commands(settings):
@@ -45,15 +60,17 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
                 wrong = _wrong(command, project, environ)
                 if wrong is not None:
                     yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
-    yield from _notes(hooked)
-    if hooked:
-        yield from _stale(environ)
+        skipped = trust.untrusted(path, settings, environ) if client is CODEX else ()
+        if skipped:
+            what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
+            yield Problem(path, None, what, note=True)
 
 
-def _notes(hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
-    missing = [event for event in EVENTS if event not in hooked]
+def _notes(client: Client, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
+    missing = [event for event in client.events if event not in hooked]
     if hooked and missing:
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
+        puts = f"`agent-mailbox install {client.name}` puts in all of them"
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"
         yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
     for event, places in hooked.items():
         if len(places) > 1:
@@ -71,14 +88,13 @@ def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)
 
 
-def _files(directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _files(client: Client, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The settings files there may be, each with the project in which its commands run."""
     here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
-    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
-    found = {os.path.join(home, "settings.json"): here}
+    found = {os.path.join(user_directory(client, environ), client.settings[1]): here}
     for project in (here, os.path.dirname(directory)):
-        for name in ("settings.json", "settings.local.json"):
-            found.setdefault(os.path.join(project, ".claude", name), project)
+        for name in dict.fromkeys((client.settings[1], client.settings[0])):
+            found.setdefault(os.path.join(project, client.directory, name), project)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from .. import clients
 from ..core import frame
 from ..core.address import check_id
 from ..core.records import USER
@@ -35,10 +36,10 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
     The client's own variable comes before ours: a client started by another client's agent inherits the latter, and
     must not consume its parent's mail.
     """
-    who = given or environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
+    who = given or clients.session(environ) or environ.get(clients.OURS)
     if not who:
         raise Malformed(
-            "who are you? no --session, and neither CLAUDE_CODE_SESSION_ID nor AGENT_MAILBOX_SESSION is set",
+            f"who are you? no --session, and none of {clients.CLAUDE}, {clients.CODEX}, {clients.OURS} is set",
             "`agent-mailbox roster register --session-id ID` registers one; then pass --session ID",
             code="no_session",
         )
@@ -51,10 +52,10 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
 def actor(environ: Mapping[str, str]) -> str:
     """Whose hand is on the keyboard: the agent whose terminal this is, else the person.
 
-    An agent's terminal that does not say which agent's (``CLAUDECODE`` alone) is still not the person's.
+    An agent's terminal that does not say which agent's (``CLAUDECODE``, ``GEMINI_CLI``) is still not the person's.
     """
-    agent = environ.get("CLAUDE_CODE_SESSION_ID") or environ.get("AGENT_MAILBOX_SESSION")
-    return agent or ("an-agent" if environ.get("CLAUDECODE") else USER)
+    agent = environ.get(clients.CLAUDE) or environ.get(clients.CODEX) or environ.get(clients.OURS)
+    return agent or ("an-agent" if environ.get("CLAUDECODE") or environ.get(clients.GEMINI) else USER)
 
 
 def refuse_agent_as_user(environ: Mapping[str, str]) -> None:

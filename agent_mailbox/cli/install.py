@@ -7,6 +7,7 @@ import os
 import click
 
 from ..claude import install as installer
+from ..claude import install_clients as clients
 from ..core.text import neutral, neutral_lines
 from ..errors import Malformed
 from .hook import program
@@ -16,6 +17,8 @@ from .options import App, Verb, pass_app
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..claude.install_clients import Client, Target
 
 
 @cli.group(cls=Commands)
@@ -41,10 +44,26 @@ def _said(command: Any) -> Any:
     return command
 
 
-def _target(app: App, project: str | None, user: bool) -> installer.Target:
+def _target(app: App, client: Client, project: str | None, user: bool) -> Target:
     if user and project is not None:
         raise Malformed("--project and --user exclude each other", "name one of them", code="usage")
-    return installer.user(app.environ) if user else installer.project(project or os.getcwd())
+    return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
+
+
+def _install(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
+    word = program(app.environ.get("PATH", ""))
+    if word != "agent-mailbox":
+        app.warn(
+            f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
+        )
+    plan = installer.installation(_target(app, client, project, user), app.environ, word)
+    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=client.after)
+
+
+def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
+    word = program(app.environ.get("PATH", ""))
+    plan = installer.removal(_target(app, client, project, user), app.environ, word)
+    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
 
 
 @install.command("claude-code", cls=Verb)
@@ -57,30 +76,57 @@ def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: b
     Hooks go into DIR/.claude/settings.local.json, which is yours alone, or with --user into ~/.claude/settings.json
     (CLAUDE_CONFIG_DIR counts).
     """
-    word = program(app.environ.get("PATH", ""))
-    if word != "agent-mailbox":
-        app.warn(
-            f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
-        )
-    plan = installer.installation(_target(app, project, user), app.environ, word)
-    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", forget=False)
+    _install(app, clients.CLAUDE_CODE, project, user, dry_run)
 
 
-@uninstall.command("claude-code", cls=Verb)
+@install.command("codex", cls=Verb)
 @_said
 @pass_app
-def uninstall_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Undo `install claude-code`.
+def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+    """Put hooks, skills $bye and $checkpoint, a section of AGENTS.md, and rules for plain mail commands into place.
+
+    As for Claude Code. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into ~/.codex (CODEX_HOME
+    counts). The hooks name a place on your machine. Codex skips hooks until you trust them, `codex exec` without
+    a word: start codex, enter /hooks.
+    """
+    _install(app, clients.CODEX, project, user, dry_run)
+
+
+@install.command("gemini", cls=Verb)
+@_said
+@pass_app
+def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+    """Put hooks, /bye and /checkpoint, and a section of GEMINI.md into place; with --user also policies for the plain
+    mail commands.
+
+    As for Claude Code. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into ~/.gemini
+    (GEMINI_CLI_HOME counts). The hooks name a place on your machine.
+    """
+    _install(app, clients.GEMINI, project, user, dry_run)
+
+
+def _uninstaller(client: Client) -> None:
+    @uninstall.command(client.name, cls=Verb)
+    @_said
+    @pass_app
+    def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+        _uninstall(app, client, project, user, dry_run)
+
+    uninstall_client.help = f"""Undo `install {client.name}`.
 
     A file that nobody edited since is as it was before, byte for byte; any other loses only what is ours.
     """
-    word = program(app.environ.get("PATH", ""))
-    plan = installer.removal(_target(app, project, user), app.environ, word)
-    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
 
 
-def _carry_out(app: App, plan: installer.Plan, dry_run: bool, nothing: str, *, forget: bool) -> None:
-    """Show, do, tell. The diff comes first so that who sees something go wrong knows what it was about."""
+for _client in clients.CLIENTS:
+    _uninstaller(_client)
+
+
+def _carry_out(
+    app: App, plan: installer.Plan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
+) -> None:
+    """Show, do, tell. The diff comes first so that who sees something go wrong knows what it was about; ``after`` is
+    what is left to the person once something changed."""
     shown = "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
     if not app.json:
         app.print(shown or nothing)
@@ -95,5 +141,7 @@ def _carry_out(app: App, plan: installer.Plan, dry_run: bool, nothing: str, *, f
         "left": [{"path": path, "why": why} for path, why in plan.left],
         "dry_run": dry_run,
         "diff": shown,
+        **({"next": after} if after and changed else {}),
     }
-    app.done("" if dry_run else "".join(f"changed {neutral(path)}\n" for path in changed), value)
+    told = [*(f"changed {neutral(path)}" for path in changed), *([f"next: {after}"] if after and changed else [])]
+    app.done("" if dry_run else "".join(f"{line}\n" for line in told), value)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.claude import install, install_files
+from agent_mailbox.claude import install_clients as clients
 from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
 from agent_mailbox.errors import Busy
@@ -313,7 +314,9 @@ def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monk
         earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
         house.install()
     environ = house.program.environ()
-    (change,) = install.installation(install.project(str(house.project)), environ, "agent-mailbox").changes
+    (change,) = install.installation(
+        clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
+    ).changes
     assert change.entry is not None
     install_files.Records(environ).keep(change.path, change.entry)
     house.uninstall()
@@ -419,7 +422,11 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
-    ours = merge.Ours({event: f"/x/agent-mailbox-hook {event}" for event in EVENTS}, texts.rules("agent-mailbox"))
+    ours = merge.Ours(
+        commands={event: f"/x/agent-mailbox-hook {event}" for event in EVENTS},
+        rules=texts.rules("agent-mailbox"),
+        timeouts=dict.fromkeys(EVENTS, 10),
+    )
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
     )
@@ -525,7 +532,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
 def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
     """Busy, and what somebody else wrote stays; a repetition merges into it."""
     environ = house.program.environ()
-    plan = install.installation(install.project(str(house.project)), environ, "agent-mailbox")
+    plan = install.installation(clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
     theirs = house.write(SETTINGS)
     with pytest.raises(Busy, match="somebody else"):
         install.carry_out(plan, environ)
@@ -599,7 +606,7 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
     shim.write_text(shim.read_text() + "# older\n")
     (note,) = run(copied, "doctor", **here)["notes"]
-    assert (note["file"], "install claude-code" in note["what"]) == (str(shim), True)
+    assert (note["file"], "agent-mailbox install" in note["what"]) == (str(shim), True)
     shim.write_text(shim.read_text().replace("agent_mailbox/__main__.py'", "gone/__main__.py'"))
     result = program.run("doctor", "--json", env={"PATH": "/usr/bin:/bin"}, **here)
     assert result.rc == 3, result

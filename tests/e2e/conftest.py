@@ -29,12 +29,11 @@ INSTALL_PATIENCE = 45
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
 
 
-@pytest.fixture(scope="session")
-def binary() -> Path:
-    """The client's program."""
+def npm_program(package: str, version: str, name: str) -> Path:
+    """A program from a pinned npm package, installed once into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
-    directory = cache / f"claude-code-{VERSION}"
-    program = directory / "node_modules/.bin/claude"
+    directory = cache / f"{package.rpartition('/')[2]}-{version}"
+    program = directory / "node_modules/.bin" / name
     npm = shutil.which("npm")
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
@@ -42,8 +41,8 @@ def binary() -> Path:
         if not (directory / "complete").exists():
             if npm is None:
                 pytest.skip("the client cannot be installed: no npm")
-            what = f"@anthropic-ai/claude-code@{VERSION}"
-            words = [npm, "install", "--prefix", directory, "--no-audit", "--no-fund", "--fetch-retries=0", what]
+            flags = ("--no-audit", "--no-fund", "--fetch-retries=0")
+            words = [npm, "install", "--prefix", directory, *flags, f"{package}@{version}"]
             try:
                 subprocess.run(words, check=True, capture_output=True, timeout=INSTALL_PATIENCE)
                 subprocess.run([program, "--version"], check=True, capture_output=True, timeout=PATIENCE)
@@ -51,6 +50,12 @@ def binary() -> Path:
                 pytest.skip(f"the client cannot be installed: {error}")
             (directory / "complete").touch()
     return program
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The client's program."""
+    return npm_program("@anthropic-ai/claude-code", VERSION, "claude")
 
 
 class Client:

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Body = dict[str, Any]
     Script = Callable[[Body], list[Body]]
@@ -63,16 +63,16 @@ def in_turn(*answers: list[Body]) -> Script:
     return script
 
 
-class StandIn:
-    """The server, for a ``with`` block; ``requests`` are the bodies of ``/v1/messages``, in order.
+class Server:
+    """A server, for a ``with`` block; ``requests`` are the bodies of what asks the model, in order.
 
     ``script`` makes of each body the blocks of the answer. It runs in the request's own thread: while it waits, the
     client waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, script: Script) -> None:
         self.requests: list[Body] = []
-        self.script: Script = in_turn()
+        self.script = script
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -82,9 +82,17 @@ class StandIn:
         """What the client takes for its API."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
+    def answer(self, path: str, body: Body) -> tuple[str, bytes] | None:
+        """Content type and bytes for a request that asks the model; None for any other."""
+        raise NotImplementedError
+
+    def talk(self, body: Body) -> str:
+        """The whole conversation of a request as one text."""
+        return conversation(body)
+
     def asked(self, prompt: str) -> list[str]:
         """The conversations with this prompt in them, in order; without what the client asks for itself."""
-        talks = [conversation(body) for body in self.requests if body.get("tools")]
+        talks = [self.talk(body) for body in self.requests if body.get("tools")]
         return [talk for talk in talks if prompt in talk]
 
     def __enter__(self) -> Self:
@@ -102,24 +110,8 @@ class StandIn:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-                if self.path.partition("?")[0] != "/v1/messages":
-                    self._send("application/json", json.dumps({"input_tokens": 1}).encode())
-                    return
-                standin.requests.append(body)
-                blocks = [
-                    {
-                        **block,
-                        **({"id": f"toolu_{len(standin.requests):04}{n:02}"} if block["type"] == "tool_use" else {}),
-                    }
-                    for n, block in enumerate(standin.script(body))
-                ]
-                reason = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
-                if body.get("stream"):
-                    lines = (f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(blocks, reason))
-                    self._send("text/event-stream", "".join(lines).encode())
-                else:
-                    whole = {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}", "content": blocks, "stop_reason": reason}
-                    self._send("application/json", json.dumps(whole).encode())
+                answer = standin.answer(self.path.partition("?")[0], body)
+                self._send(*(answer or ("application/json", json.dumps({"input_tokens": 1}).encode())))
 
             def do_GET(self) -> None:
                 self._send("application/json", b"{}")
@@ -143,9 +135,39 @@ class StandIn:
         return Handler
 
 
-def _events(blocks: list[Body], reason: str) -> Iterator[Body]:
+def stream(events: Iterable[Body]) -> tuple[str, bytes]:
+    """Events as the body of an answer that streams them."""
+    lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return "text/event-stream", "".join(lines).encode()
+
+
+class StandIn(Server):
+    """Claude's: ``/v1/messages``."""
+
+    def __init__(self) -> None:
+        super().__init__(in_turn())
+
+    def answer(self, path: str, body: Body) -> tuple[str, bytes] | None:
+        """A message, streamed where that is asked for."""
+        if path != "/v1/messages":
+            return None
+        self.requests.append(body)
+        number = len(self.requests)
+        blocks = [
+            {**block, **({"id": f"toolu_{number:04}{n:02}"} if block["type"] == "tool_use" else {})}
+            for n, block in enumerate(self.script(body))
+        ]
+        reason = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
+        message = {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}"}
+        if body.get("stream"):
+            return stream(_events(message, blocks, reason))
+        whole = {**message, "content": blocks, "stop_reason": reason}
+        return "application/json", json.dumps(whole).encode()
+
+
+def _events(message: Body, blocks: list[Body], reason: str) -> Iterator[Body]:
     """An answer as the events of a stream."""
-    yield {"type": "message_start", "message": {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}"}}
+    yield {"type": "message_start", "message": message}
     for index, block in enumerate(blocks):
         if block["type"] == "text":
             empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}

@@ -1,0 +1,135 @@
+"""The clients an installation knows: where each looks for what, and by what names. A table; no file is touched here.
+
+Belongs here: what differs between them. Observed with Claude Code 2.1.329, Codex 0.169.0 and Gemini CLI 0.61.0: all
+take hooks of one shape, and answers of one shape, under our names for the events.
+
+A project's hooks name a program by its place on this machine. Claude Code has a settings file for what is one's own;
+the others have only the one that a team may share.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..core.records import Record
+from ..errors import NotFound
+from . import install_texts as texts
+from .hook import EVENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+TIMEOUT = 10
+"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
+the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+
+
+class Client(Record):
+    """A client. ``word``: how its hooks tell the shim whose they are. ``events``: its names for those of ours that were
+    seen to work. ``timeouts``: in its own unit, where that is not ``TIMEOUT`` seconds. ``files``: those all ours, by
+    their place under its directory, from how an agent starts our program and whether they are for all sessions."""
+
+    name: str
+    word: str
+    events: Mapping[str, str]
+    timeouts: Mapping[str, int]
+    variable: str | None
+    home: str
+    directory: str
+    settings: tuple[str, str]
+    memory: str
+    files: Callable[[str, bool], Mapping[str, str]]
+    rules: Callable[[str], Sequence[str]]
+    after: str = ""
+
+
+class Target(Record):
+    """Where a client looks: its settings, its memory, and the directory of its other files."""
+
+    client: Client
+    base: str
+    settings: str
+    memory: str
+    user: bool
+
+
+def project(client: Client, directory: str) -> Target:
+    """A project's files. Raises ``NotFound`` if there is no such directory."""
+    if not os.path.isdir(directory):
+        raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
+    directory = os.path.realpath(directory)
+    base = os.path.join(directory, client.directory)
+    return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(directory, client.memory), False)
+
+
+def user(client: Client, environ: Mapping[str, str]) -> Target:
+    """The user's files, for every project."""
+    base = os.path.abspath(user_directory(client, environ))
+    return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
+
+
+def user_directory(client: Client, environ: Mapping[str, str]) -> str:
+    """Where the client keeps what is the user's."""
+    named = environ.get(client.variable) if client.variable else None
+    return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
+
+
+def _known(events: Mapping[str, str]) -> dict[str, str]:
+    return {theirs: ours for theirs, ours in events.items() if ours in EVENTS}
+
+
+CLAUDE_CODE = Client(
+    name="claude-code",
+    word="",
+    events={event: event for event in EVENTS},
+    timeouts={},
+    variable="CLAUDE_CONFIG_DIR",
+    home="HOME",
+    directory=".claude",
+    settings=("settings.local.json", "settings.json"),
+    memory="CLAUDE.md",
+    files=lambda _, __: {f"commands/{name}": text for name, text in texts.COMMANDS.items()},
+    rules=texts.rules,
+)
+CODEX = Client(
+    name="codex",
+    word="codex",
+    events=_known(
+        {event: event for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")}
+    ),
+    timeouts={"SessionEnd": 3},  # its maximum; it complains of more at every start
+    variable="CODEX_HOME",
+    home="HOME",
+    directory=".codex",
+    settings=("hooks.json", "hooks.json"),
+    memory="AGENTS.md",
+    files=lambda program, _: {**texts.skills(), "rules/agent-mailbox.rules": texts.codex_rules(program)},
+    rules=lambda _: (),
+    after="Codex runs only hooks that you trust, and `codex exec` skips others without a word: start codex, trust these"
+    " when it asks or by /hooks (again whenever they change; and the project itself)",
+)
+GEMINI = Client(
+    name="gemini",
+    word="gemini",
+    # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no
+    # command if it would be one. The first BeforeAgent registers as well.
+    events=_known(
+        {
+            "BeforeAgent": "UserPromptSubmit",
+            "AfterTool": "PostToolUse",
+            "AfterAgent": "Stop",
+            "SessionEnd": "SessionEnd",
+        }
+    ),
+    timeouts=dict.fromkeys(("BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"), TIMEOUT * 1000),
+    variable=None,
+    home="GEMINI_CLI_HOME",
+    directory=".gemini",
+    settings=("settings.json", "settings.json"),
+    memory="GEMINI.md",
+    files=texts.gemini_files,
+    rules=lambda _: (),
+    after="Gemini CLI runs a project's hooks only where you trust the folder",
+)
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI)

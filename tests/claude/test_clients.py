@@ -1,0 +1,270 @@
+"""Clients other than Claude Code: what they hand their hooks, who their agents' commands are, what is put into place.
+
+``stdin/CLIENT/EVENT.json`` is what each wrote, as it was captured, paths replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.claude import install_clients as clients
+from agent_mailbox.claude import install_merge as merge
+from agent_mailbox.claude import install_texts as texts
+from tests.claude.test_guard import SHELLS, Shim
+from tests.claude.test_install import FOREIGN, House
+from tests.helpers import PATIENCE, Post, refused_both
+
+if TYPE_CHECKING:
+    from agent_mailbox.claude.install_clients import Client
+
+STDIN = Path(__file__).parent / "stdin"
+OTHERS = [clients.CODEX, clients.GEMINI]
+OUTER = "11111111-aaaa-4bbb-8ccc-000000000000"
+NAMES = [client.name for client in OTHERS]
+
+
+def captured(client: str, event: str) -> dict[str, Any]:
+    """What a client wrote to a hook of this event, by its own name for it."""
+    return dict(json.loads((STDIN / client / f"{event}.json").read_text()))
+
+
+class Session:
+    """A session of a client that is itself started from a Claude Code session, and its hooks by the guard."""
+
+    def __init__(self, shim: Shim, client: Client) -> None:
+        self.shim = shim
+        self.client = client
+        self.id = captured(client.name, "SessionEnd")["session_id"]
+        shim.env = {"CLAUDE_CODE_SESSION_ID": OUTER, "PYTHONPATH": None, "PATH": "/usr/bin:/bin"}
+        if client is clients.GEMINI:
+            shim.env["GEMINI_SESSION_ID"] = self.id
+
+    def hook(self, event: str, *shell: str, **fields: Any) -> str:
+        """One hook; what it wrote."""
+        call = json.dumps({**captured(self.client.name, event), **fields}, separators=(",", ":"), ensure_ascii=False)
+        words = [str(self.shim.checkout / "hooks/agent-mailbox-hook"), self.client.events[event], self.client.word]
+        env = self.shim.post.environ(self.shim.env)
+        done = subprocess.run([*shell, *words], input=call.encode(), env=env, capture_output=True, timeout=PATIENCE)
+        assert (done.returncode, done.stderr) == (0, b""), done
+        return done.stdout.decode()
+
+
+@pytest.fixture(params=OTHERS, ids=NAMES)
+def session(request: pytest.FixtureRequest, post: Post) -> Session:
+    """A session of each client that has started and has nothing to read."""
+    made = Session(Shim(post), request.param)
+    start = "SessionStart" if "SessionStart" in made.client.events else "BeforeAgent"
+    assert f"this session is {made.id}: pass --session ID" in made.hook(start)
+    made.shim.starts()
+    return made
+
+
+def prompt_and_stop(client: Client) -> tuple[str, str]:
+    """Its names for the two events."""
+    names = {ours: theirs for theirs, ours in client.events.items()}
+    return names["UserPromptSubmit"], names["Stop"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_where_there_is_nothing_new_no_python_starts(session: Session, shell: str) -> None:
+    """Whatever the JSON holds; and the session around it is taken for neither."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    session.shim.post.register(OUTER)
+    session.shim.post.send("x", OUTER, "MAIL_FOR_THE_OUTER")
+    prompt, stop = prompt_and_stop(session.client)
+    for fields in ({}, {"prompt": "ä" * 100_000}, {"prompt": '"},{"session_id":"x`touch y`$(touch z)\\'}):
+        assert session.hook(prompt, *words, **fields) == ""
+    assert session.hook(stop, *words) == ""
+    assert session.shim.starts() == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_mail_is_shown_once_by_the_client_s_own_events(session: Session, shell: str) -> None:
+    """What the guard read of the JSON, Python reads again, long or short; a subagent is shown none; the end freezes."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    post = session.shim.post
+    prompt, stop = prompt_and_stop(session.client)
+    for number, size in enumerate((1, 100_000)):
+        post.send("x", session.id, f"MAIL_{number}")
+        assert session.hook(prompt, *words, agent_id="a-subagent") == ""
+        answer = json.loads(session.hook(prompt, *words, prompt="\\n $HOME `ä`" * size))
+        assert f"MAIL_{number}" in answer["hookSpecificOutput"]["additionalContext"]
+        assert session.hook(prompt, *words) == ""
+    post.send("x", session.id, "MAIL_AT_THE_STOP")
+    answer = json.loads(session.hook(stop, *words))
+    assert answer["decision"] == "block"
+    assert "MAIL_AT_THE_STOP" in answer["reason"]
+    assert session.hook(stop, *words, stop_hook_active=True) == ""
+    session.hook("SessionEnd", *words)
+    assert post.ok("roster", "show", session.id)["agent"]["state"] == "frozen"
+    assert [a["session_id"] for a in post.ok("roster", "list")["agents"]] == [session.id]
+
+
+def test_a_session_that_no_other_is_around_is_told_nothing(post: Post) -> None:
+    """Codex tells its commands; Gemini CLI does not."""
+    shim = Shim(post)
+    codex = Session(shim, clients.CODEX)
+    del shim.env["CLAUDE_CODE_SESSION_ID"]
+    assert codex.hook("SessionStart") == ""
+    gemini = Session(shim, clients.GEMINI)
+    del shim.env["CLAUDE_CODE_SESSION_ID"]
+    assert gemini.id in gemini.hook("BeforeAgent")
+    assert gemini.hook("BeforeAgent") == ""
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_codex_s_commands_are_its_session_s(post: Post) -> None:
+    """By its own variable, which comes before ours."""
+    post.register("me")
+    post.send("x", "me", "MAIL")
+    env = {"CODEX_SESSION_ID": "me", "AGENT_MAILBOX_SESSION": "other"}
+    assert [m["content"] for m in post.ok("check", env=env)["messages"]] == ["MAIL"]
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"CLAUDE_CODE_SESSION_ID": "one", "CODEX_SESSION_ID": "two"},
+        {"CLAUDE_CODE_SESSION_ID": "one", "GEMINI_CLI": "1"},
+        {"CODEX_SESSION_ID": "two", "GEMINI_CLI": "1"},
+    ],
+    ids=" in ".join,
+)
+def test_within_two_clients_nobody_is_taken_for_the_other(post: Post, env: dict[str, str]) -> None:
+    """Nothing in the environment says which is the inner one: refused, until the command says it."""
+    post.register("one")
+    post.send("x", "one", "MAIL")
+    refused_both(post.call, 2, "check", env=env, said=["a client within a client", "--session"])
+    assert len(post.unread("one")) == 1
+    assert len(post.ok("check", "--session", "one", env=env)["messages"]) == 1
+
+
+def test_an_agent_of_any_client_does_not_speak_as_the_person(post: Post) -> None:
+    """Its terminal says that it is one."""
+    for env in ({"CODEX_SESSION_ID": "me"}, {"GEMINI_CLI": "1"}):
+        result = post.call("send", "--from", "user", "--to", "all", "--body", "x", env=env)
+        assert result.rc == 1, result
+        assert "belongs to an agent" in result.stderr
+
+
+# -- what is put into place -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def house(program: Post) -> House:
+    """A project without any settings."""
+    return House(program)
+
+
+@pytest.mark.parametrize("client", OTHERS, ids=NAMES)
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: Client, scope: str) -> None:
+    """Beside what was there; run again, it changes nothing."""
+    base = (house.project if scope == "project" else house.program.home) / client.directory
+    settings = base / client.settings[0]
+    memory = (house.project if scope == "project" else base) / client.memory
+    _, stop = prompt_and_stop(client)
+    theirs = {"hooks": {stop: [{"hooks": [FOREIGN]}], "Other": [{"hooks": [FOREIGN]}]}, "theme": "dark"}
+    before = house.write(theirs, settings)
+    house.write(b"# Ours\n", memory)
+    where = ["--project", house.project] if scope == "project" else ["--user"]
+
+    def tree() -> dict[str, bytes]:
+        return {str(p): p.read_bytes() if p.is_file() else b"/" for p in sorted(base.rglob("*"))}
+
+    first = tree()
+
+    def say(word: str, *words: object) -> Any:
+        result = house.program.call(word, client.name, *where, *words, "--json")
+        assert (result.rc, result.warnings) == (0, []), result
+        return result.json
+
+    assert say("install", "--dry-run")["diff"]
+    assert tree() == first
+    assert say("install")["next"] == client.after
+    assert say("install") == {"changed": [], "left": [], "dry_run": False, "diff": ""}
+    wanted = {str(base / name) for name in client.files("agent-mailbox", scope == "user")}
+    assert wanted <= set(tree())
+    loaded = json.loads(settings.read_text())
+    assert set(loaded) == {"hooks", "theme"}
+    for event, ours in client.events.items():
+        found = [h for g in loaded["hooks"][event] for h in g["hooks"] if merge.calls_us(h)]
+        assert len(found) == 1
+        assert found[0]["command"].endswith(f"/agent-mailbox-hook {ours} {client.word}")
+        assert found[0]["timeout"] == client.timeouts.get(event, clients.TIMEOUT)
+    assert loaded["hooks"][stop][0] == theirs["hooks"][stop][0]
+    assert loaded["hooks"]["Other"] == theirs["hooks"]["Other"]
+    assert texts.SECTION in memory.read_text()
+    say("uninstall")
+    assert (settings.read_bytes(), memory.read_bytes()) == (before, b"# Ours\n")
+    assert tree() == first
+
+
+@pytest.mark.parametrize("client", OTHERS, ids=NAMES)
+def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: Client) -> None:
+    """In its place, its timeout kept; also one that does not yet say whose it is."""
+    _, stop = prompt_and_stop(client)
+    settings = house.project / client.directory / client.settings[0]
+    for command in (f"/gone/agent-mailbox-hook Stop {client.word}", "agent-mailbox hook Stop"):
+        old = {"type": "command", "command": command, "timeout": 42}
+        house.write({"hooks": {stop: [{"hooks": [FOREIGN, old]}]}}, settings)
+        result = house.program.call("install", client.name, "--project", house.project)
+        assert result.rc == 0, result
+        (group,) = json.loads(settings.read_text())["hooks"][stop]
+        assert (group["hooks"][0], group["hooks"][1]["timeout"]) == (FOREIGN, 42)
+        assert group["hooks"][1]["command"].endswith(f"agent-mailbox-hook Stop {client.word}")
+        assert "/gone/" not in group["hooks"][1]["command"]
+
+
+def test_the_clients_directories_may_be_elsewhere(house: House) -> None:
+    """``CODEX_HOME`` names Codex's own, ``GEMINI_CLI_HOME`` the one that it is in."""
+    for client, env, path in (
+        (clients.CODEX, {"CODEX_HOME": str(house.project / "c")}, house.project / "c/hooks.json"),
+        (clients.GEMINI, {"GEMINI_CLI_HOME": str(house.project)}, house.project / ".gemini/settings.json"),
+    ):
+        result = house.program.call("install", client.name, "--user", "--json", env=env)
+        assert result.rc == 0, result
+        assert str(path) in result.json["changed"]
+
+
+def test_the_rules_open_plain_mail_only() -> None:
+    """A pattern lets through whatever begins with it: no command that could be told to retire somebody else."""
+    lines = texts.codex_rules("agent-mailbox").splitlines()
+    patterns = [json.loads(line.partition("pattern=")[2].partition(", decision")[0]) for line in lines]
+    assert [" ".join(words[1:]) for words in patterns] == list(texts.FREE)
+    assert {words[0] for words in patterns} == {"agent-mailbox"}
+    policies = texts.gemini_files("agent-mailbox", True)["policies/agent-mailbox.toml"]
+    assert json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0]) == [
+        f"agent-mailbox {w}" for w in texts.FREE
+    ]
+
+
+def test_the_doctor_looks_at_every_client_s_hooks(house: House) -> None:
+    """What cannot run is a problem, by the client's own name for the event; what is missing, a note. Comments, which
+    Gemini CLI takes, are none."""
+    program = house.program
+    program.env["AGENT_MAILBOX_DIR"] = str(program.box)
+    assert program.call("init", program.box).rc == 0
+    for client in OTHERS:
+        _, stop = prompt_and_stop(client)
+        settings = house.project / client.directory / client.settings[0]
+        gone = {"type": "command", "command": f"/gone/agent-mailbox-hook Stop {client.word}"}
+        house.write({"hooks": {stop: [{"hooks": [gone]}]}}, settings)
+        result = program.call("doctor", "--json", cwd=house.project)
+        assert result.rc == 3, result
+        (problem,) = result.json["problems"]
+        assert (problem["file"], "/gone/agent-mailbox-hook is not there" in problem["what"]) == (str(settings), True)
+        assert f"the hook of {stop} " in problem["what"]
+        missing = [n["what"] for n in result.json["notes"] if "but not" in n["what"]]
+        assert [f"agent-mailbox install {client.name}" in what for what in missing] == [True]
+        settings.unlink()
+    house.write(b'{ // mine\n "hooks": {}}', house.project / ".gemini/settings.json")
+    assert program.call("doctor", "--json", cwd=house.project).json == {"ok": True, "problems": []}

@@ -1,0 +1,243 @@
+"""The real Codex against a stand-in model: what our installation makes reach the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.conftest import npm_program
+from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
+from tests.helpers import PATIENCE, READS, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+VERSION = "0.169.0"
+TRUSTING = "--dangerously-bypass-hook-trust"
+CONFIG = """\
+model = "stand-in"
+model_provider = "standin"
+approval_policy = "never"
+sandbox_mode = "read-only"
+[model_providers.standin]
+name = "standin"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "STANDIN_KEY"
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The client's program."""
+    return npm_program("@openai/codex", VERSION, "codex")
+
+
+class Codex:
+    """The client in a project of its own, with the installation under test."""
+
+    def __init__(self, post: Post, binary: Path, model: Responses) -> None:
+        self.post = post
+        self.binary = binary
+        self.model = model
+        self.project = post.scratch / "inscription"
+        self.project.mkdir()
+        self.home = post.home / ".codex"
+        self.home.mkdir()
+        self.config = self.home / "config.toml"
+        self.config.write_text(CONFIG.format(url=model.url, project=self.project))
+
+    def install(self, *words: object) -> Any:
+        """Install for the project, or as ``words`` say; the program's answer."""
+        return self.post.ok("install", "codex", *(words or ("--project", self.project)))
+
+    def run(
+        self, *words: object, stdin: str | None = None, env: Mapping[str, str | None] | None = None
+    ) -> list[dict[str, Any]]:
+        """The client's program with these words; what it says, as JSON lines."""
+        done = subprocess.run(
+            [self.binary, *map(str, words)],
+            input=(stdin or "").encode(),
+            env=self.post.environ({"STANDIN_KEY": "dummy", "TERM": "dumb", **(env or {})}),
+            cwd=self.project,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def ask(
+        self, prompt: str, *words: object, trusting: bool = True, env: Mapping[str, str | None] | None = None
+    ) -> str:
+        """One run with one prompt; the session's id. Nothing was complained of but what the tests bring about."""
+        trust = [TRUSTING] if trusting else []
+        said = self.run("exec", *trust, *words, "--skip-git-repo-check", "--json", prompt, env=env)
+        errors = [e["item"]["message"] for e in said if e.get("item", {}).get("type") == "error"]
+        assert [e for e in errors if TRUSTING not in e and not e.startswith("Model metadata")] == []
+        return str(next(e["thread_id"] for e in said if e["type"] == "thread.started"))
+
+    def hooks(self) -> list[dict[str, Any]]:
+        """The hooks of the project as the client sees them: event, place, checksum, whether they are trusted."""
+        initialize = {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "test", "version": "1"}}}
+        listed = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(self.project)]}}
+        words = [self.binary, "app-server"]
+        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        env = self.post.environ({"STANDIN_KEY": "dummy"})
+        with subprocess.Popen(words, env=env, cwd=self.project, stderr=subprocess.DEVNULL, **pipes) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            for request in (initialize, {"method": "initialized"}, listed):
+                server.stdin.write(json.dumps(request).encode() + b"\n")
+                server.stdin.flush()
+            answer = next(a for line in server.stdout if (a := json.loads(line)).get("id") == 2)
+            server.stdin.close()
+        return list(answer["result"]["data"][0]["hooks"])
+
+
+@pytest.fixture
+def codex(post: Post, binary: Path) -> Iterator[Codex]:
+    """The client, a mailbox, and the model's stand-in."""
+    with Responses() as model:
+        yield Codex(post, binary, model)
+
+
+def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(codex: Codex) -> None:
+    """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
+    and one read record; mail that came meanwhile is there, too. A second session gets only what is for everyone."""
+    codex.install()
+    post, model = codex.post, codex.model
+    post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
+    post.send("bob", "all", "MAIL_FOR_ALL")
+    session = codex.ask("PROMPT_ONE", env={"AGENT_MAILBOX_ROLE": "architect"})
+    first = model.asked("PROMPT_ONE")[0]
+    assert [first.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "## Mail from other agents")] == [1] * 3
+    assert {r["reader_session_id"] for r in post.objects(READS)} == {session}
+    post.send("bob", session, "MAIL_MEANWHILE")
+    assert codex.ask("PROMPT_TWO", "resume", session) == session
+    second = model.asked("PROMPT_TWO")[0]
+    assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
+    assert len(post.objects(READS)) == 3
+    codex.ask("PROMPT_THREE", env={"AGENT_MAILBOX_ROLE": "architect"})
+    third = model.asked("PROMPT_THREE")[0]
+    assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
+
+
+def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
+    """By a tool's hook or by that of the stop, which has the model go on; once."""
+    codex.install()
+    model = codex.model
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if not any(item["type"] == "function_call" for item in body["input"]):
+            codex.post.send("bob", "all", "MAIL_DURING_THE_TURN")
+        return by_prompt(PROMPT_ONE=[shell("true")])(body)
+
+    model.script = script
+    codex.ask("PROMPT_ONE")
+    talks = model.asked("PROMPT_ONE")
+    assert "MAIL_DURING_THE_TURN" not in talks[0]
+    assert talks[-1].count("MAIL_DURING_THE_TURN") == 1
+    assert len(codex.post.objects(READS)) == 1
+
+
+def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> None:
+    """But for the section of AGENTS.md. Uninstalled, not even that, no hook runs, and no file is left."""
+    before = sorted(codex.project.rglob("*"))
+    codex.install()
+    session = codex.ask("PROMPT_ONE")
+    for talk in codex.model.asked("PROMPT_ONE"):
+        assert "unread" not in talk
+        assert "Settle your mail" not in talk
+    agents = codex.post.ok("roster", "list")["agents"]
+    assert [(a["session_id"], a["state"]) for a in agents] == [(session, "frozen")]
+    codex.post.ok("uninstall", "codex", "--project", codex.project)
+    assert sorted(codex.project.rglob("*")) == before
+    codex.post.send("bob", "all", "MAIL_FOR_ALL")
+    codex.ask("PROMPT_TWO")
+    assert "MAIL_FOR_ALL" not in codex.model.asked("PROMPT_TWO")[0]
+    assert "Mail from other agents" not in codex.model.asked("PROMPT_TWO")[0]
+    assert len(codex.post.ok("roster", "list")["agents"]) == 1
+
+
+def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Codex) -> None:
+    """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent, and
+    consumes none of its mail. The skill reaches the model when it is asked for."""
+    post, model = codex.post, codex.model
+    tools = os.path.dirname(sys.executable)
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    (post.home / ".profile").write_text(f"PATH='{tools}':$PATH\n")  # the client's shell is a login shell
+    codex.install()
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        used = [item for item in body["input"] if "output" in item]
+        if "PROMPT_ONE" not in conversation(body):
+            return by_prompt(TASK=[shell("agent-mailbox send --to user --body FROM_THE_CHILD")])(body)
+        if not used:
+            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+            return [use("spawn_agent", namespace="multi_agent_v1", message="TASK")]
+        if len(used) == 1:
+            child = json.loads(used[0]["output"])["agent_id"]
+            return [use("wait_agent", namespace="multi_agent_v1", targets=[child], timeout_ms=60_000)]
+        return by_prompt(PROMPT_ONE=[*[said("")] * 2, shell("agent-mailbox send --to user --body FROM_THE_PARENT")])(
+            body
+        )
+
+    model.script = script
+    session = codex.ask("PROMPT_ONE with $bye")
+    assert "agent-mailbox roster retire" in model.asked("PROMPT_ONE")[0]
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
+    children = [talk for talk in map(conversation, model.requests) if "PROMPT_ONE" not in talk]
+    assert children
+    assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
+    assert model.asked("PROMPT_ONE")[-1].count("MAIL_FOR_THE_PARENT") == 1
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_hooks_that_nobody_trusted_are_skipped_and_we_say_so(codex: Codex, scope: str) -> None:
+    """By the installation and by the doctor, until they are trusted; and again when they were changed since. A foreign
+    hook beside ours stays, and is none of our business."""
+    post = codex.post
+    hooks = (codex.project / ".codex" if scope == "project" else codex.home) / "hooks.json"
+    hooks.parent.mkdir(exist_ok=True)
+    ran = post.scratch / "ran"
+    foreign = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": f"touch '{ran}'"}]}]}}
+    hooks.write_text(json.dumps(foreign))
+    assert (
+        "/hooks"
+        in codex.install("--user" if scope == "user" else "--project", *([codex.project] * (scope == "project")))[
+            "next"
+        ]
+    )
+    assert json.loads(hooks.read_text())["hooks"]["Stop"][0] == foreign["hooks"]["Stop"][0]
+    post.send("bob", "all", "MAIL_FOR_ALL")
+    codex.ask("PROMPT_ONE", trusting=False)
+    assert "MAIL_FOR_ALL" not in codex.model.asked("PROMPT_ONE")[-1]
+    assert not ran.exists()
+
+    def skipped() -> list[str]:
+        notes = post.ok("doctor", cwd=codex.project).get("notes", [])
+        return [n["what"] for n in notes if "Codex skips" in n["what"]]
+
+    assert len(skipped()) == 1
+    listed = codex.hooks()
+    assert {hook["trustStatus"] for hook in listed} == {"untrusted"}
+    trusted = "".join(f'[hooks.state."{h["key"]}"]\ntrusted_hash = "{h["currentHash"]}"\n' for h in listed)
+    config = codex.config.read_text()
+    codex.config.write_text(config + trusted)
+    assert skipped() == []
+    assert {hook["trustStatus"] for hook in codex.hooks()} == {"trusted"}
+    codex.ask("PROMPT_TWO", trusting=False)
+    assert "MAIL_FOR_ALL" in codex.model.asked("PROMPT_TWO")[0]
+    assert ran.exists()
+    hooks.write_text(hooks.read_text().replace('"timeout": 10', '"timeout": 11'))
+    assert {hook["trustStatus"] for hook in codex.hooks()} == {"trusted", "modified"}
+    assert len(skipped()) == 1

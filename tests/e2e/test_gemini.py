@@ -1,0 +1,135 @@
+"""The real Gemini CLI against a stand-in model: what our installation makes reach the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.conftest import npm_program
+from tests.e2e.gemini import Gemini, conversation, said, shell, used
+from tests.e2e.standin import ANSWER
+from tests.helpers import PATIENCE, READS, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+VERSION = "0.61.0"
+SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "privacy": {"usageStatisticsEnabled": False},
+    "general": {"enableAutoUpdate": False},
+}
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The client's program."""
+    return npm_program("@google/gemini-cli", VERSION, "gemini")
+
+
+class Client:
+    """The client in a project of its own, with the installation under test."""
+
+    def __init__(self, post: Post, binary: Path, model: Gemini) -> None:
+        self.post = post
+        self.binary = binary
+        self.model = model
+        self.project = post.scratch / "inscription"
+        self.project.mkdir()
+        self.settings = post.home / ".gemini/settings.json"
+        self.settings.parent.mkdir()
+        self.settings.write_text(json.dumps(SETTINGS, indent=2))
+
+    def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None) -> str:
+        """One run with one prompt; the session's id."""
+        settings = {
+            "GEMINI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": self.model.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "TERM": "dumb",
+            **(env or {}),
+        }
+        done = subprocess.run(
+            [self.binary, *map(str, words), "-p", prompt, "-m", "gemini-2.5-pro", "--output-format", "json"],
+            env=self.post.environ(settings),
+            cwd=self.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done
+        return str(json.loads(done.stdout)["session_id"])
+
+
+@pytest.fixture
+def client(post: Post, binary: Path) -> Iterator[Client]:
+    """The client, a mailbox, and the model's stand-in."""
+    with Gemini() as model:
+        yield Client(post, binary, model)
+
+
+def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
+    """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
+    and one read record; mail that came meanwhile is there, too. A foreign hook beside ours runs, and stays."""
+    post, model = client.post, client.model
+    hooks = client.project / ".gemini/settings.json"
+    hooks.parent.mkdir()
+    ran = post.scratch / "ran"
+    foreign = {"hooks": {"AfterAgent": [{"hooks": [{"type": "command", "command": f"touch '{ran}'"}]}]}}
+    hooks.write_text(json.dumps(foreign))
+    before = hooks.read_bytes()
+    post.ok("install", "gemini", "--project", client.project)
+    post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
+    session = client.ask("PROMPT_ONE", env={"AGENT_MAILBOX_ROLE": "architect"})
+    first = model.asked("PROMPT_ONE")[0]
+    assert [first.count(word) for word in ("MAIL_FOR_THE_ROLE", "## Mail from other agents")] == [1, 1]
+    assert {r["reader_session_id"] for r in post.objects(READS)} == {session}
+    assert ran.exists()
+    post.send("bob", session, "MAIL_MEANWHILE")
+    assert client.ask("PROMPT_TWO", "--resume", session) == session
+    second = model.asked("PROMPT_TWO")[0]
+    assert [second.count(word) for word in ("PROMPT_ONE", "MAIL_FOR_THE_ROLE", "MAIL_MEANWHILE")] == [1, 1, 1]
+    assert len(post.objects(READS)) == 2
+    client.ask("/bye")
+    assert "agent-mailbox roster retire" in conversation(model.requests[-1])
+    post.ok("uninstall", "gemini", "--project", client.project)
+    assert hooks.read_bytes() == before
+    post.send("bob", "all", "MAIL_FOR_ALL")
+    client.ask("PROMPT_THREE")
+    assert "MAIL_FOR_ALL" not in model.asked("PROMPT_THREE")[0]
+
+
+def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name(client: Client) -> None:
+    """For all sessions: the client tells commands nothing, so the session is told its id; by policy they need no
+    asking. Without mail that line is all that is shown."""
+    post, model = client.post, client.model
+    tools = os.path.dirname(sys.executable)
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    post.ok("install", "gemini", "--user")
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if not body.get("tools") or used(body):
+            return [said(ANSWER)]
+        post.send("bob", "all", "MAIL_DURING_THE_TURN")
+        assert "unread" not in conversation(body)
+        session = conversation(body).partition("this session is ")[2].partition(":")[0]
+        return [shell(f"agent-mailbox send --from {session} --to user --body FROM_THE_AGENT")]
+
+    model.script = script
+    session = client.ask("PROMPT_ONE")
+    talks = model.asked("PROMPT_ONE")
+    assert talks[0].count("agent-mailbox:") == 1
+    assert "unread" not in talks[0]
+    assert talks[-1].count("MAIL_DURING_THE_TURN") == 1
+    assert len(post.objects(READS)) == 1
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert sent["FROM_THE_AGENT"] == session
+    assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
+    post.ok("uninstall", "gemini", "--user")
+    assert json.loads(client.settings.read_text()) == SETTINGS
