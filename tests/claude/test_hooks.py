@@ -448,7 +448,7 @@ def test_what_does_not_fit_stays_unread_and_comes_next(client: Client, event: st
         "quotes": '"\\' * 8000,
     }[body]
     client.hook("SessionStart")
-    count = 300 if body == "short" else 12
+    count = 300 if body == "short" else 100
     batch = "\n".join(json.dumps({"recipient": ME, "content": f"{n:02} {text}"}) for n in range(count))
     sent = client.post.ok("send", "--jsonl", "-", "--from", "x", stdin=batch)["ids"]
     unread = client.post.unread(ME)
