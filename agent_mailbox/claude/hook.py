@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.inbox import Item
+    from ..core.roster import Roster
     from ..delivery import Delivery
 
 ROLE_WAIT = 0.25
@@ -30,6 +31,7 @@ LOCK_WAIT = 1.0
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+BEFORE_TOOL = "PreToolUse"
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
@@ -44,12 +46,13 @@ class Call(Record):
     reason: str = ""
     agent_id: str | None = None
     stop_hook_active: bool = False
+    command: str = ""
 
 
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in EVENTS if name.lower() == wanted), None)
+    return next((name for name in HOOKS if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -65,6 +68,8 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
     if not session_id:
         raise BadData("hook input: no session_id", "a hook is called by the client")
+    tool = obj.get("tool_input")
+    command = tool.get("command") if isinstance(tool, dict) else None
     return Call(
         event=event,
         session_id=session_id,
@@ -73,6 +78,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         reason=text("reason"),
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
+        command=command if isinstance(command, str) else "",
     )
 
 
@@ -137,6 +143,20 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
+def refuse(call: Call, roster: Callable[[], Roster], write: Callable[[str], None]) -> None:
+    """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
+    the agent has no more than its id: a refusal must not depend on a mailbox."""
+    from . import permission  # where a command names us
+
+    known = None
+    try:
+        known = roster()
+    except MailboxError:
+        pass
+    if (denial := permission.denial(call.command, call.session_id, known)) is not None:
+        write(_json(denial))
+
+
 def trouble(error: MailboxError) -> str:
     """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
     return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
@@ -179,3 +199,5 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
     "Stop": _stop,
     "SessionEnd": _session_end,
 }
+HOOKS = (*EVENTS, BEFORE_TOOL)
+"""Every event that calls us."""

@@ -1,36 +1,34 @@
 """Our part of files that belong to others: put in, taken out. Pure: text in, text out.
 
-Belongs here: which hooks and rules of a settings file are ours, how it is written so that as little of it as possible
+Belongs here: where in a settings file ours stand, how it is written so that as little of it as possible
 changes, our section of a memory file. What cannot be merged without losing something is refused. Must not touch files
 (``install_files`` does).
 
-A hook is ours if it calls our shim or our program and does nothing else. One that does more (sets a variable, goes
-somewhere first) is the person's own way of calling us: it counts as installed, and nobody changes it.
+Which hooks are ours: ``entries``.
 """
 
 from __future__ import annotations
 
 from ..core.records import Record
 from ..errors import BadData
+from .entries import calls_us, covers, group, is_group, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
-TIMEOUT = 10
-"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
-the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
 _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: a command for each event, and the rules of what needs no asking."""
+    """What is to be in the settings: a command for each event, the rules of what needs no asking, and, for the events
+    of which not every call is ours to see, the matcher."""
 
     commands: Mapping[str, str]
     rules: Sequence[str]
+    matchers: Mapping[str, str] = {}
 
 
 class Form(Record):
@@ -130,47 +128,6 @@ def _list(path: str, what: str, value: Any) -> list[Any]:
     return value
 
 
-# -- what is ours -----------------------------------------------------------------------------------------------------
-
-
-def is_ours(hook: Any) -> bool:
-    """A hook that only calls us, from wherever we were installed."""
-    words = _words(hook)
-    return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
-
-
-def calls_us(hook: Any) -> bool:
-    """A hook that calls us, whatever else it does."""
-    return _calls(_words(hook))
-
-
-def _calls(words: Sequence[str]) -> bool:
-    following = [*words[1:], "", ""]
-    return any(
-        (_base(word) == SHIM and following[number]) or (_base(word) == PROGRAM and following[number] == "hook")
-        for number, word in enumerate(words)
-    )
-
-
-def _base(word: str) -> str:
-    return word.rpartition("/")[2]
-
-
-def _words(hook: Any) -> list[str]:
-    import shlex
-
-    command = hook.get("command") if isinstance(hook, dict) else None
-    try:
-        return shlex.split(command) if isinstance(command, str) else []
-    except ValueError:
-        return []  # no shell would run it
-
-
-def _unmatched(group: Mapping[str, Any]) -> bool:
-    """Does the group's matcher let every call of its event through?"""
-    return group.get("matcher") in (None, "", "*")
-
-
 # -- settings: put in, taken out --------------------------------------------------------------------------------------
 
 
@@ -180,7 +137,8 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     result = dict(settings)
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
     for event, command in ours.commands.items():
-        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command)
+        groups = _list(path, f"hooks.{event}", hooks.get(event, []))
+        hooks[event] = _with_hook(groups, command, ours.matchers.get(event))
     result["hooks"] = hooks
     permissions = dict(_table(path, "permissions", result.get("permissions", {})))
     rules = _list(path, "permissions.allow", permissions.get("allow", []))
@@ -189,29 +147,26 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     return result
 
 
-def _with_hook(groups: list[Any], command: str) -> list[Any]:
-    there = any(calls_us(h) and not is_ours(h) for g in groups if _is_group(g) and _unmatched(g) for h in g["hooks"])
+def _with_hook(groups: list[Any], command: str, matcher: str | None) -> list[Any]:
+    covering = [g for g in groups if is_group(g) and covers(g, matcher)]
+    there = any(calls_us(hook) and not is_ours(hook) for g in covering for hook in g["hooks"])
     kept = []
-    for group in groups:
-        if not _is_group(group):
-            kept.append(group)
+    for one in groups:
+        if not is_group(one):
+            kept.append(one)
             continue
         inner = []
-        for hook in group["hooks"]:
+        for hook in one["hooks"]:
             if not is_ours(hook):
                 inner.append(hook)
-            elif not there and _unmatched(group):
+            elif not there and covers(one, matcher):
                 inner.append({**hook, "command": command})
                 there = True
-        if inner or not group["hooks"]:
-            kept.append({**group, "hooks": inner})
+        if inner or not one["hooks"]:
+            kept.append({**one, "hooks": inner})
     if not there:
-        kept.append({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]})
+        kept.append(group(command, matcher))
     return kept
-
-
-def _is_group(group: Any) -> bool:
-    return isinstance(group, dict) and isinstance(group.get("hooks"), list)
 
 
 def allowed(settings: Mapping[str, Any]) -> list[Any]:
@@ -239,12 +194,12 @@ def _without_hooks(groups: Any) -> Any:
     if not isinstance(groups, list):
         return groups
     kept = []
-    for group in groups:
-        inner = [hook for hook in group["hooks"] if not is_ours(hook)] if _is_group(group) else None
-        if inner is None or len(inner) == len(group["hooks"]):
-            kept.append(group)
+    for one in groups:
+        inner = [hook for hook in one["hooks"] if not is_ours(hook)] if is_group(one) else None
+        if inner is None or len(inner) == len(one["hooks"]):
+            kept.append(one)
         elif inner:
-            kept.append({**group, "hooks": inner})
+            kept.append({**one, "hooks": inner})
     return kept
 
 

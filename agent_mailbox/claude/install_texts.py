@@ -15,6 +15,9 @@ FREE = (
 EXACT = ("roster retire",)
 """Those it may use only just so: without an id an agent retires nobody but itself."""
 
+MATCHERS = {"PreToolUse": "Bash"}
+"""The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
+
 SECTION = """\
 ## Mail from other agents
 

@@ -13,7 +13,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..doctor.findings import Problem
 from . import install
-from .hook import EVENTS
+from .hook import HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _notes(hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
-    missing = [event for event in EVENTS if event not in hooked]
+    missing = [event for event in HOOKS if event not in hooked]
     if hooked and missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
         yield Problem(next(iter(hooked.values()))[0], None, what, note=True)

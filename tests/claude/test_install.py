@@ -23,7 +23,7 @@ from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreToolUse")
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
 SETTINGS = {
     "model": "opus",
@@ -430,7 +430,7 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert merge.merged("x", again, ours) == once
     assert same.newline == form.newline
     for event in EVENTS:
-        calls = [h for g in again["hooks"][event] if merge._is_group(g) for h in g["hooks"] if merge.calls_us(h)]
+        calls = [h for g in again["hooks"][event] if merge.is_group(g) for h in g["hooks"] if merge.calls_us(h)]
         assert len(calls) == 1
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))

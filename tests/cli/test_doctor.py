@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, doctor
+from agent_mailbox.claude.hook import HOOKS
 from agent_mailbox.core import codec
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
@@ -382,7 +383,7 @@ def test_a_file_of_another_user_is_a_problem(used: Post) -> None:
 
 def hook(command: str, *events: str) -> dict[str, Any]:
     """Settings that call the command."""
-    events = events or ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+    events = events or HOOKS
     return {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}] for event in events}}
 
 
@@ -444,7 +445,7 @@ def test_a_hook_that_cannot_run_is_a_problem_at_its_line(post: Post, command: st
     assert "agent-mailbox" in path.read_text().splitlines()[problem["line"] - 1] or "check-mailbox" in command
     assert said in problem["what"]
     (note,) = result.json["notes"]
-    assert "not SessionStart, UserPromptSubmit, SessionEnd" in note["what"]
+    assert "hooks Stop, but not SessionStart, UserPromptSubmit, " in note["what"]
 
 
 def test_the_shims_of_this_house_are_known_to_the_doctor() -> None:
