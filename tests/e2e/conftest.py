@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,12 @@ class Client:
                 raise
         assert process.returncode == 0, (out, err)
         return dict(json.loads(out))
+
+
+@pytest.fixture
+def on_path(post: Post) -> None:
+    """The program is on the PATH, as it is for people."""
+    post.env["PATH"] = f"{Path(sys.executable).parent}:{post.env['PATH']}"
 
 
 @pytest.fixture

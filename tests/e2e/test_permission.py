@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.standin import bash, in_turn
-from tests.helpers import MESSAGES, Post
+from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
 
 pytestmark = pytest.mark.usefixtures("on_path")
-
-
-@pytest.fixture(autouse=True)
-def on_path(post: Post) -> None:
-    """The program is on the PATH, as it is for people: the rules speak of it by its name."""
-    post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
 
 
 def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[str, bool]:
