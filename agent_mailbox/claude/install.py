@@ -34,11 +34,12 @@ UNBAKED = "python= main="
 
 
 class Target(Record):
-    """Where the client looks: its settings, its slash commands, its memory."""
+    """Where the client looks: its settings, its slash commands, its memory; for one project, or all."""
 
     settings: str
     commands: str
     memory: str
+    project: bool = False
 
 
 class Part(Record):
@@ -65,7 +66,7 @@ def project(directory: str) -> Target:
     directory = os.path.realpath(directory)
     base = os.path.join(directory, ".claude")
     settings = os.path.join(base, "settings.local.json")
-    return Target(settings, os.path.join(base, "commands"), os.path.join(directory, "CLAUDE.md"))
+    return Target(settings, os.path.join(base, "commands"), os.path.join(directory, "CLAUDE.md"), True)
 
 
 def user(environ: Mapping[str, str]) -> Target:

@@ -7,8 +7,9 @@ import os
 import click
 
 from ..claude import install as installer
+from ..claude import settings
 from ..core.text import neutral, neutral_lines
-from ..errors import Malformed
+from ..errors import Malformed, Refused
 from .hook import program
 from .main import Commands, cli
 from .options import App, Verb, pass_app
@@ -49,8 +50,9 @@ def _target(app: App, project: str | None, user: bool) -> installer.Target:
 
 @install.command("claude-code", cls=Verb)
 @_said
+@click.option("--force", is_flag=True, help="Also where the same sessions call us already: each hook then runs twice.")
 @pass_app
-def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool, force: bool) -> None:
     """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
 
     Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
@@ -62,8 +64,30 @@ def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: b
         app.warn(
             f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
         )
-    plan = installer.installation(_target(app, project, user), app.environ, word)
+    target = _target(app, project, user)
+    _refuse_twice(app, target, force)
+    plan = installer.installation(target, app.environ, word)
     _carry_out(app, plan, dry_run, "installed already; nothing to change\n", forget=False)
+
+
+def _refuse_twice(app: App, target: installer.Target, force: bool) -> None:
+    """Twice costs every prompt and tool call a second start, for nothing: mail is shown once. What is there already
+    may be renewed."""
+    others = settings.elsewhere(target, app.environ)
+    if not others:
+        return
+    where = " and ".join(map(settings.name, others))
+    if force or settings.is_there(target):
+        for other in others:
+            app.warn(
+                f"every hook runs twice, here and by {settings.name(other)}; once is enough: {settings.way_out(other)}"
+            )
+        return
+    ways = " or ".join(map(settings.way_out, others))
+    raise Refused(
+        f"these sessions call us already, by {where}: every hook would run twice",
+        f"there is nothing to do; to have it here instead, first {ways}; --force installs all the same",
+    )
 
 
 @uninstall.command("claude-code", cls=Verb)
