@@ -71,7 +71,10 @@ def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
     found = [source(os.path.join(home(environ), "settings.json"), here)]
     names = ("settings.json", "settings.local.json")
     found += [source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
-    there = {one.path: one for one in found if one is not None}
+    there: dict[str, Source] = {}
+    for one in found:
+        if one is not None:
+            there.setdefault(one.path, one)  # in the home directory the user's settings look like a project's
     return [*there.values(), *_plugins(list(there.values()), projects, here, environ)]
 
 

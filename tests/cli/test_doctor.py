@@ -548,6 +548,15 @@ def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytes
     assert told(post) == ([], [])  # the user's hooks are asked about by the client wherever it starts
 
 
+def test_in_the_home_directory_the_user_s_hooks_are_the_user_s(post: Post) -> None:
+    """Its settings are no project's that might lack trust, and count once."""
+    program(post)
+    settle(post.home, hook("agent-mailbox hook Stop"))
+    (post.home / ".claude.json").write_text('{"projects": {}}')
+    answer = post.ok("doctor", cwd=post.home)
+    assert answer == {"ok": True, "problems": []}
+
+
 def test_an_enabled_plugin_counts_and_a_disabled_one_does_not(post: Post) -> None:
     """By the client's own list; beside settings it is twice, in one line that says how to end that."""
     tools = program(post)
