@@ -63,7 +63,7 @@ CONTRACT = {
     "backup": {"--force", "--verify"},
     "restore": set(),
     "hook": set(),
-    "install claude-code": {"--project", "--user", "--dry-run"},
+    "install claude-code": {"--project", "--user", "--dry-run", "--force"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
     "install codex": {"--project", "--user", "--dry-run"},
     "uninstall codex": {"--project", "--user", "--dry-run"},

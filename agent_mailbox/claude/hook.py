@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.inbox import Item
+    from ..core.roster import Roster
     from ..delivery import Delivery
 
 ROLE_WAIT = 0.25
@@ -35,6 +36,7 @@ MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 ANEW = ("clear",)
 """The client's words for a session that begins with somebody else's past."""
+BEFORE_TOOL = "PreToolUse"
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
@@ -50,12 +52,13 @@ class Call(Record):
     transcript: str = ""
     agent_id: str | None = None
     stop_hook_active: bool = False
+    command: str = ""
 
 
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*EVENTS, *SILENT) if name.lower() == wanted), None)
+    return next((name for name in (*HOOKS, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -71,6 +74,8 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
     if not session_id:
         raise BadData("hook input: no session_id", "a hook is called by the client")
+    tool = obj.get("tool_input")
+    command = tool.get("command") if isinstance(tool, dict) else None
     return Call(
         event=event,
         session_id=session_id,
@@ -80,6 +85,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         transcript=text("transcript_path") if _writes_transcripts(environ) else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
+        command=command if isinstance(command, str) else "",
     )
 
 
@@ -167,6 +173,20 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
+def refuse(call: Call, roster: Callable[[], Roster], write: Callable[[str], None]) -> None:
+    """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
+    the agent has no more than its id: a refusal must not depend on a mailbox."""
+    from . import permission  # where a command names us
+
+    known = None
+    try:
+        known = roster()
+    except MailboxError:
+        pass
+    if (denial := permission.denial(call.command, call.session_id, known)) is not None:
+        write(_json(denial))
+
+
 def trouble(error: MailboxError) -> str:
     """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
     return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
@@ -241,7 +261,8 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
     "PreCompact": _flush,
     "SessionEnd": _session_end,
 }
-"""What is hooked."""
 SILENT = ("SubagentStop", "TeammateIdle")
 """Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
 own."""
+HOOKS = (*EVENTS, BEFORE_TOOL)
+"""Every event that calls us."""

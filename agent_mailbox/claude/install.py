@@ -14,10 +14,11 @@ from ..core.text import shell_quoted
 from ..errors import StorageFailed
 from ..store import paths
 from ..store.lock import FileLock
+from . import entries
 from . import install_files as files
 from . import install_merge as merge
 from . import install_texts as texts
-from .install_clients import TIMEOUT, Target
+from .install_clients import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,19 +56,19 @@ def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     directory, the interpreter and the package in it by their places: hooks are started without the person's PATH.
     """
     root = os.path.dirname(PACKAGE)
-    beside = os.path.join(root, "hooks", merge.SHIM)
+    beside = os.path.join(root, "hooks", entries.SHIM)
     if os.access(os.path.join(root, ".venv", "bin", "python"), os.X_OK) and os.access(beside, os.X_OK):
         return beside, None
     data = environ.get("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
         data = os.path.join(environ.get("HOME") or "/", ".local", "share")
-    return os.path.join(data, "agent-mailbox", merge.SHIM), _baked()
+    return os.path.join(data, "agent-mailbox", entries.SHIM), _baked()
 
 
 def _baked() -> bytes:
-    text = files.read(os.path.join(PACKAGE, "claude", merge.SHIM))
+    text = files.read(os.path.join(PACKAGE, "claude", entries.SHIM))
     if text is None:
-        raise StorageFailed(f"{PACKAGE} lacks its {merge.SHIM}", "install agent-mailbox again")
+        raise StorageFailed(f"{PACKAGE} lacks its {entries.SHIM}", "install agent-mailbox again")
     python, main = shell_quoted(sys.executable), shell_quoted(os.path.join(PACKAGE, "__main__.py"))
     return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main}"), 1)
 
@@ -80,11 +81,8 @@ def _parts(target: Target, hook: str, program: str) -> Iterator[Part]:
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
-    ours = merge.Ours(
-        commands={event: texts.hook_command(hook, ours, client.word) for event, ours in client.events.items()},
-        rules=client.rules(program),
-        timeouts={event: client.timeouts.get(event, TIMEOUT) for event in client.events},
-    )
+    hooks = [(wanted, texts.hook_command(hook, wanted.event, client.word)) for wanted in client.hooks]
+    ours = merge.Ours(hooks, client.rules(program))
     yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
 
 

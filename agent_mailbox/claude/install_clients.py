@@ -14,26 +14,25 @@ import os
 from ..core.records import Record
 from ..errors import NotFound
 from . import install_texts as texts
-from .hook import EVENTS
+from .entries import BELL, BELL_TIMEOUT, TIMEOUT, Wanted
+from .hook import HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-TIMEOUT = 10
-"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
-the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 
 
 class Client(Record):
-    """A client. ``word``: how its hooks tell the shim whose they are. ``events``: its names for those of ours that were
-    seen to work. ``timeouts``: in its own unit, where that is not ``TIMEOUT`` seconds. ``files``: those all ours, by
-    their place under its directory, from how an agent starts our program and whether they are for all sessions."""
+    """A client. ``word``: how its hooks tell the shim whose they are. ``hooks``: what was seen to work with it.
+    ``files``: those all ours, by their place under its directory, from how an agent starts our program and whether they
+    are for all sessions."""
 
     name: str
     word: str
-    events: Mapping[str, str]
-    timeouts: Mapping[str, int]
+    hooks: Sequence[Wanted]
     variable: str | None
     home: str
     directory: str
@@ -75,15 +74,13 @@ def user_directory(client: Client, environ: Mapping[str, str]) -> str:
     return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
 
 
-def _known(events: Mapping[str, str]) -> dict[str, str]:
-    return {theirs: ours for theirs, ours in events.items() if ours in EVENTS}
-
-
 CLAUDE_CODE = Client(
     name="claude-code",
     word="",
-    events={event: event for event in EVENTS},
-    timeouts={},
+    hooks=(
+        *(Wanted(event, event, texts.MATCHERS.get(event)) for event in HOOKS),
+        *(Wanted(event, BELL, None, BELL_TIMEOUT) for event in BELLS),
+    ),
     variable="CLAUDE_CONFIG_DIR",
     home="HOME",
     directory=".claude",
@@ -95,10 +92,10 @@ CLAUDE_CODE = Client(
 CODEX = Client(
     name="codex",
     word="codex",
-    events=_known(
-        {event: event for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")}
+    hooks=(
+        *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
+        Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains of more at every start
     ),
-    timeouts={"SessionEnd": 3},  # its maximum; it complains of more at every start
     variable="CODEX_HOME",
     home="HOME",
     directory=".codex",
@@ -114,15 +111,15 @@ GEMINI = Client(
     word="gemini",
     # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no
     # command if it would be one. The first BeforeAgent registers as well.
-    events=_known(
-        {
-            "BeforeAgent": "UserPromptSubmit",
-            "AfterTool": "PostToolUse",
-            "AfterAgent": "Stop",
-            "SessionEnd": "SessionEnd",
-        }
+    hooks=tuple(
+        Wanted(theirs, ours, None, TIMEOUT * 1000)
+        for theirs, ours in (
+            ("BeforeAgent", "UserPromptSubmit"),
+            ("AfterTool", "PostToolUse"),
+            ("AfterAgent", "Stop"),
+            ("SessionEnd", "SessionEnd"),
+        )
     ),
-    timeouts=dict.fromkeys(("BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"), TIMEOUT * 1000),
     variable=None,
     home="GEMINI_CLI_HOME",
     directory=".gemini",

@@ -1,34 +1,34 @@
 """Our part of files that belong to others: put in, taken out. Pure: text in, text out.
 
-Belongs here: which hooks and rules of a settings file are ours, how it is written so that as little of it as possible
+Belongs here: where in a settings file ours stand, how it is written so that as little of it as possible
 changes, our section of a memory file. What cannot be merged without losing something is refused. Must not touch files
 (``install_files`` does).
 
-A hook is ours if it calls our shim or our program and does nothing else. One that does more (sets a variable, goes
-somewhere first) is the person's own way of calling us: it counts as installed, and nobody changes it.
+Which hooks are ours: ``entries``.
 """
 
 from __future__ import annotations
 
 from ..core.records import Record
 from ..errors import BadData
+from .entries import calls_us, covers, group, is_bell, is_group, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
+    from .entries import Wanted
+
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
 _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: commands and timeouts by event, and the rules of what needs no asking."""
+    """What is to be in the settings: hooks, each with its command, and the rules of what needs no asking."""
 
-    commands: Mapping[str, str]
+    hooks: Sequence[tuple[Wanted, str]]
     rules: Sequence[str]
-    timeouts: Mapping[str, int]
 
 
 class Form(Record):
@@ -128,48 +128,6 @@ def _list(path: str, what: str, value: Any) -> list[Any]:
     return value
 
 
-# -- what is ours -----------------------------------------------------------------------------------------------------
-
-
-def is_ours(hook: Any) -> bool:
-    """A hook that only calls us, from wherever we were installed."""
-    words = _words(hook)
-    words = words[:-1] if words[-1:] in (["codex"], ["gemini"]) else words  # it tells the shim whose it is
-    return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
-
-
-def calls_us(hook: Any) -> bool:
-    """A hook that calls us, whatever else it does."""
-    return _calls(_words(hook))
-
-
-def _calls(words: Sequence[str]) -> bool:
-    following = [*words[1:], "", ""]
-    return any(
-        (_base(word) == SHIM and following[number]) or (_base(word) == PROGRAM and following[number] == "hook")
-        for number, word in enumerate(words)
-    )
-
-
-def _base(word: str) -> str:
-    return word.rpartition("/")[2]
-
-
-def _words(hook: Any) -> list[str]:
-    import shlex
-
-    command = hook.get("command") if isinstance(hook, dict) else None
-    try:
-        return shlex.split(command) if isinstance(command, str) else []
-    except ValueError:
-        return []  # no shell would run it
-
-
-def _unmatched(group: Mapping[str, Any]) -> bool:
-    """Does the group's matcher let every call of its event through?"""
-    return group.get("matcher") in (None, "", "*")
-
-
 # -- settings: put in, taken out --------------------------------------------------------------------------------------
 
 
@@ -178,8 +136,9 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     was, where it was. Raises ``BadData`` if the settings have another shape than the client's."""
     result = dict(settings)
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
-    for event, command in ours.commands.items():
-        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command, ours.timeouts[event])
+    for wanted, command in ours.hooks:
+        groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
+        hooks[wanted.on] = _with_hook(groups, wanted, command)
     result["hooks"] = hooks
     if not ours.rules:
         return result
@@ -190,29 +149,26 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     return result
 
 
-def _with_hook(groups: list[Any], command: str, timeout: int) -> list[Any]:
-    there = any(calls_us(h) and not is_ours(h) for g in groups if _is_group(g) and _unmatched(g) for h in g["hooks"])
+def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
+    covering = [g for g in groups if is_group(g) and covers(g, wanted.matcher)]
+    there = any(calls_us(h) and not is_ours(h) and is_bell(h) == wanted.is_bell for g in covering for h in g["hooks"])
     kept = []
-    for group in groups:
-        if not _is_group(group):
-            kept.append(group)
+    for one in groups:
+        if not is_group(one):
+            kept.append(one)
             continue
         inner = []
-        for hook in group["hooks"]:
-            if not is_ours(hook):
+        for hook in one["hooks"]:
+            if not is_ours(hook) or is_bell(hook) != wanted.is_bell:
                 inner.append(hook)
-            elif not there and _unmatched(group):
+            elif not there and covers(one, wanted.matcher):
                 inner.append({**hook, "command": command})
                 there = True
-        if inner or not group["hooks"]:
-            kept.append({**group, "hooks": inner})
+        if inner or not one["hooks"]:
+            kept.append({**one, "hooks": inner})
     if not there:
-        kept.append({"hooks": [{"type": "command", "command": command, "timeout": timeout}]})
+        kept.append(group(wanted, command))
     return kept
-
-
-def _is_group(group: Any) -> bool:
-    return isinstance(group, dict) and isinstance(group.get("hooks"), list)
 
 
 def allowed(settings: Mapping[str, Any]) -> list[Any]:
@@ -240,12 +196,12 @@ def _without_hooks(groups: Any) -> Any:
     if not isinstance(groups, list):
         return groups
     kept = []
-    for group in groups:
-        inner = [hook for hook in group["hooks"] if not is_ours(hook)] if _is_group(group) else None
-        if inner is None or len(inner) == len(group["hooks"]):
-            kept.append(group)
+    for one in groups:
+        inner = [hook for hook in one["hooks"] if not is_ours(hook)] if is_group(one) else None
+        if inner is None or len(inner) == len(one["hooks"]):
+            kept.append(one)
         elif inner:
-            kept.append({**group, "hooks": inner})
+            kept.append({**one, "hooks": inner})
     return kept
 
 

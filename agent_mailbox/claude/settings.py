@@ -1,6 +1,8 @@
-"""The clients' settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
+"""The client's settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
 
-Belongs here: where each client keeps its settings, which of its hooks are ours, what each needs to run.
+Belongs here: what is wrong with an installation as a whole: none, several, a part of one, one that the client passes
+by. Where hooks stand: ``places``; whether one can run: ``runnable``; the clients that have but one file of each kind:
+``others``.
 """
 
 from __future__ import annotations
@@ -10,112 +12,97 @@ import shlex
 import shutil
 
 from ..core import codec
-from ..core.records import BadLine
+from ..core.records import Record
 from ..doctor.findings import Problem
-from . import install, trust
-from .install_clients import CLIENTS, CODEX, GEMINI, Client, user_directory
+from . import install, others, places, runnable
+from . import install_texts as texts
+from .entries import PROGRAM, SHIM, calls_us, covers, is_bell
+from .hook import HOOKS
+from .runnable import INSTALL, SHIMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator, Mapping, Sequence
 
-PROGRAM = "agent-mailbox"
-SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
-INSTALL = "`agent-mailbox install`"
-MAX_SETTINGS = 4 << 20
-"""Bytes of a settings file that are read: a person wrote it."""
+    from .install_clients import Target
+    from .places import Source
+
+
+class Found(Record):
+    """A hook that calls us: where, for which event, by what command."""
+
+    source: Source
+    event: str
+    command: str
+    bell: bool = False
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; notes
-    where only some of the events are hooked, one is hooked more than once, or the shim is an earlier version's."""
-    anything = False
-    for client in CLIENTS:
-        hooked: dict[str, list[str]] = {}
-        yield from _hooks(client, directory, environ, hooked)
-        yield from _notes(client, hooked)
-        anything = anything or bool(hooked)
-    if anything:
+    """Hooks of ours that cannot run or do not do their work, in the user's settings, those of the mailbox's and the
+    present project, and plugins; notes where there are none, only some, several of one event, or an earlier version's
+    shim, and where the client passes them by."""
+    here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    projects = dict.fromkeys((here, os.path.dirname(directory)))
+    found: list[Found] = []
+    for source in places.sources(projects, here, environ):
+        if source.settings is None:
+            what = f"not JSON ({source.reason}): the client passes its hooks by"
+            yield Problem(source.path, None, what, note=True)
+        ours = [*_ours(source)]
+        for hook in ours:
+            wrong = runnable.wrong(hook.command, source.project, environ, source.root)
+            if wrong is not None:
+                line = _line(source.text, hook.command)
+                yield Problem(source.path, line, f"the hook of {hook.event} cannot run: {wrong}")
+        found += ours
+    elsewhere = yield from others.examine(projects, here, environ)
+    if found:
+        yield from _notes(found)
+        yield from _passed_by(found, places.sources(projects, here, environ), environ)
+        yield from _quiet(found, environ)
+    elif not elsewhere:
+        yield from _missing(directory, here, environ)
+    if found or elsewhere:
         yield from _stale(environ)
 
 
-def _hooks(
-    client: Client, directory: str, environ: Mapping[str, str], hooked: dict[str, list[str]]
-) -> Iterator[Problem]:
-    """What is wrong with a client's hooks, each by itself; fills in which events are hooked where."""
-    for path, project in _files(client, directory, environ).items():
-        text = _read(path)
-        if text is None:
+def elsewhere(target: Target, environ: Mapping[str, str]) -> list[Source]:
+    """What besides the target makes the same sessions call us: there every hook of an installation would run twice."""
+    project = os.getcwd() if target.user else os.path.dirname(target.base)
+    all_of_them = places.sources({project: None}, project, environ)
+    apart = [s for s in all_of_them if os.path.realpath(s.path) != os.path.realpath(target.settings)]
+    return [source for source in apart if any(_ours(source))]
+
+
+def is_there(target: Target) -> bool:
+    """Do the target's settings call us?"""
+    source = places.source(target.settings, "")
+    return source is not None and any(_ours(source))
+
+
+def way_out(source: Source) -> str:
+    """How what is installed there is taken out."""
+    if source.plugin:
+        return f"`claude plugin uninstall {source.plugin}`"
+    if source.of_project and not source.path.endswith(".local.json"):
+        return f"take them out of {source.path} by hand"
+    if source.of_project:
+        return f"`agent-mailbox uninstall claude-code --project {source.project}`"
+    return "`agent-mailbox uninstall claude-code --user`"
+
+
+def name(source: Source) -> str:
+    """Where it is, for people."""
+    return f"the plugin {source.plugin}" if source.plugin else source.path
+
+
+def _ours(source: Source) -> Iterator[Found]:
+    for event, group, hook in source.hooks():
+        command = hook.get("command") if isinstance(hook, dict) else None
+        if not isinstance(command, str) or (not covers(group, texts.MATCHERS.get(event)) and event in texts.MATCHERS):
             continue
-        settings = codec.parse(text, MAX_SETTINGS, ours=False)
-        if isinstance(settings, BadLine):
-            if client is GEMINI:
-                continue  # it takes comments, which we do not
-            yield Problem(path, None, f"not JSON ({settings.reason}): the client passes its hooks by", note=True)
-            continue
-        for event, command in _commands(settings):
-            if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-                hooked.setdefault(event, []).append(path)
-                wrong = _wrong(command, project, environ)
-                if wrong is not None:
-                    yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
-        skipped = trust.untrusted(path, settings, environ) if client is CODEX else ()
-        if skipped:
-            what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
-            yield Problem(path, None, what, note=True)
-
-
-def _notes(client: Client, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
-    missing = [event for event in client.events if event not in hooked]
-    if hooked and missing:
-        puts = f"`agent-mailbox install {client.name}` puts in all of them"
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"
-        yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
-    for event, places in hooked.items():
-        if len(places) > 1:
-            others = sorted(set(places[:-1]) - {places[-1]})
-            where = f", and in {', '.join(others)}" if others else ""
-            what = f"{event} calls us {len(places)} times, here{where}: once is enough; remove the others"
-            yield Problem(places[-1], None, what, note=True)
-
-
-def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
-    """The shim that an installation wrote: is it the one that it would write now?"""
-    path, text = install.shim(environ)
-    there = _read(path) if text is not None else None
-    if there is not None and there != text:
-        yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)
-
-
-def _files(client: Client, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings files there may be, each with the project in which its commands run."""
-    here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
-    found = {os.path.join(user_directory(client, environ), client.settings[1]): here}
-    for project in (here, os.path.dirname(directory)):
-        for name in dict.fromkeys((client.settings[1], client.settings[0])):
-            found.setdefault(os.path.join(project, client.directory, name), project)
-    return found
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read(MAX_SETTINGS)
-    except OSError:
-        return None
-
-
-def _commands(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(event, command) of every hook, as far as the settings have the shape of settings."""
-    hooks = settings.get("hooks")
-    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
-        for group in groups if isinstance(groups, list) else ():
-            inner = group.get("hooks") if isinstance(group, dict) else None
-            for hook in inner if isinstance(inner, list) else ():
-                command = hook.get("command") if isinstance(hook, dict) else None
-                if isinstance(command, str):
-                    yield event, command
+        if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
+            yield Found(source, event, command, is_bell(hook))
 
 
 def _line(text: bytes, command: str) -> int | None:
@@ -123,80 +110,98 @@ def _line(text: bytes, command: str) -> int | None:
     return None if place < 0 else text.count(b"\n", 0, place) + 1
 
 
-# -- can it run? ------------------------------------------------------------------------------------------------------
+# -- the installation as a whole --------------------------------------------------------------------------------------
 
 
-def _wrong(command: str, project: str, environ: Mapping[str, str]) -> str | None:
-    """Why the command cannot run; None where nothing speaks against it."""
-    for variable, value in (("CLAUDE_PROJECT_DIR", project), ("HOME", environ.get("HOME") or "")):
-        command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return "its quotes do not match; correct the command"
-    while words and "=" in words[0].partition("/")[0]:
-        words.pop(0)  # a variable set for the command
-    for number, word in enumerate(words):
-        ours = os.path.basename(word) in (PROGRAM, *SHIMS)
-        if ours or (number == 0 and "/" in word):
-            wrong = _wrong_program(word, project, environ, started=number == 0)
-            if wrong is not None:
-                return wrong
-    return None
+def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Told only where the client is at home: a mailbox serves others as well."""
+    if os.path.isdir(places.home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
+        what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} puts them in"
+        yield Problem(directory, None, what, note=True)
 
 
-def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, started: bool) -> str | None:
-    if "/" not in word:
-        path = shutil.which(word, path=environ.get("PATH"))
-        if path is None:
-            return f"there is no {word} on PATH; install it, or write the command's whole path"
-    else:
-        path = os.path.join(project, os.path.expanduser(word))
-        if not os.path.isfile(path):
-            return f"{path} is not there; correct the command, or run {INSTALL}"
-        if started and not os.access(path, os.X_OK):
-            return f"{path} may not be run; `chmod +x` it"
-    if os.path.basename(path) in SHIMS:
-        return _wrong_shim(path, environ)
-    return _wrong_interpreter(path)
+def _notes(found: Sequence[Found]) -> Iterator[Problem]:
+    hooked: dict[str, list[Source]] = {}
+    bells: dict[str, list[Source]] = {}
+    for hook in found:
+        (bells if hook.bell else hooked).setdefault(hook.event, []).append(hook.source)
+    missing = [event for event in HOOKS if event not in hooked]
+    if missing:
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
+        yield Problem(found[0].source.path, None, what, note=True)
+    yield from _doubled(found, hooked, "")
+    yield from _doubled(found, bells, " for its doorbell")
 
 
-def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
-    """The shims take what an installation wrote into them, else the checkout's own Python, else the installed program
-    (``hooks/agent-mailbox-hook``)."""
-    python, main = _baked(path)
-    baked = bool(python)
-    if not baked:
-        python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
-    if os.access(python, os.X_OK) and (not baked or os.path.exists(main)):
-        return None
-    installed = shutil.which(PROGRAM, path=environ.get("PATH"))
-    if installed is not None:
-        return _wrong_interpreter(installed)
-    if baked:
-        return f"{path} needs {python} and {main}, and one is gone; install agent-mailbox again, then run {INSTALL}"
-    return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
+def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: str) -> Iterator[Problem]:
+    doubled: dict[tuple[str, ...], list[str]] = {}
+    for event, sources in hooked.items():
+        if len(sources) > 1:
+            doubled.setdefault(tuple(source.path for source in sources), []).append(event)
+    by_path = {hook.source.path: hook.source for hook in found}
+    for where, events in doubled.items():
+        more = [by_path[path] for path in dict.fromkeys(where) if path != where[-1]]
+        also = "".join(f", and in {name(other)} ({way_out(other)})" for other in more)
+        calls = "calls" if len(events) == 1 else "call"
+        here = "in this plugin" if by_path[where[-1]].plugin else "here"
+        what = (
+            f"{', '.join(events)} {calls} us {len(where)} times{why}, {here}{also}: once is enough; remove the others"
+        )
+        yield Problem(where[-1], None, what, note=True)
 
 
-def _baked(path: str) -> tuple[str, str]:
-    """The interpreter and the start file that an installation wrote into a shim; empty where it wrote none."""
-    lines = (_read(path) or b"").decode("utf-8", "surrogateescape").splitlines()
-    line = next((line for line in lines if line.startswith("python=")), "")
-    try:
-        values = dict(word.partition("=")[::2] for word in shlex.split(line))
-    except ValueError:
-        values = {}
-    return values.get("python", ""), values.get("main", "")
+def _passed_by(found: Sequence[Found], all_of_them: Sequence[Source], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Settings by which the client runs no hooks, and a project it was not told to trust."""
+    for source in (*places.managed(), *(source for source in all_of_them if not source.plugin)):
+        if source.says("disableAllHooks"):
+            yield Problem(source.path, None, "disableAllHooks is set: no hook runs, ours neither; take it out")
+    for source in places.managed():
+        if source.says("allowManagedHooksOnly"):
+            what = "allowManagedHooksOnly is set: the client runs no hooks but its administrator's, so none of ours"
+            yield Problem(source.path, None, f"{what}; ask them to put ours in")
+    for project in dict.fromkeys(hook.source.project for hook in found if hook.source.of_project):
+        if places.trusted(project, environ) is False:
+            what = f"{project} is not trusted: its hooks do not run; start `claude` there once and answer its question"
+            yield Problem(project, None, what, note=True)
 
 
-def _wrong_interpreter(path: str) -> str | None:
-    """A script whose interpreter is gone (a virtual environment that was removed) does not start."""
-    try:
-        with open(path, "rb") as file:
-            first = file.readline(512)
-    except OSError:
-        return None
-    words = first[2:].split() if first.startswith(b"#!") else []
-    if words and not os.path.exists(words[0]):
-        return f"{path} needs {os.fsdecode(words[0])}, which is gone; install agent-mailbox again"
-    return None
+# -- does it do its work? ---------------------------------------------------------------------------------------------
+
+
+def _quiet(found: Sequence[Found], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Each program that hooks call, tried once, where the person installed it."""
+    programs: dict[tuple[str, ...], Found] = {}
+    for hook in found:
+        if runnable.wrong(hook.command, hook.source.project, environ, hook.source.root) is None:
+            program = _own_program(hook, environ)
+            if program:
+                programs.setdefault(program, hook)
+    for program, hook in programs.items():
+        wrong = runnable.tried(program, environ)
+        if wrong is not None:
+            what = f"the hook of {hook.event} calls {program[0]}, which fails without a word: {wrong}"
+            yield Problem(
+                hook.source.path, _line(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
+            )
+
+
+def _own_program(hook: Found, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The program, if it is the one on ``PATH``, the shim an installation writes, or that of an installed plugin."""
+    if not calls_us({"command": hook.command}):
+        return ()
+    command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
+    words = shlex.split(command)
+    own = [install.shim(environ)[0], *([os.path.join(hook.source.root, "hooks", SHIM)] if hook.source.root else [])]
+    if len(words) == 2 and words[0] in own:
+        return (words[0],)
+    if words[:2] == [PROGRAM, "hook"] and (path := shutil.which(PROGRAM, path=environ.get("PATH"))) is not None:
+        return (path, "hook")
+    return ()
+
+
+def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
+    """The shim that an installation wrote: is it the one that it would write now?"""
+    path, text = install.shim(environ)
+    there = places.read(path) if text is not None else None
+    if there is not None and there != text:
+        yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)

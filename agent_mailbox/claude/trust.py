@@ -10,8 +10,8 @@ import hashlib
 import os
 import tomllib
 
+from .entries import calls_us
 from .install_clients import CODEX, user_directory
-from .install_merge import calls_us
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

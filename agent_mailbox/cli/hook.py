@@ -16,12 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..core.roster import Roster
+
 
 def answer(event: str, directory: str | None) -> int:
     """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
     name = hooks.canonical(event)
     if name is None:
-        _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.EVENTS)}")
+        _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
         return 1
     answers: list[str] = []
 
@@ -62,6 +64,9 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
     call = hooks.parse(name, _input(), environ, _here())
+    if name == hooks.BEFORE_TOOL:
+        hooks.refuse(call, lambda: _roster(directory, environ, call.cwd), write)
+        return
     try:
         place = locate(directory, environ, call.cwd)
     except NoMailbox:
@@ -74,6 +79,14 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+
+
+def _roster(directory: str | None, environ: Mapping[str, str], cwd: str) -> Roster:
+    """Who is there, for a hook that only wants to know. Raises ``NoMailbox``, also for one to be ignored."""
+    place = locate(directory, environ, cwd)
+    if not place.named and not paths.recorded(place.directory, environ):
+        raise NoMailbox(f"{place.directory} is not one your `agent-mailbox init` made")
+    return Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
 
 
 def _input() -> bytes:

@@ -8,8 +8,9 @@ import click
 
 from ..claude import install as installer
 from ..claude import install_clients as clients
+from ..claude import settings
 from ..core.text import neutral, neutral_lines
-from ..errors import Malformed
+from ..errors import Malformed, Refused
 from .hook import program
 from .main import Commands, cli
 from .options import App, Verb, pass_app
@@ -50,14 +51,14 @@ def _target(app: App, client: Client, project: str | None, user: bool) -> Target
     return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
 
 
-def _install(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
+def _install(app: App, target: Target, dry_run: bool) -> None:
     word = program(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
         app.warn(
             f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
         )
-    plan = installer.installation(_target(app, client, project, user), app.environ, word)
-    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=client.after)
+    plan = installer.installation(target, app.environ, word)
+    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=target.client.after)
 
 
 def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
@@ -68,15 +69,38 @@ def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_ru
 
 @install.command("claude-code", cls=Verb)
 @_said
+@click.option("--force", is_flag=True, help="Also where the same sessions call us already: each hook then runs twice.")
 @pass_app
-def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool, force: bool) -> None:
     """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
 
     Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
     Hooks go into DIR/.claude/settings.local.json, which is yours alone, or with --user into ~/.claude/settings.json
     (CLAUDE_CONFIG_DIR counts).
     """
-    _install(app, clients.CLAUDE_CODE, project, user, dry_run)
+    target = _target(app, clients.CLAUDE_CODE, project, user)
+    _refuse_twice(app, target, force)
+    _install(app, target, dry_run)
+
+
+def _refuse_twice(app: App, target: Target, force: bool) -> None:
+    """Twice costs every prompt and tool call a second start, for nothing: mail is shown once. What is there already
+    may be renewed; and what is for all sessions is worth having beside what is for some."""
+    others = settings.elsewhere(target, app.environ)
+    if not others:
+        return
+    where = " and ".join(map(settings.name, others))
+    if force or target.user or settings.is_there(target):
+        for other in others:
+            app.warn(
+                f"every hook runs twice, here and by {settings.name(other)}; once is enough: {settings.way_out(other)}"
+            )
+        return
+    ways = " or ".join(map(settings.way_out, others))
+    raise Refused(
+        f"these sessions call us already, by {where}: every hook would run twice",
+        f"there is nothing to do; to have it here instead, first {ways}; --force installs all the same",
+    )
 
 
 @install.command("codex", cls=Verb)
@@ -89,7 +113,7 @@ def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -
     counts). The hooks name a place on your machine. Codex skips hooks until you trust them, `codex exec` without
     a word: start codex, enter /hooks.
     """
-    _install(app, clients.CODEX, project, user, dry_run)
+    _install(app, _target(app, clients.CODEX, project, user), dry_run)
 
 
 @install.command("gemini", cls=Verb)
@@ -102,7 +126,7 @@ def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) 
     As for Claude Code. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into ~/.gemini
     (GEMINI_CLI_HOME counts). The hooks name a place on your machine.
     """
-    _install(app, clients.GEMINI, project, user, dry_run)
+    _install(app, _target(app, clients.GEMINI, project, user), dry_run)
 
 
 def _uninstaller(client: Client) -> None:

@@ -24,7 +24,7 @@ from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse")
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
 SETTINGS = {
     "model": "opus",
@@ -437,7 +437,7 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert merge.merged("x", again, ours) == once
     assert same.newline == form.newline
     for event in EVENTS:
-        calls = [h for g in again["hooks"][event] if merge._is_group(g) for h in g["hooks"] if merge.calls_us(h)]
+        calls = [h for g in again["hooks"][event] if merge.is_group(g) for h in g["hooks"] if merge.calls_us(h)]
         assert len(calls) == 1
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
@@ -551,6 +551,29 @@ def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) ->
     assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
 
 
+def test_hooks_are_not_put_in_twice_unless_asked(house: House) -> None:
+    """For the user where a project has them, for a project where the user has: refused with what to do, nothing
+    written; --force does it and warns; what is there already may be renewed."""
+    call, here = house.program.call, {"cwd": house.project}
+    one, other = ("install", "claude-code", "--user"), ("install", "claude-code", "--project", house.project)
+    for first, second, out in ((one, other, "--user"), (other, one, f"--project {house.project}")):
+        assert call(*first, **here).rc == 0
+        before = house.tree(), sorted(house.program.home.rglob("*"))
+        result = refused_both(call, 1, *second, said=("twice", "--force", f"uninstall claude-code {out}"), **here)
+        assert result.json["error"]["code"] == "refused"
+        refused(call(*second, "--dry-run", **here), 1)
+        assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
+        forced = call(*second, "--force", **here)
+        assert forced.rc == 0
+        (warning,) = forced.warnings
+        assert "twice" in warning
+        renewed = call(*first, **here)
+        assert (renewed.rc, len(renewed.warnings)) == (0, 1)
+        for words in (one, other):
+            assert call("uninstall", *words[1:], **here).rc == 0
+        assert house.tree() == {}
+
+
 # -- the shim ---------------------------------------------------------------------------------------------------------
 
 
@@ -597,11 +620,10 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     here = {"cwd": copied.project}
     run(copied, "install", "claude-code", **here)
     assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
-    run(copied, "install", "claude-code", "--user")
-    notes = run(copied, "doctor", **here)["notes"]
-    assert [(n["file"], n["what"].split(",")[0]) for n in notes] == [
-        (str(copied.settings), f"{event} calls us 2 times") for event in EVENTS
-    ]
+    run(copied, "install", "claude-code", "--user", "--force", **here)
+    (note,) = run(copied, "doctor", **here)["notes"]
+    assert note["file"] == str(copied.settings)
+    assert note["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")
     run(copied, "uninstall", "claude-code", "--user")
     shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
     shim.write_text(shim.read_text() + "# older\n")

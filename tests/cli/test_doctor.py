@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, doctor
+from agent_mailbox.claude.hook import HOOKS
 from agent_mailbox.core import codec
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
@@ -382,7 +383,7 @@ def test_a_file_of_another_user_is_a_problem(used: Post) -> None:
 
 def hook(command: str, *events: str) -> dict[str, Any]:
     """Settings that call the command."""
-    events = events or ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+    events = events or HOOKS
     return {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}] for event in events}}
 
 
@@ -394,25 +395,30 @@ def settle(directory: Path, settings: object, name: str = "settings.json") -> Pa
     return path
 
 
-def script(path: Path, first: str = "#!/bin/sh") -> Path:
+def script(path: Path, first: str = "#!/bin/sh", then: str = "") -> Path:
     """An executable file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{first}\n")
+    path.write_text(f"{first}\n{then}\n")
     path.chmod(0o755)
+    return path
+
+
+def program(post: Post, does: str = f'exec {sys.executable} -m agent_mailbox "$@"') -> Path:
+    """The program on the PATH."""
+    path = script(post.scratch / "tools" / "agent-mailbox", then=does)
+    post.env["PATH"] = f"{path.parent}:{post.env['PATH']}"
     return path
 
 
 def test_hooks_that_can_run_are_nothing_wrong(post: Post) -> None:
     """The program on PATH, a shim beside its interpreter, a path with variables in it; other people's hooks."""
-    tools = script(post.scratch / "tools" / "agent-mailbox").parent
-    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    program(post)
     shim = script(post.cwd / "hooks" / "agent-mailbox-hook")
     for command in (
         "agent-mailbox hook Stop",
         f"{shim} Stop",
         '"$CLAUDE_PROJECT_DIR"/hooks/agent-mailbox-hook Stop',
         f"AGENT_MAILBOX_ROLE=x {sys.executable} {shim} Stop",
-        "/nowhere/another-program --of agents",
         "cd /tmp && agent-mailbox hook Stop",
     ):
         settle(post.home, hook(command))
@@ -444,14 +450,14 @@ def test_a_hook_that_cannot_run_is_a_problem_at_its_line(post: Post, command: st
     assert "agent-mailbox" in path.read_text().splitlines()[problem["line"] - 1] or "check-mailbox" in command
     assert said in problem["what"]
     (note,) = result.json["notes"]
-    assert "not SessionStart, UserPromptSubmit, PostToolUse, PreCompact, SessionEnd" in note["what"]
+    assert "hooks Stop, but not SessionStart, UserPromptSubmit, " in note["what"]
 
 
 def test_the_shims_of_this_house_are_known_to_the_doctor() -> None:
     """Every script in ``hooks/`` is looked at as one."""
     from agent_mailbox.claude import settings
 
-    assert set(os.listdir(ROOT / "hooks")) == set(settings.SHIMS)
+    assert set(os.listdir(ROOT / "hooks")) == {*settings.SHIMS, "hooks.json"}
 
 
 @pytest.mark.parametrize("text", ["not JSON", "[]", '{"hooks": 5}', '{"hooks": {"Stop": [{"hooks": [7]}, 3]}}', ""])
@@ -460,7 +466,116 @@ def test_settings_of_any_shape_stop_nothing(post: Post, text: str) -> None:
     settle(post.home, text)
     problems, notes = told(post)
     assert problems == []
-    assert len(notes) == (not text.startswith("{"))
+    assert len(notes) == 1 + (not text.startswith("{"))
+    assert "no hook of Claude Code calls us" in notes[-1][3]
+
+
+def test_a_client_without_a_hook_of_ours_is_a_note(post: Post) -> None:
+    """Nothing else would tell why no mail is shown; where there is no client, nobody misses it. A matcher that passes
+    the shell by is no hook either."""
+    assert told(post) == ([], [])
+    settle(post.home, hook("/nowhere/another-program --of agents"))
+    problems, (note,) = told(post)
+    assert problems == []
+    assert "no hook of Claude Code calls us" in note[3]
+    program(post)
+    value = hook("agent-mailbox hook Stop")
+    value["hooks"]["PreToolUse"][0]["matcher"] = "Edit|Write"
+    settle(post.home, value)
+    problems, (note,) = told(post)
+    assert problems == []
+    assert "but not PreToolUse" in note[3]
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [("exit 0", "it did not refuse"), ("echo broken >&2; exit 3", "exit code 3 (broken)"), ("echo '{}'", "not refuse")],
+)
+def test_a_hook_that_fails_without_a_word_is_a_problem(post: Post, does: str, said: str) -> None:
+    """It is tried: the client would go on and tell nobody. Nothing is written by that."""
+    program(post, does)
+    path = settle(post.home, hook("agent-mailbox hook Stop"))
+    before = sorted(post.scratch.rglob("*"))
+    (problem,), notes = told(post)
+    assert (post.box / problem[0]).resolve() == path
+    assert "fails without a word" in problem[3]
+    assert said in problem[3]
+    assert notes == []
+    assert sorted(post.scratch.rglob("*")) == before
+
+
+def test_a_program_that_a_project_names_is_not_tried(post: Post) -> None:
+    """A cloned repository must not have the doctor run what it brought."""
+    ran = post.scratch / "ran"
+    shim = script(post.cwd / "hooks" / "agent-mailbox-hook", then=f"touch {ran}")
+    script(post.cwd / ".venv/bin/python")
+    program(post)
+    settle(post.cwd, hook(f"{shim} Stop"))
+    assert told(post) == ([], [])
+    assert not ran.exists()
+
+
+def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turned off, or the administrator's alone: problems. A project nobody said to trust: a note, until somebody does,
+    there or above."""
+    program(post)
+    path = settle(post.cwd, {**hook("agent-mailbox hook Stop"), "disableAllHooks": True}, "settings.local.json")
+    (problem,), notes = told(post)
+    assert ((post.box / problem[0]).resolve(), notes) == (path, [])
+    assert "disableAllHooks" in problem[3]
+    settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
+    managed = post.scratch / "managed.json"
+    managed.write_text('{"allowManagedHooksOnly": true}')
+    with monkeypatch.context() as administrator:
+        administrator.setattr("agent_mailbox.claude.places.MANAGED", (str(managed),))
+        (problem,), notes = told(post)
+        assert "allowManagedHooksOnly" in problem[3]
+    state = post.home / ".claude.json"
+    for projects, trusted in (
+        ({}, False),
+        ({str(post.cwd): {"hasTrustDialogAccepted": False}}, False),
+        ({str(post.cwd): {"hasTrustDialogAccepted": True}}, True),
+        ({str(post.scratch): {"hasTrustDialogAccepted": True}}, True),
+        ([], True),
+    ):
+        state.write_text(json.dumps({"projects": projects}))
+        problems, notes = told(post)
+        assert problems == []
+        assert ["is not trusted" in note[3] for note in notes] == [True] * (not trusted), projects
+    settle(post.home, hook("agent-mailbox hook Stop"))
+    (post.cwd / ".claude/settings.local.json").unlink()
+    state.write_text('{"projects": {}}')
+    assert told(post) == ([], [])  # the user's hooks are asked about by the client wherever it starts
+
+
+def test_in_the_home_directory_the_user_s_hooks_are_the_user_s(post: Post) -> None:
+    """Its settings are no project's that might lack trust, and count once."""
+    program(post)
+    settle(post.home, hook("agent-mailbox hook Stop"))
+    (post.home / ".claude.json").write_text('{"projects": {}}')
+    answer = post.ok("doctor", cwd=post.home)
+    assert answer == {"ok": True, "problems": []}
+
+
+def test_an_enabled_plugin_counts_and_a_disabled_one_does_not(post: Post) -> None:
+    """By the client's own list; beside settings it is twice, in one line that says how to end that."""
+    tools = program(post)
+    root = post.home / ".claude/plugins/cache/m/agent-mailbox/1"
+    script(root / "hooks/agent-mailbox-hook", then=f'exec {tools} hook "$1"')
+    (root / "hooks/hooks.json").write_text(json.dumps(hook('"${CLAUDE_PLUGIN_ROOT}"/hooks/agent-mailbox-hook Stop')))
+    entry = {"scope": "user", "installPath": str(root)}
+    listed = {"version": 2, "plugins": {"agent-mailbox@m": [entry], "x@m": [{}, 5], "y@m": 7}}
+    (post.home / ".claude/plugins/installed_plugins.json").write_text(json.dumps(listed))
+    enabled = {"enabledPlugins": {"agent-mailbox@m": True, "x@m": True, "y@m": True}}
+    settle(post.home, enabled)
+    assert told(post) == ([], [])
+    settle(post.home, {**hook("agent-mailbox hook Stop"), **enabled})
+    problems, (note,) = told(post)
+    assert problems == []
+    assert f"{', '.join(HOOKS)} call us 2 times, in this plugin" in note[3]
+    assert "agent-mailbox uninstall claude-code --user" in note[3]
+    settle(post.cwd, {"enabledPlugins": {"agent-mailbox@m": False}})
+    assert told(post) == ([], [])
 
 
 def test_a_file_that_is_none_hides_no_other_finding(used: Post) -> None:

@@ -130,6 +130,12 @@ class Client:
 
 
 @pytest.fixture
+def on_path(post: Post) -> None:
+    """The program is on the PATH, as it is for people."""
+    post.env["PATH"] = f"{Path(sys.executable).parent}:{post.env['PATH']}"
+
+
+@pytest.fixture
 def client(post: Post, binary: Path) -> Iterator[Client]:
     """The client, a mailbox, and the model's stand-in."""
     with StandIn() as model:

@@ -1,0 +1,277 @@
+"""What an agent may not run: commands of ours in another's name, and what only the person decides.
+
+Belongs here: the rule, from a shell's text to why it is refused. Pure. The client lets plain mail commands run unasked
+(``install_texts.rules``); this keeps that from meaning "as anybody". It is made for the confused, not for the wicked:
+who hides what he does gets past it, and can write the files as well.
+
+Maintenance (``steward``, ``restore``, ``doctor --repair``) is left to the client's own asking: it speaks for nobody,
+damages nothing, and a refusal here could not be overruled by the person who sits beside it.
+"""
+
+from __future__ import annotations
+
+from ..core.text import clipped, neutral
+from . import shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Me = Callable[[str], bool]
+
+PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
+NAMES = (PROGRAM, PACKAGE, "agent_roster")
+"""What a text must hold to call us; the shell guard looks for the same before Python starts."""
+IDENTITY = ("--from", "--session", "--session-id")
+VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
+LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
+"""Of ``roster``: what names others only to look, and what changes an entry."""
+PERSONAL = ("approve", "deny", "answer", "mode", "policy")
+"""Of ``control``: the person's decisions."""
+VERBS = (
+    *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
+    *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
+    *("export", "control"),
+)
+VALUED = (
+    *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
+    *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
+    *("--lead", "--state", "--format", "--max-live", "--project"),
+)
+"""Options that take the next word, whatever it looks like."""
+
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+_INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
+_QUOTING = ("ssh", "watch", "su", "script", "tmux", "screen", "parallel", "entr", "env", "alias", "trap")
+"""Programs that take a whole command in one word."""
+_DATA = (
+    *("echo", "printf", "cat", "grep", "egrep", "fgrep", "rg", "git", "ls", "sed", "head", "tail", "man", "which"),
+    *("type", "test", "[", "[[", "for", "case", "true", ":"),
+)
+"""Programs to which words are just words."""
+_TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
+
+
+def refusal(text: str, is_me: Me) -> str | None:
+    """Why an agent may not run this, and what to do instead; None where nothing of ours speaks against it.
+
+    ``is_me`` tells whether a word names the agent's own session.
+    """
+    if not any(name in text for name in NAMES):
+        return None
+    found = _Found(text)
+    try:
+        found.read(text, 0)
+    except (shell.Unreadable, RecursionError):
+        found.opaque.append(text)
+    judged = [_call(call, is_me) for call in found.calls]
+    judged += [_loosely(part, is_me) for part in found.opaque]
+    if found.calls:
+        judged += [_setting(word, is_me) for word in found.settings]
+    return next((why for why in judged if why), None)
+
+
+# -- finding our calls ------------------------------------------------------------------------------------------------
+
+
+class _Found:
+    """What a text holds: our program's arguments, call by call; words that set a variable; parts that are no shell's,
+    and are looked at loosely."""
+
+    def __init__(self, text: str) -> None:
+        self.calls: list[list[str]] = []
+        self.settings: list[str] = []
+        self.opaque: list[str] = []
+        self._text = text
+        self._scripts: list[str] = []
+        self._runs_scripts = False
+
+    def read(self, text: str, depth: int) -> None:
+        """Find what is in a shell's text. Raises ``Unreadable``."""
+        if depth > shell.MAX_DEPTH:
+            raise shell.Unreadable("too deep")
+        for simple in shell.commands(text, depth):
+            words = simple.words
+            if not words or _base(words[0]) not in _DATA:
+                self.settings += filter(_sets_identity, words)
+            while words and _sets(words[0]):
+                words = words[1:]
+            if words:
+                self._command(words, simple.inputs, depth)
+        if self._runs_scripts and not depth:  # a script written here may be what is run here
+            for script in self._scripts:
+                self.read(script, depth + 1)
+
+    def _command(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+        if _base(words[0]) in _DATA:
+            self._scripts += inputs
+            return None
+        for number, word in enumerate(words):
+            name, rest = _base(word), [*words[number + 1 :]]
+            if name in _SHELLS:
+                return self._shell(rest, inputs, depth)
+            if name.rstrip("0123456789.") in _INTERPRETERS:
+                return self._interpreter(rest, inputs)
+            if name == "eval":
+                return self.read(" ".join(rest), depth + 1)
+            if name in _QUOTING:
+                for quoted in rest:
+                    if any(character.isspace() for character in quoted):
+                        self.read(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
+            named = word == PACKAGE if words[number - 1] == "-m" and number else _is_ours(word)
+            if named and (not number or _verb(rest) in VERBS or _hidden(rest)):
+                return self._ours(word, [*rest, "…"] if _base(words[0]) == "xargs" else rest)
+        if words[0][:1] in ("$", "`") and _verb(words[1:]) in VERBS:
+            return self._ours("", words[1:])  # the program's name is in a variable
+        self._scripts += inputs
+        self._runs_scripts |= words[0].startswith("./") or words[0].endswith(".sh")
+        return None
+
+    def _ours(self, word: str, arguments: Sequence[str]) -> None:
+        call = ["roster", *arguments] if _base(word) == ROSTER else [*arguments]
+        self.calls.append(call)
+        if _hidden(call):
+            self.opaque.append(self._text)
+
+    def _shell(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+        for number, word in enumerate(words):
+            if word.startswith("-") and not word.startswith("--") and "c" in word:
+                text = next((w for w in words[number + 1 :] if not w.startswith(("-", "+"))), "")
+                return self.read(text, depth + 1)
+            if not word.startswith(("-", "+")) and not (number and words[number - 1] in ("-o", "+o")):
+                self._runs_scripts = True
+                return self._ours(word, words[number + 1 :]) if _is_ours(word) else None
+        for text in inputs:
+            self.read(text, depth + 1)
+        if not inputs:
+            self.opaque.append(self._text)  # it runs what a pipe brings
+        return None
+
+    def _interpreter(self, words: Sequence[str], inputs: Sequence[str]) -> None:
+        before, operands = "", 0
+        for number, word in enumerate(words):
+            rest = words[number + 1 :]
+            if word in ("-c", "-e", "-E", "-r", "--eval"):
+                return self.opaque.append("\n".join([*rest, *inputs]))
+            module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
+            if (module == PACKAGE or (module is None and _is_ours(word))) and (not operands or _verb(rest) in VERBS):
+                return self._ours(word, rest)
+            operands += not word.startswith("-") and before not in ("-X", "-W")
+            before = word
+        if not operands:
+            self.opaque += inputs or [self._text]
+        return None
+
+
+def _sets(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.rstrip("+").isidentifier()
+
+
+def _sets_identity(word: str) -> bool:
+    return _sets(word) and word.partition("=")[0] in VARIABLES
+
+
+def _base(word: str) -> str:
+    return word.rstrip("/").rpartition("/")[2]
+
+
+def _is_ours(word: str) -> bool:
+    """Our program, one of its scripts, or its package."""
+    name = _base(word.removesuffix("/__main__.py"))
+    return name in (PROGRAM, f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
+
+
+def _hidden(arguments: Sequence[str]) -> bool:
+    """Does what is done stand in a variable, or do the options?"""
+    given = _parsed(arguments)[1]
+    return any(word.startswith("$") and not word.startswith("$(") for word in given)
+
+
+def _verb(arguments: Sequence[str]) -> str:
+    return next(iter(_parsed(arguments)[1]), "")
+
+
+# -- judging them -----------------------------------------------------------------------------------------------------
+
+
+def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """The options that say who acts, each with its value, and the words that belong to no option."""
+    identity: list[tuple[str, str]] = []
+    words: list[str] = []
+    left = [*arguments]
+    while left:
+        word = left.pop(0)
+        option, equals, value = word.partition("=")
+        if option in IDENTITY:
+            identity.append((option, value if equals else left.pop(0) if left else ""))
+        elif word in VALUED:
+            del left[:1]
+        elif word == "--":
+            return identity, words + left
+        elif not word.startswith("-"):
+            words.append(word)
+    return identity, words
+
+
+def _call(arguments: Sequence[str], is_me: Me) -> str | None:
+    identity, words = _parsed(arguments)
+    verb, what, *more = [*words, "", ""]
+    if verb == "control" and what in PERSONAL:
+        return f"`control {what}` is the person's decision, not an agent's. Ask the person to make it."
+    if verb == "roster" and what in LOOKS:
+        return None
+    if verb == "roster" and what in CHANGES:
+        others = [value for _, value in identity] + [word for word in more if word]
+        other = next((word for word in others if not _means(word, is_me)), None)
+        return None if other is None else _of_another(what, other)
+    wrong = next(((option, value) for option, value in identity if not _means(value, is_me)), None)
+    return None if wrong is None else _as_another(*wrong)
+
+
+def _means(word: str, is_me: Me) -> bool:
+    """Does the word name the agent itself? Its own variables do, as far as they are not set anew (which is refused)."""
+    return word in (form for name in VARIABLES for form in (f"${name}", f"${{{name}}}")) or is_me(word)
+
+
+def _setting(word: str, is_me: Me) -> str | None:
+    name, _, value = word.partition("=")
+    if _means(value, is_me):
+        return None
+    return (
+        f"`{_shown(word)}` would make the command act as somebody else than this session. "
+        f"Leave {name} alone: the command knows who you are."
+    )
+
+
+def _as_another(option: str, value: str) -> str:
+    return (
+        f"`{option} {_shown(value)}` would make the command act as somebody else than this session. "
+        f"Leave {option} out: the command knows who you are."
+    )
+
+
+def _of_another(what: str, other: str) -> str:
+    return (
+        f"`roster {what}` of {_shown(other)} would change another session's entry in the roster. Only that session "
+        "may, or the person in a terminal of their own. Without an id the command means yourself."
+    )
+
+
+def _shown(word: str) -> str:
+    return clipped(neutral(word), 80)
+
+
+def _loosely(text: str, is_me: Me) -> str | None:
+    """Judge a text that is no shell's, or not to be read as one: a word of ours with a word that is refused."""
+    tokens = "".join(char if char in _TOKEN else " " for char in text).split()
+    places = [n for n, token in enumerate(tokens) if _is_ours(token) or token == PACKAGE]
+    if not places:
+        return None
+    judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], is_me)]
+    judged += [_setting(token, is_me) or "" for token in tokens if _sets_identity(token)]
+    for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
+        arguments = tokens[place + 1 : following]
+        judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, is_me) or "")
+    why = next(filter(None, judged), None)
+    return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

@@ -1,0 +1,97 @@
+"""The entries of a settings file's hooks: which are ours, and what one of ours looks like.
+
+A hook is ours if it calls our shim or our program and does nothing else. One that does more (sets a variable, goes
+somewhere first) is the person's own way of calling us: it counts as installed, and nobody changes it.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
+TIMEOUT = 10
+"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
+the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+BELL = "Doorbell"
+"""What a hook calls that stays behind its event, to wake the session."""
+BELL_TIMEOUT = 14 * 24 * 3600
+"""Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
+CLIENTS = ("codex", "gemini")
+"""The last word of a hook that tells the shim whose it is."""
+
+
+class Wanted(Record):
+    """A hook that an installation wants: on which of the client's events it calls which of ours, with what matcher and
+    time-out (in the client's unit)."""
+
+    on: str
+    event: str
+    matcher: str | None = None
+    timeout: int = TIMEOUT
+
+    @property
+    def is_bell(self) -> bool:
+        """Is it a doorbell?"""
+        return self.event == BELL
+
+
+def is_ours(hook: Any) -> bool:
+    """A hook that only calls us, from wherever we were installed."""
+    words = _words(hook)
+    words = words[:-1] if words[-1:] and words[-1] in CLIENTS else words
+    return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
+
+
+def calls_us(hook: Any) -> bool:
+    """A hook that calls us, whatever else it does."""
+    return _calls(_words(hook))
+
+
+def is_bell(hook: Any) -> bool:
+    """Is it the doorbell that a hook of ours calls?"""
+    return BELL.lower() in map(str.lower, _words(hook)[1:])
+
+
+def _calls(words: Sequence[str]) -> bool:
+    following = [*words[1:], "", ""]
+    return any(
+        (_base(word) == SHIM and following[number]) or (_base(word) == PROGRAM and following[number] == "hook")
+        for number, word in enumerate(words)
+    )
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _words(hook: Any) -> list[str]:
+    import shlex
+
+    command = hook.get("command") if isinstance(hook, dict) else None
+    try:
+        return shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return []  # no shell would run it
+
+
+def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
+    """Does the group's matcher let all calls of its event through that ``matcher`` does (None: every one)?"""
+    its = group.get("matcher")
+    return its in (None, "", "*") or (matcher is not None and isinstance(its, str) and matcher in its.split("|"))
+
+
+def group(wanted: Wanted, command: str) -> dict[str, Any]:
+    """A group of hooks with nothing but this one."""
+    stays = {"asyncRewake": True} if wanted.is_bell else {}
+    hook = {"type": "command", "command": command, **stays, "timeout": wanted.timeout}
+    return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
+
+
+def is_group(group: Any) -> bool:
+    """Has it the shape of a group of hooks?"""
+    return isinstance(group, dict) and isinstance(group.get("hooks"), list)

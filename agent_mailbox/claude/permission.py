@@ -1,0 +1,41 @@
+"""PreToolUse: a command of ours that an agent gives in another's name does not run.
+
+Belongs here: who the agent is, and the shape of the refusal. What is refused: ``commands``. It needs no mailbox (what
+the command names may stand anywhere); with one, the agent's own name and the beginning of its id are its own, too.
+"""
+
+from __future__ import annotations
+
+from ..core import frame
+from ..core.roster import MIN_PREFIX
+from . import commands
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core.roster import Roster
+
+
+def denial(command: str, session_id: str, roster: Roster | None) -> dict[str, Any] | None:
+    """The answer that keeps the command from running, with why; None where that is nothing to us."""
+    why = commands.refusal(command, lambda word: is_own(word, session_id, roster))
+    if why is None:
+        return None
+    told = {"permissionDecision": "deny", "permissionDecisionReason": f"agent-mailbox: {why}"}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
+
+
+def is_own(word: str, session_id: str, roster: Roster | None) -> bool:
+    """Does the word name the session? Its id; a name it bears; of a UUID a beginning that no other id shares."""
+    if word == session_id:
+        return True
+    known = roster.agents if roster is not None else {}
+    if word in known:
+        return False
+    bearer = roster.bearer(word) if roster is not None else None
+    if bearer is not None:
+        return bearer.session_id == session_id
+    if len(word) < MIN_PREFIX or frame.short(session_id) == session_id or not session_id.startswith(word):
+        return False
+    return not any(other.startswith(word) for other in known if other != session_id)

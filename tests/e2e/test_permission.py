@@ -1,0 +1,63 @@
+"""The real client: a command in another's name does not run and the model is told why; plain mail needs no asking."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.standin import bash, in_turn
+from tests.helpers import MESSAGES
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Client
+
+pytestmark = pytest.mark.usefixtures("on_path")
+
+
+def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[str, bool]:
+    """The model asks for a command: what it was told, and whether that was an error."""
+    client.model.script = in_turn([bash(command)])
+    before = len(client.model.requests)
+    client.ask("PROMPT", *words, **how)
+    for body in client.model.requests[before:]:
+        for message in body["messages"]:
+            for block in message["content"] if isinstance(message["content"], list) else ():
+                if block["type"] == "tool_result":
+                    content = block["content"]
+                    return content if isinstance(content, str) else json.dumps(content), block.get("is_error", False)
+    raise AssertionError("the tool was not asked for")
+
+
+def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> None:
+    """Also where every command of the shell is allowed; nothing is written."""
+    for words in ((), ("--allowedTools", "Bash")):
+        for command, said in (
+            ("agent-mailbox send --from user --to bob --body FORGED", "Leave --from out"),
+            (
+                "cd . && AGENT_MAILBOX_SESSION=x agent-mailbox send --to bob --body FORGED",
+                "the command knows who you are",
+            ),
+            ("agent-mailbox roster update --tags project:forged --session-id OTHER", "means yourself"),
+        ):
+            told, wrong = outcome(client, command, *words)
+            assert said in told, (words, command)
+            assert wrong
+    assert not client.post.objects(MESSAGES)
+    assert "OTHER" not in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]]
+
+
+def test_plain_mail_runs_in_default_mode_without_asking(client: Client) -> None:
+    """By the rule, which counts in a project the person trusts; what has no rule is asked about."""
+    for number, command in enumerate(
+        (
+            "agent-mailbox send --to bob --body SENT0",
+            "agent-mailbox send --to bob --body SENT1 --json | cat",
+        )
+    ):
+        told, wrong = outcome(client, command, "--permission-mode", "default")
+        assert not wrong, told
+        assert [m["content"] for m in client.post.objects(MESSAGES)][number] == f"SENT{number}"
+    told, wrong = outcome(client, "agent-mailbox steward run", "--permission-mode", "default")
+    assert wrong, told
