@@ -7,7 +7,6 @@ import os
 import click
 
 from ..claude import install as installer
-from ..claude import settings
 from ..core.text import neutral, neutral_lines
 from ..errors import Malformed, Refused
 from .hook import program
@@ -73,6 +72,8 @@ def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: b
 def _refuse_twice(app: App, target: installer.Target, force: bool) -> None:
     """Twice costs every prompt and tool call a second start, for nothing: mail is shown once. What is there already
     may be renewed."""
+    from ..claude import settings  # the doctor's, with its lock library
+
     others = settings.elsewhere(target, app.environ)
     if not others:
         return
