@@ -42,6 +42,11 @@ class Client(Record):
     rules: Callable[[str], Sequence[str]]
     after: str = ""
 
+    @property
+    def events(self) -> dict[str, str]:
+        """Its names for those events of ours that it waits for."""
+        return {wanted.on: wanted.event for wanted in self.hooks if not wanted.is_bell}
+
 
 class Target(Record):
     """Where a client looks: its settings, its memory, and the directory of its other files."""

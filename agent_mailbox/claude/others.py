@@ -66,7 +66,7 @@ def _looked_at(
 
 
 def _notes(client: Client, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
-    missing = [wanted.on for wanted in client.hooks if wanted.on not in hooked]
+    missing = [event for event in client.events if event not in hooked]
     if hooked and missing:
         puts = f"`agent-mailbox install {client.name}` puts in all of them"
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"

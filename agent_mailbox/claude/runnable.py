@@ -116,20 +116,20 @@ def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
     import subprocess
     import tempfile
 
-    with tempfile.TemporaryDirectory() as scratch:
-        surroundings = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
-        try:
+    kept = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
             done = subprocess.run(
                 [*program, "PreToolUse"],
                 input=_TRIAL,
                 capture_output=True,
                 cwd=scratch,
-                env={**surroundings, "HOME": scratch},
+                env={**kept, "HOME": scratch},
                 timeout=PATIENCE,
                 check=False,
             )
-        except (OSError, subprocess.SubprocessError) as error:
-            return f"it could not be tried: {error}"
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it could not be tried: {error}"
     if done.returncode:
         return f"tried, it ended with exit code {done.returncode}{_last_line(done.stderr)}"
     if b'"permissionDecision"' not in done.stdout or b'"deny"' not in done.stdout:

@@ -8,7 +8,6 @@ import click
 
 from ..claude import install as installer
 from ..claude import install_clients as clients
-from ..claude import settings
 from ..core.text import neutral, neutral_lines
 from ..errors import Malformed, Refused
 from .hook import program
@@ -86,6 +85,8 @@ def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: b
 def _refuse_twice(app: App, target: Target, force: bool) -> None:
     """Twice costs every prompt and tool call a second start, for nothing: mail is shown once. What is there already
     may be renewed; and what is for all sessions is worth having beside what is for some."""
+    from ..claude import settings  # the doctor's, with its lock library
+
     others = settings.elsewhere(target, app.environ)
     if not others:
         return
