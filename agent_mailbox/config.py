@@ -32,6 +32,7 @@ class Config(Record):
     session_role: str | None = None
     session_tags: tuple[str, ...] = ()
     hook_characters: int = 8000
+    doorbell: bool = True
     stamp: tuple[int, ...] = ()
 
 

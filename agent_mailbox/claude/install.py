@@ -27,6 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNBAKED = "python= main="
 """The line of the shim that an installation fills in."""
@@ -108,7 +110,11 @@ def _parts(target: Target, hook: str, program: str) -> Iterator[Part]:
     for name, text in texts.COMMANDS.items():
         yield _command(os.path.realpath(os.path.join(target.commands, name)), text.encode())
     yield _memory(os.path.realpath(target.memory))
-    ours = merge.Ours(commands={event: texts.hook_command(hook, event) for event in EVENTS}, rules=texts.rules(program))
+    ours = merge.Ours(
+        commands={event: texts.hook_command(hook, event) for event in EVENTS},
+        rules=texts.rules(program),
+        bells={event: texts.hook_command(hook, merge.BELL) for event in BELLS},
+    )
     yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
 
 

@@ -23,14 +23,20 @@ BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
 TIMEOUT = 10
 """Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
 the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+BELL = "Doorbell"
+"""What a hook calls that stays behind its event, to wake the session."""
+BELL_TIMEOUT = 14 * 24 * 3600
+"""Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
 _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: a command for each event, and the rules of what needs no asking."""
+    """What is to be in the settings: a command for each event, the rules of what needs no asking, and a command for
+    the events with which a doorbell starts."""
 
     commands: Mapping[str, str]
     rules: Sequence[str]
+    bells: Mapping[str, str] = {}
 
 
 class Form(Record):
@@ -144,6 +150,11 @@ def calls_us(hook: Any) -> bool:
     return _calls(_words(hook))
 
 
+def is_bell(hook: Any) -> bool:
+    """Is it the doorbell that a hook of ours calls?"""
+    return BELL.lower() in map(str.lower, _words(hook)[1:])
+
+
 def _calls(words: Sequence[str]) -> bool:
     following = [*words[1:], "", ""]
     return any(
@@ -180,7 +191,11 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     result = dict(settings)
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
     for event, command in ours.commands.items():
-        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), command)
+        new = {"type": "command", "command": command, "timeout": TIMEOUT}
+        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), new)
+    for event, command in ours.bells.items():
+        new = {"type": "command", "command": command, "asyncRewake": True, "timeout": BELL_TIMEOUT}
+        hooks[event] = _with_hook(_list(path, f"hooks.{event}", hooks.get(event, [])), new)
     result["hooks"] = hooks
     permissions = dict(_table(path, "permissions", result.get("permissions", {})))
     rules = _list(path, "permissions.allow", permissions.get("allow", []))
@@ -189,8 +204,10 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     return result
 
 
-def _with_hook(groups: list[Any], command: str) -> list[Any]:
-    there = any(calls_us(h) and not is_ours(h) for g in groups if _is_group(g) and _unmatched(g) for h in g["hooks"])
+def _with_hook(groups: list[Any], new: Mapping[str, Any]) -> list[Any]:
+    bell = is_bell(new)
+    open_to_all = [hook for group in groups if _is_group(group) and _unmatched(group) for hook in group["hooks"]]
+    there = any(calls_us(hook) and not is_ours(hook) and is_bell(hook) == bell for hook in open_to_all)
     kept = []
     for group in groups:
         if not _is_group(group):
@@ -198,15 +215,15 @@ def _with_hook(groups: list[Any], command: str) -> list[Any]:
             continue
         inner = []
         for hook in group["hooks"]:
-            if not is_ours(hook):
+            if not is_ours(hook) or is_bell(hook) != bell:
                 inner.append(hook)
             elif not there and _unmatched(group):
-                inner.append({**hook, "command": command})
+                inner.append({**hook, "command": new["command"]})
                 there = True
         if inner or not group["hooks"]:
             kept.append({**group, "hooks": inner})
     if not there:
-        kept.append({"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT}]})
+        kept.append({"hooks": [dict(new)]})
     return kept
 
 

@@ -13,6 +13,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..doctor.findings import Problem
 from . import install
+from . import install_merge as merge
 from .hook import EVENTS
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Hooks of ours that cannot run, in the user's settings and those of the mailbox's and the present project; notes
     where only some of the events are hooked, one is hooked more than once, or the shim is an earlier version's."""
     hooked: dict[str, list[str]] = {}
+    bells: dict[str, list[str]] = {}
     for path, project in _files(directory, environ).items():
         text = _read(path)
         if text is None:
@@ -41,25 +43,30 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
             continue
         for event, command in _commands(settings):
             if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-                hooked.setdefault(event, []).append(path)
+                (bells if merge.is_bell({"command": command}) else hooked).setdefault(event, []).append(path)
                 wrong = _wrong(command, project, environ)
                 if wrong is not None:
                     yield Problem(path, _line(text, command), f"the hook of {event} cannot run: {wrong}")
-    yield from _notes(hooked)
-    if hooked:
+    yield from _missing(hooked)
+    yield from _doubled(hooked, "")
+    yield from _doubled(bells, " for its doorbell")
+    if hooked or bells:
         yield from _stale(environ)
 
 
-def _notes(hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
+def _missing(hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
     missing = [event for event in EVENTS if event not in hooked]
     if hooked and missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
         yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
+
+
+def _doubled(hooked: Mapping[str, list[str]], what_for: str) -> Iterator[Problem]:
     for event, places in hooked.items():
         if len(places) > 1:
             others = sorted(set(places[:-1]) - {places[-1]})
             where = f", and in {', '.join(others)}" if others else ""
-            what = f"{event} calls us {len(places)} times, here{where}: once is enough; remove the others"
+            what = f"{event} calls us {len(places)} times{what_for}, here{where}: once is enough; remove the others"
             yield Problem(places[-1], None, what, note=True)
 
 

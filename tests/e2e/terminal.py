@@ -1,0 +1,109 @@
+"""The real client at a terminal: a session that a person types into, and that stands idle in between.
+
+Belongs here: the pseudo-terminal, typing, ending. What the client shows is kept for a failure's message and never
+asserted on: what reached the model is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import struct
+import termios
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.helpers import PATIENCE, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.e2e.conftest import Client
+
+ROWS, COLUMNS = 40, 120
+
+
+class Terminal:
+    """A client in a pseudo-terminal, for a ``with`` block, after which no process of it is left."""
+
+    def __init__(self, client: Client, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+        self.client = client
+        self.screen = bytearray()
+        """Everything the client wrote."""
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        try:
+            self.process = client.start(
+                "--permission-mode",
+                "default",
+                *words,
+                env={"TERM": "xterm-256color", **(env or {})},
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
+                preexec_fn=_controlling_terminal,
+            )
+        finally:
+            os.close(slave)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The client's process."""
+        return self.process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._reader.join(PATIENCE)
+        os.close(self._master)
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self._master, 1 << 16):
+                self.screen += data
+        except OSError:
+            pass  # EIO: nobody has the other end any more
+
+    def type(self, text: str) -> None:
+        """Send keys."""
+        os.write(self._master, text.encode())
+
+    def submit(self, prompt: str) -> None:
+        """Type a prompt and send it: the key comes once the client has shown the words, or it would be part of them."""
+        seen = len(self.screen)
+        self.type(prompt)
+        self.wait(lambda: prompt.encode()[-8:] in self.screen[seen:])
+        self.type("\r")
+
+    def ask(self, prompt: str) -> str:
+        """Submit; returns the conversation as the model was sent it."""
+        self.submit(prompt)
+        return str(self.wait(lambda: self.client.model.asked(prompt))[0])
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """Wait for a condition; what the client showed last is the failure's message."""
+        try:
+            return until(condition)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the client showed {bytes(self.screen[-3000:])!r}") from None
+
+    def leave(self) -> int:
+        """End the session as a person does; returns the exit code."""
+        self.submit("/exit")
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, nothing tidied up."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+def _controlling_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
