@@ -65,7 +65,8 @@ class Doorbell:
         self._known_here = self._was_alive = False
         self._unread: frozenset[str] = frozenset()
         self._since = self._changed = 0.0
-        self._next_beat = time.monotonic() + BEAT
+        self._started = time.monotonic()
+        self._next_beat = self._started + BEAT
         self._rings, self._rung_at, self._rung = _left(vigil.left)
 
     def run(self) -> int:
@@ -110,13 +111,13 @@ class Doorbell:
     def _due(self, now: float) -> float | None:
         session, status = self._client.doing()
         here = session == self._me
-        if session is not None and not here and self._known_here:
-            return None  # cleared, or another session was resumed in its place
+        if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
+            return None  # cleared, or another session was resumed in its place (a start first says another's id)
         self._known_here = self._known_here or here
-        if self._is_quiet():
+        quiet = self._is_quiet()
+        if quiet and self._was_alive and now < self._next_beat:
             self._unread = frozenset()
-            if now < self._next_beat:
-                return self._next_beat
+            return self._next_beat
         desk = Delivery(self._directory, wait=1.0)
         if not desk.config.doorbell:
             self._vigil.leave(OFF, ())
@@ -126,6 +127,9 @@ class Doorbell:
             return None if self._was_alive else now + TROUBLE  # its start is being recorded right now
         self._was_alive = True
         self._beat(desk, now)
+        if quiet:
+            self._unread = frozenset()
+            return self._next_beat
         if not here or status is None:
             silent = self._silent_since(desk) + SILENT
             if silent > now:

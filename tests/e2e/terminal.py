@@ -7,11 +7,13 @@ asserted on: what reached the model is.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import struct
 import termios
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.helpers import PATIENCE, until
@@ -31,6 +33,7 @@ class Terminal:
         self.client = client
         self.screen = bytearray()
         """Everything the client wrote."""
+        self._marked = 0
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         try:
@@ -83,6 +86,7 @@ class Terminal:
 
     def ask(self, prompt: str) -> str:
         """Submit; returns the conversation as the model was sent it."""
+        self.mark()
         self.submit(prompt)
         return str(self.wait(lambda: self.client.model.asked(prompt))[0])
 
@@ -92,6 +96,29 @@ class Terminal:
             return until(condition)
         except AssertionError as error:
             raise AssertionError(f"{error}; the client showed {bytes(self.screen[-3000:])!r}") from None
+
+    def session(self) -> str | None:
+        """The session it runs, by the client's own registry; None before it says."""
+        return self._registered().get("sessionId")
+
+    def mark(self) -> None:
+        """What comes now begins a turn: ``idle`` means after it, for the client writes down late what it does."""
+        self._marked = time.time_ns() // 1_000_000
+
+    def idle(self) -> bool:
+        """Does the client say that its session is idle, since the last mark?"""
+        entry = self._registered()
+        return entry.get("status") == "idle" and entry.get("statusUpdatedAt", 0) >= self._marked
+
+    def busy(self) -> bool:
+        """Does it say that a turn is going on?"""
+        return self._registered().get("status") == "busy"
+
+    def _registered(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.client.post.home / f".claude/sessions/{self.pid}.json").read_text()))
+        except (FileNotFoundError, ValueError):
+            return {}  # not there yet, or written at this moment
 
     def leave(self) -> int:
         """End the session as a person does; returns the exit code."""
