@@ -1,7 +1,7 @@
 """The client's process, as seen by one that waits beside it: does it live, and what is its session doing?
 
 Belongs here: the client's registry of its sessions, one file a process, which it writes over at every change (seen
-with 2.1.329: ``sessionId``, and ``status`` idle, busy or waiting). It is the client's own business and may change: what
+with 2.1.329: ``sessionId``, and ``status``). It is the client's own business and may change: what
 cannot be found there is unknown, never guessed.
 """
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-IDLE = "idle"
+IDLE = ("idle", "shell")
+"""Between turns: nothing runs, or commands in the background only."""
+BUSY = ("busy", "waiting")
+"""In a turn, or in a dialog of one."""
 _MOST = 1 << 16
 
 

@@ -21,7 +21,7 @@ from ..store import paths, system
 from ..store.trail import QUIET
 from ..store.vigil import NOBODY, OFF
 from ..store.watch import Watch
-from .client import IDLE
+from .client import BUSY, IDLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Doorbell:
         self._client = client
         self._vigil = vigil
         self._quiet = system.join(directory, paths.CACHE, QUIET)
+        self._lost = 0.0
         self._known_here = self._was_alive = False
         self._unread: frozenset[str] = frozenset()
         self._since = self._changed = 0.0
@@ -100,13 +101,22 @@ class Doorbell:
         if not self._client.lives() or not paths.is_mailbox(self._directory):
             return None
         try:
-            if not self._vigil.stands():
-                return None
-            return self._due(time.monotonic())
+            now = time.monotonic()
+            if self._vigil.stands():
+                self._lost = 0.0
+                return self._due(now)
+            return self._again(now) if self._vigil.removed() else None
         except NoMailbox:
             return None
         except (MailboxError, OSError):
             return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
+
+    def _again(self, now: float) -> float | None:
+        """The derived files were removed: it takes its place again, but not in the midst of that."""
+        self._lost = self._lost or now
+        if now < self._lost + LOOKS:
+            return self._lost + LOOKS
+        return self._due(now) if self._vigil.take(replace=False) else None
 
     def _due(self, now: float) -> float | None:
         session, status = self._client.doing()
@@ -130,13 +140,13 @@ class Doorbell:
         if quiet:
             self._unread = frozenset()
             return self._next_beat
-        if not here or status is None:
+        if here and status in BUSY:
+            self._unread = frozenset()
+            return self._next_beat
+        if not here or status not in IDLE:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
-        elif status != IDLE:
-            self._unread = frozenset()
-            return self._next_beat
         return self._rings_at(desk, desk.peek(self._me), now)
 
     def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:

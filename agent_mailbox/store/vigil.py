@@ -53,8 +53,12 @@ class Vigil:
         return True
 
     def stands(self) -> bool:
-        """Is this still the one? It takes its place again where the file was only removed."""
-        return self._lock.stands() or (not system.exists(self._lock.path) and self.take(replace=False))
+        """Is this still the one that everybody finds?"""
+        return self._lock.stands()
+
+    def removed(self) -> bool:
+        """Is the file gone, and nobody's place taken? ``take`` makes it anew."""
+        return not system.exists(self._lock.path)
 
     def leave(self, who: str, words: tuple[str, ...]) -> None:
         """Go, and leave this for the next; ``who``: NOBODY or OFF."""

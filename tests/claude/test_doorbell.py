@@ -128,6 +128,15 @@ def client(post: Post) -> Iterator[Client]:
 # -- ringing ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_session_with_commands_in_the_background_is_between_turns(client: Client) -> None:
+    """What the client calls ``shell``."""
+    client.does("shell")
+    bell = client.start()
+    client.waiting(bell)
+    client.post.send("bob", ME)
+    assert ended(bell) == RUNG
+
+
 @pytest.mark.parametrize("to", [ME, "role:builder", "all"])
 def test_mail_for_an_idle_session_rings_with_one_fixed_line(client: Client, to: str) -> None:
     """Whatever address brings it; no word of it is in the line, and it stays unread for the hook to show."""

@@ -84,9 +84,17 @@ class House:
         return dict(json.loads(self.settings.read_text(encoding="utf-8")))
 
     def commands(self, event: str) -> list[str]:
-        """The commands of an event that call us."""
+        """The commands of an event that call us, but for the doorbell."""
         groups = self.loaded().get("hooks", {}).get(event, [])
-        return [h["command"] for g in groups for h in g["hooks"] if merge.calls_us(h)]
+        return [h["command"] for g in groups for h in g["hooks"] if merge.calls_us(h) and not merge.is_bell(h)]
+
+    def bells(self) -> dict[str, list[dict[str, Any]]]:
+        """The hooks of the doorbell, event by event."""
+        found = {
+            event: [h for g in groups for h in g["hooks"] if merge.calls_us(h) and merge.is_bell(h)]
+            for event, groups in self.loaded().get("hooks", {}).items()
+        }
+        return {event: hooks for event, hooks in found.items() if hooks}
 
     def tree(self) -> dict[str, bytes]:
         """Every file of the project, and every directory."""
@@ -117,6 +125,11 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
         assert command.endswith(f"/agent-mailbox-hook {event}")
         assert os.access(command.split()[0], os.X_OK)
     assert set(house.loaded()["hooks"]) == set(EVENTS)
+    for (bell,) in (house.bells()[event] for event in ("SessionStart", "UserPromptSubmit")):
+        assert bell["command"].endswith("/agent-mailbox-hook Doorbell")
+        assert bell["asyncRewake"] is True
+        assert bell["timeout"] * 1000 < 2**31  # above that the client's timers end at once
+    assert len(house.bells()) == 2
     assert house.loaded()["permissions"]["allow"] == list(texts.rules("agent-mailbox"))
     before = house.tree()
     assert house.install() == []
@@ -124,6 +137,26 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
     assert sorted(house.uninstall()) == sorted(changed)
     assert house.tree() == {}
     assert house.uninstall() == []
+
+
+def test_an_earlier_installation_gets_its_doorbell_and_a_persons_own_is_left(house: House) -> None:
+    """Each of an event's two hooks is known by what it calls: neither stands in for the other, nor is doubled."""
+    house.install()
+    whole = house.loaded()
+    without = json.loads(json.dumps(whole))
+    for event in install.BELLS:
+        without["hooks"][event] = without["hooks"][event][:1]
+    house.write(without)
+    house.install()
+    assert house.loaded() == whole
+    own = {"type": "command", "command": "LC_ALL=C agent-mailbox hook Doorbell", "asyncRewake": True, "timeout": 60}
+    without["hooks"]["SessionStart"].append({"hooks": [own]})
+    house.write(without)
+    house.install()
+    assert house.bells()["SessionStart"] == [own]
+    assert len(house.commands("SessionStart")) == 1
+    house.uninstall()
+    assert house.loaded()["hooks"] == {"SessionStart": [{"hooks": [own]}]}
 
 
 def test_the_hooks_run_and_show_mail(house: House) -> None:
@@ -341,7 +374,7 @@ def test_stale_and_doubled_hooks_of_ours_become_one(house: House) -> None:
     house.install()
     ((command,),) = [house.commands("Stop")]
     assert house.loaded()["hooks"]["Stop"] == [{"hooks": [FOREIGN, {**old, "command": command}, FOREIGN]}]
-    (group,) = house.loaded()["hooks"]["SessionStart"]
+    group, _ = house.loaded()["hooks"]["SessionStart"]
     assert "matcher" not in group  # one that calls us for some starts only is no whole installation
     assert house.install() == []
     house.uninstall()
@@ -354,7 +387,7 @@ def test_a_call_of_ours_that_does_more_is_the_person_s(house: House) -> None:
     other = {"hooks": [{"type": "command", "command": "cd /tmp && agent-mailbox hook Stop"}]}
     house.write({"hooks": {"SessionStart": [own], "Stop": [other]}})
     house.install()
-    assert house.loaded()["hooks"]["SessionStart"] == [own]
+    assert house.loaded()["hooks"]["SessionStart"] == [own, {"hooks": house.bells()["SessionStart"]}]
     assert house.loaded()["hooks"]["Stop"] == [other]
     house.settings.write_bytes(house.settings.read_bytes() + b"\n")
     house.uninstall()
@@ -419,7 +452,8 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
-    ours = merge.Ours({event: f"/x/agent-mailbox-hook {event}" for event in EVENTS}, texts.rules("agent-mailbox"))
+    bells = dict.fromkeys(install.BELLS, "/x/agent-mailbox-hook Doorbell")
+    ours = merge.Ours({e: f"/x/agent-mailbox-hook {e}" for e in EVENTS}, texts.rules("agent-mailbox"), bells)
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
     )
@@ -431,7 +465,7 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert same.newline == form.newline
     for event in EVENTS:
         calls = [h for g in again["hooks"][event] if merge._is_group(g) for h in g["hooks"] if merge.calls_us(h)]
-        assert len(calls) == 1
+        assert [merge.is_bell(hook) for hook in calls] == [False, True][: 1 + (event in bells)]
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
@@ -593,7 +627,8 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     run(copied, "install", "claude-code", "--user")
     notes = run(copied, "doctor", **here)["notes"]
     assert [(n["file"], n["what"].split(",")[0]) for n in notes] == [
-        (str(copied.settings), f"{event} calls us 2 times") for event in EVENTS
+        *((str(copied.settings), f"{event} calls us 2 times") for event in EVENTS),
+        *((str(copied.settings), f"{event} calls us 2 times for its doorbell") for event in install.BELLS),
     ]
     run(copied, "uninstall", "claude-code", "--user")
     shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"

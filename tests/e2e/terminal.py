@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import termios
 import threading
 import time
@@ -62,7 +63,12 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        if self.process.poll() is None:
+            self.process.terminate()  # it ends what runs in its background
+            try:
+                self.process.wait(PATIENCE / 6)
+            except subprocess.TimeoutExpired:
+                self.kill()
         self._reader.join(PATIENCE)
         os.close(self._master)
 
@@ -106,9 +112,9 @@ class Terminal:
         self._marked = time.time_ns() // 1_000_000
 
     def idle(self) -> bool:
-        """Does the client say that its session is idle, since the last mark?"""
+        """Does the client say that its session is between turns, since the last mark?"""
         entry = self._registered()
-        return entry.get("status") == "idle" and entry.get("statusUpdatedAt", 0) >= self._marked
+        return entry.get("status") in ("idle", "shell") and entry.get("statusUpdatedAt", 0) >= self._marked
 
     def busy(self) -> bool:
         """Does it say that a turn is going on?"""

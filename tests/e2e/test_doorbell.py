@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tests.e2e.standin import ANSWER, said
+from tests.e2e.standin import ANSWER, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
 
@@ -124,6 +124,18 @@ def test_a_turn_that_was_interrupted_leaves_the_doorbell_working(client: Client)
         assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
 
 
+def test_commands_in_the_background_do_not_keep_the_session_asleep(client: Client) -> None:
+    """Its turn is over, though the client does not call it idle."""
+    started = in_turn([use("Bash", command="sleep 60", description="as the test wants it", run_in_background=True)])
+    client.model.script = started
+    with Terminal(client, "--allowedTools", "Bash(sleep:*)") as terminal:
+        session = idle(client, terminal)
+        terminal.ask("PROMPT_ONE")
+        idle(client, terminal)
+        client.post.send("bob", session, "MAIL_ONE")
+        assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
+
+
 def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
     """Compacted, cleared, killed, resumed: one waits for the session that is there, none for one that is not."""
     with Terminal(client) as terminal:
@@ -144,6 +156,8 @@ def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
         until(lambda: bell(client, session) is None)
         terminal.ask("PROMPT_TWO")
         idle(client, terminal)
+        kept = next((client.post.home / ".claude/projects").glob(f"*/{cleared}.jsonl"))
+        terminal.wait(lambda: "PROMPT_TWO" in kept.read_text())
         terminal.kill()
     until(lambda: bell(client, cleared) is None)
     quiet(client, cleared).unlink()  # its start leaves another: mail that comes before is shown by that
