@@ -156,7 +156,7 @@ def by_monitor(rounds: int) -> tuple[list[float], str]:
         script.write_text(
             f"#!/bin/sh\nwhile ! [ -s {me} ]; do sleep 0.05; done\nread -r me <{me}\nwhile :; do\n"
             f"touch {me}.waits\n{PROGRAM} wait --session $me >/dev/null\nrm {me}.waits\n"
-            "echo 'agent-mailbox: mail is waiting'\n"
+            'echo "agent-mailbox: mail is waiting ($(date +%N))"\n'
             f"while ! [ -e {client.post.box}/.cache/quiet/$me ]; do sleep 0.05; done\ndone\n"
         )
         script.chmod(0o755)
