@@ -1,7 +1,7 @@
-"""How long an idle session sleeps on after its mail was sent: three ways to wake it, measured at the real client.
+"""How long an idle session sleeps on after its mail was sent: two ways to wake it, measured at the real client.
 
-Belongs here: the ways that were not taken, in their simplest form, beside the doorbell as it is installed. From the
-return of ``send`` until the request with the mail is at the model's stand-in; the prompt hook shows it in all three.
+Belongs here: the way that was not taken, in its simplest form, beside the doorbell as it is installed. From the
+return of ``send`` until the request with the mail is at the model's stand-in; the prompt hook shows it in both.
 """
 
 from __future__ import annotations
@@ -143,48 +143,9 @@ def _asleep(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def by_monitor(rounds: int) -> tuple[list[float], str]:
-    """A plugin whose monitor prints a line when there is mail."""
-
-    def prepare(client: Client) -> list[object]:
-        plugin = client.post.scratch / "plugin"
-        (plugin / ".claude-plugin").mkdir(parents=True)
-        (plugin / "monitors").mkdir()
-        (plugin / ".claude-plugin/plugin.json").write_text(json.dumps({"name": "bell", "version": "1.0.0"}))
-        me = client.post.scratch / "me"
-        script = client.post.scratch / "monitor"
-        script.write_text(
-            f"#!/bin/sh\nwhile ! [ -s {me} ]; do sleep 0.05; done\nread -r me <{me}\nwhile :; do\n"
-            f"touch {me}.waits\n{PROGRAM} wait --session $me >/dev/null\nrm {me}.waits\n"
-            'echo "agent-mailbox: mail is waiting ($(date +%N))"\n'
-            f"while ! [ -e {client.post.box}/.cache/quiet/$me ]; do sleep 0.05; done\ndone\n"
-        )
-        script.chmod(0o755)
-        monitors = [{"name": "bell", "command": str(script), "description": "mail"}]
-        (plugin / "monitors/monitors.json").write_text(json.dumps(monitors))
-        return ["--plugin-dir", plugin]
-
-    with session(prepare=prepare) as way:
-        me = way.client.post.scratch / "me"
-
-        def ready(session_id: str) -> bool:
-            if not me.exists():
-                me.with_suffix(".new").write_text(f"{session_id}\n")
-                me.with_suffix(".new").rename(me)
-            return me.with_suffix(".waits").exists()
-
-        figures = []
-        for number in range(rounds):
-            way.settle(ready)
-            time.sleep(0.1)  # a figure is no verdict: `wait` starts within that
-            figures.append(way.once(number))
-        return figures, ""
-
-
 WAYS: dict[str, Callable[[int], tuple[list[float], str]]] = {
     "the doorbell (`asyncRewake`)": by_doorbell,
     "the inbox socket": by_socket,
-    "a plugin's monitor": by_monitor,
 }
 
 
