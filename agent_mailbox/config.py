@@ -33,6 +33,7 @@ class Config(Record):
     session_role: str | None = None
     session_tags: tuple[str, ...] = ()
     hook_tokens: int = 1000
+    doorbell: bool = True
     stamp: tuple[int, ...] = ()
 
 

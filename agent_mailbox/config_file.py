@@ -53,6 +53,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    known |= {("hook", "doorbell")}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -77,6 +78,10 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not _positive(value):
                 raise wrong(name, "a positive number")
             said[_NUMBERS[spot]] = value
+        elif spot == ("hook", "doorbell"):
+            if not isinstance(value, bool):
+                raise wrong(name, "true or false")
+            said["doorbell"] = value
         elif spot == ("session", "role"):
             if not isinstance(value, str):
                 raise wrong(name, "text")

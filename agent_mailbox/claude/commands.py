@@ -31,7 +31,7 @@ PERSONAL = ("approve", "deny", "answer", "mode", "policy")
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control"),
+    *("export", "control", "mute", "unmute"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),

@@ -173,7 +173,7 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refuse(call: Call, roster: Callable[[], Roster], write: Callable[[str], None]) -> None:
+def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
     """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
     the agent has no more than its id: a refusal must not depend on a mailbox."""
     from . import permission  # where a command names us

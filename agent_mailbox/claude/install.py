@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNBAKED = "python= main="
 """The line of the shim that an installation fills in."""

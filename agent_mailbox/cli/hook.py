@@ -10,7 +10,7 @@ from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..store import paths, system
 from .output import PATIENCE, write_out
-from .place import environment, locate
+from .place import Place, environment, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 def answer(event: str, directory: str | None) -> int:
     """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
+    if event.lower() == "doorbell":
+        from .doorbell import keep  # once in many turns, and not waited for
+
+        return keep(directory)
     name = hooks.canonical(event)
     if name is None:
         _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
@@ -63,16 +67,12 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    call = hooks.parse(name, _input(), environ, _here())
+    call = hooks.parse(name, given(), environ, _here())
     if name == hooks.BEFORE_TOOL:
-        hooks.refuse(call, lambda: _roster(directory, environ, call.cwd), write)
+        hooks.refuse(call, lambda: _roster(call, directory, environ), write)
         return
-    try:
-        place = locate(directory, environ, call.cwd)
-    except NoMailbox:
-        return
-    if not place.named and not paths.recorded(place.directory, environ):
-        _say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
+    place = mailbox_of(call, directory, environ)
+    if place is None:
         return
     desk = Delivery(place.directory, wait=hooks.LOCK_WAIT)
     start = program(environ.get("PATH", ""))
@@ -81,15 +81,25 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
 
 
-def _roster(directory: str | None, environ: Mapping[str, str], cwd: str) -> Roster:
-    """Who is there, for a hook that only wants to know. Raises ``NoMailbox``, also for one to be ignored."""
-    place = locate(directory, environ, cwd)
+def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
+    """Who is there, for a hook that only wants to know; None where that cannot be known."""
+    place = mailbox_of(call, directory, environ)
+    return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
+
+
+def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Place | None:
+    """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
+    try:
+        place = locate(directory, environ, call.cwd)
+    except NoMailbox:
+        return None
     if not place.named and not paths.recorded(place.directory, environ):
-        raise NoMailbox(f"{place.directory} is not one your `agent-mailbox init` made")
-    return Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
+        _say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
+        return None
+    return place
 
 
-def _input() -> bytes:
+def given() -> bytes:
     """The client's JSON, as far as it may go: a little more shows that it went further."""
     data = b""
     while sys.stdin is not None and len(data) <= hooks.MAX_INPUT and (part := sys.stdin.buffer.read(1 << 20)):

@@ -91,6 +91,10 @@ class FileLock:
         fd, self.fd = self.fd, -1
         system.close(fd)
 
+    def stands(self) -> bool:
+        """Is the file that is locked still the one at the path, and not removed or replaced?"""
+        return self.fd >= 0 and self._is_at_path(self.fd)
+
     def _open(self) -> int:
         if not self.files_only and system.is_directory(self.path):
             try:

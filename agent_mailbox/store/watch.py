@@ -1,4 +1,4 @@
-"""Waiting for a directory to change: inotify where the system has it, else four looks a second.
+"""Waiting for directories and files to change: inotify where the system has it, else a look now and then.
 
 Belongs here: blocking, and nothing about mail. inotify(7) comes through ``ctypes``: the standard library has no
 binding, and a dependency for three calls would be the heavier choice.
@@ -29,10 +29,12 @@ def deadline(timeout: float | None) -> float | None:
 
 
 class Watch:
-    """Changes in some directories, for a ``with`` block. What happened before ``wait`` counts."""
+    """Changes in some directories or files, for a ``with`` block. What happened before ``wait`` counts. ``looks``:
+    seconds between two looks where nothing wakes us."""
 
-    def __init__(self, directories: Sequence[str]) -> None:
-        self._fd = _inotify(directories)
+    def __init__(self, places: Sequence[str], looks: float = LOOKS) -> None:
+        self._fd = _inotify(places)
+        self._looks = looks
 
     def __enter__(self) -> Self:
         return self
@@ -43,26 +45,27 @@ class Watch:
         if self._fd >= 0:
             os.close(self._fd)
 
-    def wait(self, until: float | None) -> bool:
-        """Block until something may have changed; False if ``until`` came first."""
+    def wait(self, until: float | None, *others: int) -> bool:
+        """Block until something may have changed, or one of the other descriptors has something to read; False if
+        ``until`` came first."""
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             return False
         if self._fd < 0:
-            time.sleep(LOOKS if left is None else min(LOOKS, left))
+            time.sleep(self._looks if left is None else min(self._looks, left))
             return True
-        ready, _, _ = select.select([self._fd], [], [], left)
-        if ready:
+        ready, _, _ = select.select([self._fd, *others], [], [], left)
+        if self._fd in ready:
             os.read(self._fd, 1 << 16)
         return bool(ready)
 
 
-def _inotify(directories: Sequence[str]) -> int:
+def _inotify(places: Sequence[str]) -> int:
     """A descriptor that becomes readable on a change, or -1 where the system gives none."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         fd: int = libc.inotify_init1(_NONBLOCK_CLOEXEC)
-        if fd >= 0 and any(libc.inotify_add_watch(fd, os.fsencode(d), _MASK) < 0 for d in directories):
+        if fd >= 0 and any(libc.inotify_add_watch(fd, os.fsencode(place), _MASK) < 0 for place in places):
             os.close(fd)
             return -1
         return fd

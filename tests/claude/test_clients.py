@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.claude import entries
 from agent_mailbox.claude import install_clients as clients
-from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
@@ -195,11 +195,11 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert wanted <= set(tree())
     loaded = json.loads(settings.read_text())
     assert set(loaded) == {"hooks", "theme"}
-    for event, ours in client.events.items():
-        found = [h for g in loaded["hooks"][event] for h in g["hooks"] if merge.calls_us(h)]
+    for wanted in client.hooks:
+        found = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if entries.calls_us(h)]
         assert len(found) == 1
-        assert found[0]["command"].endswith(f"/agent-mailbox-hook {ours} {client.word}")
-        assert found[0]["timeout"] == client.timeouts.get(event, clients.TIMEOUT)
+        assert found[0]["command"].endswith(f"/agent-mailbox-hook {wanted.event} {client.word}")
+        assert found[0]["timeout"] == wanted.timeout
     assert loaded["hooks"][stop][0] == theirs["hooks"][stop][0]
     assert loaded["hooks"]["Other"] == theirs["hooks"]["Other"]
     assert texts.SECTION in memory.read_text()

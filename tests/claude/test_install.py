@@ -14,10 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import install, install_files
+from agent_mailbox.claude import entries, install, install_files
 from agent_mailbox.claude import install_clients as clients
 from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
+from agent_mailbox.claude.install_clients import BELLS, CLAUDE_CODE
 from agent_mailbox.errors import Busy
 from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 
@@ -85,9 +86,17 @@ class House:
         return dict(json.loads(self.settings.read_text(encoding="utf-8")))
 
     def commands(self, event: str) -> list[str]:
-        """The commands of an event that call us."""
+        """The commands of an event that call us, but for the doorbell."""
         groups = self.loaded().get("hooks", {}).get(event, [])
-        return [h["command"] for g in groups for h in g["hooks"] if merge.calls_us(h)]
+        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.is_bell(h)]
+
+    def bells(self) -> dict[str, list[dict[str, Any]]]:
+        """The hooks of the doorbell, event by event."""
+        found = {
+            event: [h for g in groups for h in g["hooks"] if entries.calls_us(h) and entries.is_bell(h)]
+            for event, groups in self.loaded().get("hooks", {}).items()
+        }
+        return {event: hooks for event, hooks in found.items() if hooks}
 
     def tree(self) -> dict[str, bytes]:
         """Every file of the project, and every directory."""
@@ -118,6 +127,11 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
         assert command.endswith(f"/agent-mailbox-hook {event}")
         assert os.access(command.split()[0], os.X_OK)
     assert set(house.loaded()["hooks"]) == set(EVENTS)
+    for (bell,) in (house.bells()[event] for event in ("SessionStart", "UserPromptSubmit")):
+        assert bell["command"].endswith("/agent-mailbox-hook Doorbell")
+        assert bell["asyncRewake"] is True
+        assert bell["timeout"] * 1000 < 2**31  # above that the client's timers end at once
+    assert len(house.bells()) == 2
     assert house.loaded()["permissions"]["allow"] == list(texts.rules("agent-mailbox"))
     before = house.tree()
     assert house.install() == []
@@ -125,6 +139,26 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
     assert sorted(house.uninstall()) == sorted(changed)
     assert house.tree() == {}
     assert house.uninstall() == []
+
+
+def test_an_earlier_installation_gets_its_doorbell_and_a_persons_own_is_left(house: House) -> None:
+    """Each of an event's two hooks is known by what it calls: neither stands in for the other, nor is doubled."""
+    house.install()
+    whole = house.loaded()
+    without = json.loads(json.dumps(whole))
+    for event in BELLS:
+        without["hooks"][event] = without["hooks"][event][:1]
+    house.write(without)
+    house.install()
+    assert house.loaded() == whole
+    own = {"type": "command", "command": "LC_ALL=C agent-mailbox hook Doorbell", "asyncRewake": True, "timeout": 60}
+    without["hooks"]["SessionStart"].append({"hooks": [own]})
+    house.write(without)
+    house.install()
+    assert house.bells()["SessionStart"] == [own]
+    assert len(house.commands("SessionStart")) == 1
+    house.uninstall()
+    assert house.loaded()["hooks"] == {"SessionStart": [{"hooks": [own]}]}
 
 
 def test_the_hooks_run_and_show_mail(house: House) -> None:
@@ -344,7 +378,7 @@ def test_stale_and_doubled_hooks_of_ours_become_one(house: House) -> None:
     house.install()
     ((command,),) = [house.commands("Stop")]
     assert house.loaded()["hooks"]["Stop"] == [{"hooks": [FOREIGN, {**old, "command": command}, FOREIGN]}]
-    (group,) = house.loaded()["hooks"]["SessionStart"]
+    group, _ = house.loaded()["hooks"]["SessionStart"]
     assert "matcher" not in group  # one that calls us for some starts only is no whole installation
     assert house.install() == []
     house.uninstall()
@@ -357,7 +391,7 @@ def test_a_call_of_ours_that_does_more_is_the_person_s(house: House) -> None:
     other = {"hooks": [{"type": "command", "command": "cd /tmp && agent-mailbox hook Stop"}]}
     house.write({"hooks": {"SessionStart": [own], "Stop": [other]}})
     house.install()
-    assert house.loaded()["hooks"]["SessionStart"] == [own]
+    assert house.loaded()["hooks"]["SessionStart"] == [own, {"hooks": house.bells()["SessionStart"]}]
     assert house.loaded()["hooks"]["Stop"] == [other]
     house.settings.write_bytes(house.settings.read_bytes() + b"\n")
     house.uninstall()
@@ -422,11 +456,8 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
-    ours = merge.Ours(
-        commands={event: f"/x/agent-mailbox-hook {event}" for event in EVENTS},
-        rules=texts.rules("agent-mailbox"),
-        timeouts=dict.fromkeys(EVENTS, 10),
-    )
+    hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks]
+    ours = merge.Ours(hooks, texts.rules("agent-mailbox"))
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
     )
@@ -437,8 +468,8 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert merge.merged("x", again, ours) == once
     assert same.newline == form.newline
     for event in EVENTS:
-        calls = [h for g in again["hooks"][event] if merge.is_group(g) for h in g["hooks"] if merge.calls_us(h)]
-        assert len(calls) == 1
+        calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
+        assert [entries.is_bell(hook) for hook in calls] == [False, True][: 1 + (event in BELLS)]
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
@@ -552,26 +583,29 @@ def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) ->
 
 
 def test_hooks_are_not_put_in_twice_unless_asked(house: House) -> None:
-    """For the user where a project has them, for a project where the user has: refused with what to do, nothing
-    written; --force does it and warns; what is there already may be renewed."""
+    """For a project whose user has them: refused with what to do, nothing written; --force does it and warns, and so
+    does what is for all sessions beside what is for some; what is there already may be renewed."""
     call, here = house.program.call, {"cwd": house.project}
-    one, other = ("install", "claude-code", "--user"), ("install", "claude-code", "--project", house.project)
-    for first, second, out in ((one, other, "--user"), (other, one, f"--project {house.project}")):
-        assert call(*first, **here).rc == 0
-        before = house.tree(), sorted(house.program.home.rglob("*"))
-        result = refused_both(call, 1, *second, said=("twice", "--force", f"uninstall claude-code {out}"), **here)
-        assert result.json["error"]["code"] == "refused"
-        refused(call(*second, "--dry-run", **here), 1)
-        assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
-        forced = call(*second, "--force", **here)
-        assert forced.rc == 0
-        (warning,) = forced.warnings
+    user, project = ("install", "claude-code", "--user"), ("install", "claude-code", "--project", house.project)
+    assert call(*user, **here).rc == 0
+    before = house.tree(), sorted(house.program.home.rglob("*"))
+    result = refused_both(call, 1, *project, said=("twice", "--force", "uninstall claude-code --user"), **here)
+    assert result.json["error"]["code"] == "refused"
+    refused(call(*project, "--dry-run", **here), 1)
+    assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
+    for words, way in (
+        ((*project, "--force"), "uninstall claude-code --user"),
+        (user, f"uninstall claude-code --project {house.project}"),
+        (project, "uninstall claude-code --user"),
+    ):
+        result = call(*words, **here)
+        assert result.rc == 0
+        (warning,) = result.warnings
         assert "twice" in warning
-        renewed = call(*first, **here)
-        assert (renewed.rc, len(renewed.warnings)) == (0, 1)
-        for words in (one, other):
-            assert call("uninstall", *words[1:], **here).rc == 0
-        assert house.tree() == {}
+        assert way in warning
+    for words in (user, project):
+        assert call("uninstall", *words[1:], **here).rc == 0
+    assert house.tree() == {}
 
 
 # -- the shim ---------------------------------------------------------------------------------------------------------
@@ -620,10 +654,11 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     here = {"cwd": copied.project}
     run(copied, "install", "claude-code", **here)
     assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
-    run(copied, "install", "claude-code", "--user", "--force", **here)
-    (note,) = run(copied, "doctor", **here)["notes"]
-    assert note["file"] == str(copied.settings)
-    assert note["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")
+    run(copied, "install", "claude-code", "--user", **here)
+    hooks, bells = run(copied, "doctor", **here)["notes"]
+    assert hooks["file"] == bells["file"] == str(copied.settings)
+    assert hooks["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")
+    assert bells["what"].startswith(f"{', '.join(BELLS)} call us 2 times for its doorbell, here, and in")
     run(copied, "uninstall", "claude-code", "--user")
     shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
     shim.write_text(shim.read_text() + "# older\n")

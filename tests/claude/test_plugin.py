@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_mailbox import __version__
+from agent_mailbox.claude import entries, plugin
 from agent_mailbox.claude import install_merge as merge
 from agent_mailbox.claude import install_texts as texts
-from agent_mailbox.claude import plugin
-from agent_mailbox.claude.hook import HOOKS
+from agent_mailbox.claude.install_clients import CLAUDE_CODE
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -
 def test_its_hooks_are_those_of_an_installation() -> None:
     """Every event, matcher and timeout; only where the shim lies is told otherwise."""
     shim = "/x/agent-mailbox-hook"
-    ours = merge.Ours({event: texts.hook_command(shim, event) for event in HOOKS}, (), texts.MATCHERS)
+    ours = merge.Ours(
+        [(wanted, texts.hook_command(shim, wanted.event)) for wanted in CLAUDE_CODE.hooks], texts.rules("x")
+    )
     installed = merge.merged("x", {}, ours)["hooks"]
     plugged = json.loads(
         plugin.files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")
     )["hooks"]
     assert plugged == installed
-    assert all(merge.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
+    assert all(entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
     assert os.access(ROOT / "hooks/agent-mailbox-hook", os.X_OK)
 
 

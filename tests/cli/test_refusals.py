@@ -298,6 +298,7 @@ def test_a_session_in_the_environment_is_checked_like_any(pair: Post, variable: 
 
 
 CONFIGURATIONS = [
+    ("[hook]\ndoorbell = 1\n", "hook.doorbell must be true or false"),
     ("[ttl]\ndirect = 0", "ttl.direct"),
     ("[ttl]\ndirect = true", "ttl.direct"),
     ("[ttl]\ndirect = nan", "ttl.direct"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 VERSION = "2.1.329"
+KEY = "dummy"
 INSTALL_PATIENCE = 45
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
 
@@ -67,7 +68,11 @@ class Client:
         self.model = model
         self.project = post.scratch / "inscription"
         self.project.mkdir()
-        trust = {"hasCompletedOnboarding": True, "projects": {str(self.project): {"hasTrustDialogAccepted": True}}}
+        trust = {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": [KEY], "rejected": []},
+            "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
+        }
         (post.home / ".claude.json").write_text(json.dumps(trust))
         post.ok("install", "claude-code", "--project", self.project)
 
@@ -77,7 +82,7 @@ class Client:
         """The client as a process."""
         settings = {
             "ANTHROPIC_BASE_URL": self.model.url,
-            "ANTHROPIC_API_KEY": "dummy",
+            "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             "DISABLE_AUTOUPDATER": "1",

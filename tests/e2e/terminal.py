@@ -1,0 +1,142 @@
+"""The real client at a terminal: a session that a person types into, and that stands idle in between.
+
+Belongs here: the pseudo-terminal, typing, ending. What the client shows is kept for a failure's message and never
+asserted on: what reached the model is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.helpers import PATIENCE, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.e2e.conftest import Client
+
+ROWS, COLUMNS = 40, 120
+
+
+class Terminal:
+    """A client in a pseudo-terminal, for a ``with`` block, after which no process of it is left."""
+
+    def __init__(self, client: Client, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+        self.client = client
+        self.screen = bytearray()
+        """Everything the client wrote."""
+        self._marked = 0
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        try:
+            self.process = client.start(
+                "--permission-mode",
+                "default",
+                *words,
+                env={"TERM": "xterm-256color", **(env or {})},
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
+                preexec_fn=_controlling_terminal,
+            )
+        finally:
+            os.close(slave)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The client's process."""
+        return self.process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()  # it ends what runs in its background
+            try:
+                self.process.wait(PATIENCE / 6)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._reader.join(PATIENCE)
+        os.close(self._master)
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self._master, 1 << 16):
+                self.screen += data
+        except OSError:
+            pass  # EIO: nobody has the other end any more
+
+    def type(self, text: str) -> None:
+        """Send keys."""
+        os.write(self._master, text.encode())
+
+    def submit(self, prompt: str) -> None:
+        """Type a prompt and send it: the key comes once the client has shown the words, or it would be part of them."""
+        seen = len(self.screen)
+        self.type(prompt)
+        self.wait(lambda: prompt.encode()[-8:] in self.screen[seen:])
+        self.type("\r")
+
+    def ask(self, prompt: str) -> str:
+        """Submit; returns the conversation as the model was sent it."""
+        self.mark()
+        self.submit(prompt)
+        return str(self.wait(lambda: self.client.model.asked(prompt))[0])
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """Wait for a condition; what the client showed last is the failure's message."""
+        try:
+            return until(condition)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the client showed {bytes(self.screen[-3000:])!r}") from None
+
+    def session(self) -> str | None:
+        """The session it runs, by the client's own registry; None before it says."""
+        return self._registered().get("sessionId")
+
+    def mark(self) -> None:
+        """What comes now begins a turn: ``idle`` means after it, for the client writes down late what it does."""
+        self._marked = time.time_ns() // 1_000_000
+
+    def idle(self) -> bool:
+        """Does the client say that its session is between turns, since the last mark?"""
+        entry = self._registered()
+        return entry.get("status") in ("idle", "shell") and entry.get("statusUpdatedAt", 0) >= self._marked
+
+    def busy(self) -> bool:
+        """Does it say that a turn is going on?"""
+        return self._registered().get("status") == "busy"
+
+    def _registered(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.client.post.home / f".claude/sessions/{self.pid}.json").read_text()))
+        except (FileNotFoundError, ValueError):
+            return {}  # not there yet, or written at this moment
+
+    def leave(self) -> int:
+        """End the session as a person does; returns the exit code."""
+        self.submit("/exit")
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, nothing tidied up."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+def _controlling_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

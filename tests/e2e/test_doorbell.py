@@ -1,0 +1,170 @@
+"""The real client at a terminal: an idle session is woken by its mail, once, and nothing of ours outlives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tests.e2e.standin import ANSWER, in_turn, said, use
+from tests.e2e.terminal import Terminal
+from tests.helpers import READS, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.conftest import Client
+
+WOKEN = "agent-mailbox: mail is waiting"
+
+
+def sessions(client: Client) -> dict[str, str]:
+    """Session id to its state, of all that ever registered."""
+    return {agent["session_id"]: agent["state"] for agent in client.post.ok("roster", "list")["agents"]}
+
+
+def idle(client: Client, terminal: Terminal) -> str:
+    """Wait until the client stands idle with a doorbell beside it and nothing to read; the session's id."""
+
+    def look() -> str | None:
+        session = terminal.session()
+        if not session or not terminal.idle() or not quiet(client, session).exists():
+            return None
+        return session if bell(client, session) else None
+
+    return str(terminal.wait(look))
+
+
+def quiet(client: Client, session: str) -> Path:
+    """The stamp that says a session has nothing to read."""
+    return client.post.file(".cache", "quiet", session)
+
+
+def bell(client: Client, session: str) -> int | None:
+    """The session's doorbell, if one waits."""
+    try:
+        who = client.post.file(".cache", "doorbell", session).read_text().partition(" ")[0]
+    except FileNotFoundError:
+        return None
+    return int(who) if who.isdigit() and _lives(int(who)) else None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_mail_wakes_an_idle_session(client: Client) -> None:
+    """Before any prompt and after one: the model has the mail in the wake's own turn, framed, and it is recorded as
+    read; each message is one turn, and twenty at once are one, too. What rings is no mail."""
+    with Terminal(client) as terminal:
+        session = idle(client, terminal)
+        terminal.mark()
+        client.post.send("bob", session, "MAIL_ONE")
+        first = str(terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0])
+        assert WOKEN in first
+        assert "| MAIL_ONE" in first
+        assert [r["reader_session_id"] for r in client.post.objects(READS)] == [session]
+        assert idle(client, terminal) == session
+        terminal.ask("PROMPT_ONE")
+        idle(client, terminal)
+        turns = len(client.model.asked(""))
+        assert turns == 2
+        terminal.mark()
+        for number in range(20):
+            client.post.send("bob", session, f"MAIL_{number:02}_OF_MANY")
+        terminal.wait(lambda: client.model.asked("MAIL_19_OF_MANY"))
+        idle(client, terminal)
+        assert client.post.unread(session) == []
+        assert client.model.asked("")[-1].count(WOKEN) == 2
+        assert terminal.leave() == 0
+    assert sessions(client) == {session: "frozen"}
+    until(lambda: bell(client, session) is None)
+
+
+def test_a_turn_in_progress_is_not_rung_into(client: Client) -> None:
+    """Mail that comes meanwhile is shown at the turn's end, as ever; nobody is woken for what was shown."""
+    answer = threading.Event()
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if body.get("tools"):
+            answer.wait()
+        return [said(ANSWER)]
+
+    client.model.script = script
+    with Terminal(client) as terminal:
+        session = idle(client, terminal)
+        terminal.ask("PROMPT_ONE")
+        client.post.send("bob", session, "MAIL_ONE")
+        answer.set()
+        terminal.wait(lambda: client.model.asked("MAIL_ONE"))
+        idle(client, terminal)
+        terminal.ask("PROMPT_TWO")
+        idle(client, terminal)
+        assert WOKEN not in "".join(client.model.asked(""))
+        assert len(client.post.objects(READS)) == 1
+
+
+def test_a_turn_that_was_interrupted_leaves_the_doorbell_working(client: Client) -> None:
+    """Escape ends a turn without a Stop hook: mail wakes the session all the same."""
+    answer = threading.Event()
+    client.model.script = lambda _: [said(ANSWER)] if answer.wait() else []
+    with Terminal(client) as terminal:
+        session = idle(client, terminal)
+        terminal.ask("PROMPT_ONE")
+        terminal.wait(terminal.busy)
+        terminal.mark()
+        terminal.type("\x1b")
+        idle(client, terminal)
+        answer.set()
+        client.post.send("bob", session, "MAIL_ONE")
+        assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
+
+
+def test_commands_in_the_background_do_not_keep_the_session_asleep(client: Client) -> None:
+    """Its turn is over, though the client does not call it idle."""
+    started = in_turn([use("Bash", command="sleep 60", description="as the test wants it", run_in_background=True)])
+    client.model.script = started
+    with Terminal(client, "--allowedTools", "Bash(sleep:*)") as terminal:
+        session = idle(client, terminal)
+        terminal.ask("PROMPT_ONE")
+        idle(client, terminal)
+        client.post.send("bob", session, "MAIL_ONE")
+        assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
+
+
+def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
+    """Compacted, cleared, killed, resumed: one waits for the session that is there, none for one that is not."""
+    with Terminal(client) as terminal:
+        session = idle(client, terminal)
+        terminal.ask("PROMPT_ONE")
+        idle(client, terminal)
+        before, asked = bell(client, session), len(client.model.requests)
+        terminal.mark()
+        terminal.submit("/compact")
+        terminal.wait(lambda: len(client.model.requests) > asked)
+        idle(client, terminal)
+        assert "PROMPT_ONE" not in terminal.ask("PROMPT_AFTERWARDS")
+        idle(client, terminal)
+        assert bell(client, session) == before
+        terminal.submit("/clear")
+        terminal.wait(lambda: terminal.session() != session)
+        cleared = idle(client, terminal)
+        until(lambda: bell(client, session) is None)
+        terminal.ask("PROMPT_TWO")
+        idle(client, terminal)
+        kept = next((client.post.home / ".claude/projects").glob(f"*/{cleared}.jsonl"))
+        terminal.wait(lambda: "PROMPT_TWO" in kept.read_text())
+        terminal.kill()
+    until(lambda: bell(client, cleared) is None)
+    quiet(client, cleared).unlink()  # its start leaves another: mail that comes before is shown by that
+    with Terminal(client, "--resume", cleared) as terminal:
+        terminal.wait(lambda: terminal.session() == cleared)
+        idle(client, terminal)
+        client.post.send("bob", cleared, "MAIL_ONE")
+        woken = terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
+        assert WOKEN in woken
+        assert "PROMPT_TWO" in woken
