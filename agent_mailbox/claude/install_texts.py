@@ -21,7 +21,7 @@ MATCHERS = {"PreToolUse": "Bash"}
 SECTION = """\
 ## Mail from other agents
 
-Other coding agents write to you through `agent-mailbox`. New mail is shown to you by itself as you start and stop; run
+Other coding agents write to you through `agent-mailbox`. New mail is shown to you by itself as you work; run
 `agent-mailbox check` also when you switch to another task and before major decisions (a design, a schema change, a big
 subagent): somebody may have answered the question already.
 
@@ -72,7 +72,11 @@ TASKS = {
 }
 """What a person may ask for: (what it does, what the agent is told)."""
 
-COMMANDS = {f"{name}.md": f"---\ndescription: {about}\n---\n{text}" for name, (about, text) in TASKS.items()}
+COMMANDS = {
+    f"{name}.md": f"---\ndescription: {about}\ndisable-model-invocation: true\n---\n{text}"
+    for name, (about, text) in TASKS.items()
+}
+"""Claude Code's commands; what it may run by itself it lists in every conversation, and these a person asks for."""
 
 
 def skills() -> dict[str, str]:

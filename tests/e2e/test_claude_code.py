@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from tests.e2e.standin import bash, conversation, in_turn, said
+from tests.e2e.terminal import Terminal
 from tests.helpers import PATIENCE, READS, stamp
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> 
     """The hooks cost no tokens; uninstalled, they do not even run."""
     session = client.ask("PROMPT_ONE")["session_id"]
     (talk,) = client.model.asked("PROMPT_ONE")
-    assert "unread message" not in talk
+    assert "other agents, not the user" not in talk
+    assert "Settle your mail" not in talk  # what a person may ask for is in nobody's conversation
     assert [a["session_id"] for a in client.post.ok("roster", "list")["agents"]] == [session]
     client.post.ok("uninstall", "claude-code", "--project", client.project)
     client.post.send("bob", "all", "MAIL_FOR_ALL")
@@ -239,3 +241,29 @@ def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
     assert json.loads(settings.read_text()) == own
     client.ask("PROMPT_TWO")
     assert seen.read_text().split() == [*events, *(e for e in events if e != "PostToolUse")]
+
+
+def test_a_cleared_session_goes_on_as_itself(client: Client) -> None:
+    """A new id and an empty context: name, role and mail are its own, what it owes comes back, the old one is gone."""
+    client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")
+    names = {"AGENT_MAILBOX_ROLE": "architect", "AGENT_MAILBOX_NAME": "Ann"}
+    with Terminal(client, env=names) as terminal:
+        terminal.wait(terminal.idle)
+        assert "MAIL_OWED" in terminal.ask("PROMPT_ONE")
+        terminal.wait(terminal.idle)
+        old = terminal.session()
+        terminal.submit("/clear")
+        new = terminal.wait(lambda: terminal.session() != old and terminal.session())
+        terminal.wait(lambda: new in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]])
+        talk = terminal.ask("PROMPT_TWO")
+        terminal.wait(terminal.idle)
+        client.post.send("bob", "Ann", "MAIL_FOR_ANN")
+        terminal.wait(lambda: client.model.asked("MAIL_FOR_ANN"))
+        terminal.leave()
+    assert "PROMPT_ONE" not in talk
+    assert "MAIL_OWED" not in talk
+    assert "this session is Ann (architect)" in talk
+    assert "SUBJECT_OWED" in talk
+    agents = {a["session_id"]: a for a in client.post.ok("roster", "list")["agents"]}
+    assert (agents[new]["name"], agents[new]["continues"]) == ("Ann", [old])
+    assert agents[old]["state"] == "dead"

@@ -22,6 +22,7 @@ PROCESSES = 2
 KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
+RECEIPTS = "tests/claude/test_receipts.py"
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 
@@ -249,6 +250,70 @@ MUTANTS = (
         (" and not answers)", ")"),
         tests=f"{ERRORS}::test_refused_a_system_call[hook UserPromptSubmit]",
     ),
+    Mutant(
+        "only what the client keeps of a hook's answer shows that mail was taken in",
+        "claude/transcript.py",
+        (
+            """    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+        return False
+""",
+            """    if not isinstance(attachment, dict):
+        return True
+""",
+        ),
+        tests=f"{RECEIPTS}::test_quoting_is_not_seeing",
+    ),
+    Mutant(
+        "the rest of the answer during which mail was shown is no answer to it",
+        "claude/transcript.py",
+        (" and answer != during[offer.nonce]", ""),
+        tests=f"{RECEIPTS}::test_the_answer_in_which_it_was_shown_is_not_one_to_it",
+    ),
+    Mutant(
+        "what was acked meanwhile is not offered again",
+        "receipts.py",
+        ("        if verdict.lost and not recall:", "        if False:"),
+        tests=f"{RECEIPTS}::test_what_was_acked_meanwhile_is_not_given_back",
+    ),
+    Mutant(
+        "open offers are known without the derived files",
+        "receipts.py",
+        ("(offers.recalled if recall else offers.load)", "offers.load"),
+        tests=f"{RECEIPTS}::test_what_was_not_answered_is_offered_again_when_the_session_comes_back",
+    ),
+    Mutant(
+        "after a delivery the guard says nothing before the transcript has told",
+        "delivery.py",
+        ("(offering.nonce is None or not records)", "True"),
+        tests=f"{RECEIPTS}::test_an_unconfirmed_delivery_keeps_the_guard_from_saying_nothing_and_a_confirmed_one_does_not",
+    ),
+    Mutant(
+        "mail that its reader was not seen to take in is not archived",
+        "core/retention.py",
+        (
+            "for read in state.reads.unseen(message.id)",
+            "for read in ()",
+        ),
+        tests="tests/core/test_receipts.py::test_unseen_mail_is_not_finished_until_its_session_is_dead_or_it_expired",
+    ),
+    Mutant(
+        "a model is kept from stopping so many times in a row",
+        "claude/hook.py",
+        ("    if turns >= MAX_CHAIN:\n        return\n", ""),
+        tests="tests/claude/test_hooks.py::test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever",
+    ),
+    Mutant(
+        "a command in another's name is refused",
+        "claude/commands.py",
+        ("    judged = [_call(call, is_me) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
+        tests="tests/claude/test_commands.py",
+    ),
+    Mutant(
+        "one doorbell waits for a session",
+        "store/vigil.py",
+        ("                    return False\n", "                    return True\n"),
+        tests="tests/claude/test_doorbell.py",
+    ),
 )
 
 
@@ -275,7 +340,8 @@ def _copy(place: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("agent_mailbox", "tests"):
         shutil.copytree(ROOT / name, place / name, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", place)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, place)
     return place
 
 
