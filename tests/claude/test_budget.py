@@ -106,7 +106,7 @@ def test_many_become_a_digest_by_sender_and_thread() -> None:
     assert found.text.count("cat (builder), thread 0bc9f3d7: ") >= 1
     assert all(f"""{m.id} "Title '{n}'\"""" in found.text or f"\n{m.id}  " in found.text for n, m in enumerate(mail))
     more = told(items(*(m.replace(id=f"n{n}") for n, m in enumerate(mail * 20))))
-    assert f"\n{600 - len(more.items)} more unread: agent-mailbox check\n" in more.text
+    assert more.text.endswith(f"\n{600 - len(more.items)} more unread: agent-mailbox check")
     assert 20 < len(more.items) < 600
 
 
@@ -145,8 +145,15 @@ def test_nothing_is_dropped_and_the_room_is_kept(bodies: list[str], room: int, t
 def test_a_long_body_is_cut_at_a_sentence_with_the_command_for_the_rest(body: str, ends: str) -> None:
     """Where there is one near; the command names the message."""
     text = told(items(message("m1", content=body))).text
-    assert re.search(ends + r"\(cut; all: agent-mailbox show m1\)\n", text)
+    assert re.search(ends + r"\(cut; all: agent-mailbox show m1\)$", text)
     assert len(text) < budget.BODY + 400
+
+
+def test_the_command_to_answer_with_is_told_where_an_answer_is_asked_for() -> None:
+    """Of the first that asks; otherwise the client's memory file has said it once."""
+    assert "reply" not in told(items(message())).text
+    text = told(items(message("m1"), message("m2", ack=True), message("m3", ack=True))).text
+    assert text.endswith('\nagent-mailbox reply m2 --body "…"')
 
 
 def test_old_mail_bears_its_date_and_fresh_mail_does_not() -> None:

@@ -671,7 +671,7 @@ def test_the_shims_of_a_checkout_call_the_program(client: Client) -> None:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m agent_mailbox "$@"\n')
     program.chmod(0o755)
     for name in ("session-start.sh", "check-mailbox.sh"):
-        sent = client.post.send("x", "all")
+        sent = client.post.send("x", "all", "hello", "--ack")
         result = _shim(client, hooks / name, {**client.post.environ(client.env), "PATH": f"{tools}:/usr/bin:/bin"})
         assert (result.rc, result.stderr) == (0, ""), result
         assert sent[:8] in result.json["hookSpecificOutput"]["additionalContext"]
@@ -687,7 +687,7 @@ def _shim(client: Client, path: Path, env: dict[str, str]) -> Result:
 def test_the_command_it_tells_the_agent_works(client: Client) -> None:
     """Where the program is not on the PATH the whole way to it is given, without any shell variable."""
     client.post.register("x")
-    client.post.send("x", "all")
+    client.post.send("x", "all", "hello", "--ack")
     text = client.context("SessionStart", how=client.post.run)
     command = text.splitlines()[-1].replace("…", "an answer")
     assert "$" not in command
