@@ -24,7 +24,7 @@ TITLE = 60
 
 def lines(desk: Desk, session_id: str, program: str) -> list[str]:
     """The reminder, empty if there is nothing to be reminded of."""
-    state, now = desk.state(), desk.now()
+    state, now = desk.logs.asking(desk.config.ttls), desk.now()
     owed, asked = inbox.obligations(session_id, state), inbox.unanswered(session_id, state)
     told = []
     if owed:

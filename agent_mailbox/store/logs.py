@@ -65,6 +65,21 @@ class Logs:
                 ttls=ttls,
             )
 
+    def asking(self, ttls: Mapping[str, float | None]) -> State:
+        """The same as far as it matters for what asks for an ack and what answers that: most mail does neither, and is
+        passed by undecoded."""
+        with self.open() as logs:
+            lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
+            messages = parse_messages(line for _, line in lines if b'"ack"' in line or b'"thread":null' not in line)
+            about = {message_id.encode() for message_id in messages}
+            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            return State(
+                messages=messages,
+                reads=Reads(parse_reads(line for _, line in reads if _may_be_about(line, about))),
+                roster=self.read_roster(),
+                ttls=ttls,
+            )
+
     def open(self) -> OpenLogs:
         """The three logs, opened so that they agree, for a ``with`` block."""
         return OpenLogs(self)
@@ -162,6 +177,15 @@ class Logs:
             pass
         except OSError as error:
             raise paths.storage_failed("make", self.path(name), error) from None
+
+
+_ABOUT = b'{"message_id":"'
+
+
+def _may_be_about(line: bytes, ids: set[bytes]) -> bool:
+    """Is the read record of one of these messages, or spelt otherwise than ours are?"""
+    begin = len(_ABOUT)
+    return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
 
 
 def parse_messages(lines: Iterable[bytes]) -> dict[str, Message]:

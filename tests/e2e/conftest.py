@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VERSION = "2.1.329"
 KEY = "dummy"
-INSTALL_PATIENCE = 45
+INSTALL_PATIENCE = 90
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
 
 
