@@ -120,10 +120,14 @@ class Hook(Record):
             told.append(error.what)
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
+    def offered(self) -> bool:
+        """Is there a delivery of which the transcript is to tell what became of it?"""
+        return bool(self.call.transcript and offers.load(self.desk.logs, self.call.session_id))
+
     def settle(self) -> bool:
         """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open."""
-        begins = self.call.event == "SessionStart"
-        if not self.call.transcript or not (begins or offers.load(self.desk.logs, self.call.session_id)):
+        begins = self.call.event == "SessionStart" and bool(self.call.transcript)
+        if not begins and not self.offered():
             return False
         from .. import receipts  # after a delivery by a hook
         from . import verdicts
@@ -215,8 +219,8 @@ def _session_start(hook: Hook) -> None:
 def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
-        left = hook.settle()
-        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
+        # What became of earlier deliveries the turn's tools and end will find out: the model has not spoken since.
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not hook.offered())
 
 
 def _tool_used(hook: Hook) -> None:
