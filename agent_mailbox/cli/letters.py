@@ -98,10 +98,10 @@ def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style
     return "\n".join(lines) + "\n"
 
 
-def reach(delivery: Delivery, roster: Roster) -> list[tuple[str, str]]:
+def reach(delivery: Delivery, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
     """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
     waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
-    said = {"will see it now": [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
+    said = {now: [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
     return [(what, some(whom)) for what, whom in said.items() if whom]
 
 

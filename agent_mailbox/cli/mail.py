@@ -268,8 +268,8 @@ def show(app: App, /, message_id: str) -> None:
     roster = app.mailbox.logs.read_roster()
     lines = render.message_text(found.message, roster, app.style)
     resolved = inbox.delivery(found.message, roster)
-    lines += ["", *(f"{what}: {whom}" for what, whom in letters.reach(resolved, roster))]
-    lines += render.receipts_text(receipts, roster) or ["nobody has read it"]
+    lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
+    lines += [] if receipts else ["nobody has read it"]
     value = {
         "message": letters.message_json(found.message, found.reads),
         "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},

@@ -88,7 +88,8 @@ def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
     assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "offered"}}
     shown = talk.post.call("show", sent).stdout
     assert re.search(rf"^.*  offered  {ME[:8]}", shown, re.MULTILINE)
-    assert f"will see it now: {ME[:8]}" in shown
+    assert re.search(rf"^ +reaches  {ME[:8]}", shown, re.MULTILINE)
+    assert f"offered to {ME[:8]}" in talk.post.call("history", "--all").stdout
 
 
 @pytest.mark.parametrize(
