@@ -34,8 +34,6 @@ MAX_CHAIN = 5
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
-ANEW = ("clear",)
-"""The client's words for a session that begins with somebody else's past."""
 BEFORE_TOOL = "PreToolUse"
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
@@ -138,6 +136,18 @@ class Hook(Record):
         except Busy:
             return True
 
+    def turns(self) -> int:
+        """How often in a row mail has kept the model from stopping."""
+        return int(cache.load(self._counter()) or 0)
+
+    def count_turns(self, turns: int) -> None:
+        """Keep that number."""
+        if turns or system.exists(self._counter()):
+            cache.save(self._counter(), b"%d" % turns)
+
+    def _counter(self) -> str:
+        return self.desk.logs.cache("chains", self.call.session_id)
+
     def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
         """Show unread mail behind the ``parts`` as ``answer`` makes the client's JSON of it; returns how much mail.
 
@@ -209,7 +219,7 @@ def _session_start(hook: Hook) -> None:
     told = hook.enter(hook.call.source)
     if known:
         hook.settle()
-    if known or hook.call.source in ANEW:
+    if known or hook.call.source == "clear":
         from . import owed  # at most a few times in a session's life
 
         told += owed.lines(hook.desk, hook.call.session_id, hook.program)
@@ -221,6 +231,7 @@ def _prompt(hook: Hook) -> None:
     if state != "dead":
         # What became of earlier deliveries the turn's tools and end will find out: the model has not spoken since.
         hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not hook.offered())
+        hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on
 
 
 def _tool_used(hook: Hook) -> None:
@@ -233,15 +244,14 @@ def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
     hook.settle()
-    counter = hook.desk.logs.cache("chains", hook.call.session_id)
-    turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
+    turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
     as_context = "CLAUDECODE" in hook.environ
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer):
-        cache.save(counter, b"%d" % (turns + 1))
+        hook.count_turns(turns + 1)
 
 
 def _flush(hook: Hook) -> None:
