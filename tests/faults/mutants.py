@@ -338,7 +338,7 @@ def try_out(mutant: Mutant, place: Path) -> str | None:
 
 def _copy(place: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("agent_mailbox", "tests"):
+    for name in ("agent_mailbox", "tests", "hooks"):
         shutil.copytree(ROOT / name, place / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, place)
