@@ -308,12 +308,6 @@ MUTANTS = (
         ("    judged = [_call(call, is_me) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
-    Mutant(
-        "for mail that it rang for a doorbell rings again only after a pause",
-        "claude/doorbell.py",
-        ("            due = max(due, self._rung_at + pause)\n", ""),
-        tests="tests/claude/test_doorbell.py::test_rung_is_not_read",
-    ),
 )
 
 
