@@ -7,6 +7,7 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
+from .. import clients
 from ..core import codec
 from ..core.address import check_id
 from ..core.records import BadLine, Record
@@ -82,16 +83,17 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
-        transcript=text("transcript_path") if _writes_transcripts(environ) else "",
+        transcript=text("transcript_path") if _is_claude_code(session_id, environ) else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
     )
 
 
-def _writes_transcripts(environ: Mapping[str, str]) -> bool:
-    """Is it Claude Code, whose transcripts ``transcript`` can read?"""
-    return "CLAUDECODE" in environ
+def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
+    inherits its variables, but they name another session."""
+    return "CLAUDECODE" in environ and environ.get(clients.CLAUDE) in (None, "", session_id)
 
 
 class Hook(Record):
@@ -129,7 +131,7 @@ class Hook(Record):
         from . import verdicts
 
         try:
-            judge = verdicts.judge(self.call.event, self.call.transcript)
+            judge = verdicts.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
             return receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
         except Busy:
             return True
@@ -141,7 +143,8 @@ class Hook(Record):
         """
         transcript = self.call.transcript
         nonce = system.urandom(3).hex() if transcript else None
-        offering = Offering(nonce, system.size(transcript) if transcript else 0, {}, quiet)
+        length = system.size(transcript) if transcript else 0
+        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, quiet)
 
         def show(items: list[Item]) -> Sequence[Item]:
             told = self._told([item for item in items if not item.muted], parts, nonce)
@@ -228,15 +231,15 @@ def _tool_used(hook: Hook) -> None:
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
-    hook.settle()
+    left = hook.settle()
     counter = hook.desk.logs.cache("chains", hook.call.session_id)
     turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
-    as_context = "CLAUDECODE" in hook.environ
+    as_context = _is_claude_code(hook.call.session_id, hook.environ)
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
-    if hook.deliver(answer):
+    if hook.deliver(answer, quiet=not left):
         cache.save(counter, b"%d" % (turns + 1))
 
 
