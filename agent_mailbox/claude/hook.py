@@ -7,6 +7,8 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
+import time
+
 from .. import clients
 from ..core import codec
 from ..core.address import check_id
@@ -30,6 +32,8 @@ ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+FLUSH = (0.05, 0.1, 0.2)
+"""Seconds between looks at a turn's end for the model's last words: the client writes them down a moment late."""
 MAX_CHAIN = 5
 """Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
 
@@ -232,6 +236,10 @@ def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
     left = hook.settle()
+    for pause in FLUSH if left else ():
+        time.sleep(pause)
+        if not (left := hook.settle()):
+            break
     counter = hook.desk.logs.cache("chains", hook.call.session_id)
     turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:

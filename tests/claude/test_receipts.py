@@ -336,6 +336,25 @@ def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> Non
     assert talk.context("SessionStart", session_id="another", source="startup") == ""
 
 
+def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> None:
+    """Their ask is owed, and their reply and their ack settle what they were asked, spaces and escapes and all."""
+    post = talk.post
+    post.register("ann")
+    asked = [post.send(ME, "ann", body, "--ack") for body in ("replied to", "acked", "open")]
+    mine, odd = record("ann", ME, "foreign ask", ack=True), record("ann", ME, "odd ask", ack=True)
+    with open(post.file(MESSAGES), "a") as log:
+        log.write(json.dumps(mine) + "\n" + json.dumps(odd).replace('"ack"', '"\\u0061ck"') + "\n")
+        log.write(json.dumps(record("ann", ME, "a reply", thread=asked[0])) + "\n")
+    read = {"message_id": asked[1], "reader_session_id": "ann", "timestamp": stamp(), "event": "ack"}
+    with open(post.file(READS), "a") as log:
+        log.write(json.dumps(read).replace('"ack"', '"\\u0061ck"') + "\n")
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    lines = talk.context("SessionStart", source="compact").splitlines()
+    named = [line[:8] for line in lines if " from " in line or " to " in line]
+    assert named == [mine["id"][:8], odd["id"][:8], asked[2][:8]]
+
+
 def _program() -> str:
     """How an agent starts ours, as these tests run."""
     from agent_mailbox.cli.hook import program
