@@ -126,8 +126,9 @@ class Hook(Record):
             told.append(error.what)
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
-    def settle(self) -> bool:
-        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open."""
+    def settle(self, pauses: Sequence[float] = ()) -> bool:
+        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open. While
+        one is, it looks again after each of the ``pauses`` (seconds)."""
         begins = self.call.event == "SessionStart"
         if not self.call.transcript or not (begins or offers.load(self.desk.logs, self.call.session_id)):
             return False
@@ -136,7 +137,12 @@ class Hook(Record):
 
         try:
             judge = verdicts.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
-            return receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            for pause in pauses:
+                if left:
+                    time.sleep(pause)
+                    left = receipts.settle(self.desk, self.call.session_id, judge)
+            return left
         except Busy:
             return True
 
@@ -235,11 +241,7 @@ def _tool_used(hook: Hook) -> None:
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
-    left = hook.settle()
-    for pause in FLUSH if left else ():
-        time.sleep(pause)
-        if not (left := hook.settle()):
-            break
+    left = hook.settle(FLUSH)
     counter = hook.desk.logs.cache("chains", hook.call.session_id)
     turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
