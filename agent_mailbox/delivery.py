@@ -25,12 +25,14 @@ class Offering(Record):
     """How a hook offers mail: what its reading is recorded with.
 
     ``nonce``: by which the delivery will be looked for in the client's transcript (``length`` bytes long so far), and
-    ``seen`` recorded; None where nobody can tell. ``tokens``: the cost by message id, which ``show`` fills in.
+    ``seen`` recorded; None where nobody can tell. ``client``: its process, if it tells. ``tokens``: the cost
+    by message id, which ``show`` fills in.
     ``quiet``: whether the session may be left with nothing to do for the hooks that follow.
     """
 
     nonce: str | None
     length: int
+    client: str
     tokens: dict[str, int]
     quiet: bool = True
 
@@ -115,7 +117,8 @@ class Delivery(Desk):
         for one that was never recorded does no harm there."""
         nonce = offering.nonce
         if nonce is not None:
-            offer = offers.Offer(nonce, records[0].timestamp, offering.length, tuple(r.message_id for r in records))
+            ids = tuple(record.message_id for record in records)
+            offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
             offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
         return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
 

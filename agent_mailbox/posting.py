@@ -108,8 +108,9 @@ class Posting(Desk):
         """Anyone but the person may write only so much in a minute: an agent in a loop is stopped here."""
         from .store import recent  # only where a mailbox sets the limit
 
+        now = self.now()
         for sender in {*senders} - {USER}:
-            lately = recent.count(log.fd, sender, self.now() - MINUTE)
+            lately = recent.count(log.fd, sender, now - MINUTE, now)
             if lately + senders.count(sender) > most:
                 raise Refused(
                     f"{sender} sent {lately} messages in the last minute; this mailbox takes {most} a minute from one",

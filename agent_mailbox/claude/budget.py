@@ -80,9 +80,7 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack]
-    if (
-        asking
-    ):  # how mail is answered in general stands in the client's memory file; each line here costs every delivery
+    if asking:  # how mail is answered in general stands in the client's memory file; each line costs every delivery
         parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}

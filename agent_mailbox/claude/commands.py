@@ -42,6 +42,13 @@ VALUED = (
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
+_STARTING = (
+    *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
+    *("import agent_mailbox", "from agent_mailbox"),
+)
+"""What code must hold to start a program, or ours without one: other code that names us only edits or prints texts."""
+_BACKTICKING = ("perl", "ruby", "php")
+"""Interpreters to which backticks start a program."""
 _QUOTING = ("ssh", "watch", "su", "script", "tmux", "screen", "parallel", "entr", "env", "alias", "trap")
 """Programs that take a whole command in one word."""
 _DATA = (
@@ -111,7 +118,7 @@ class _Found:
             if name in _SHELLS:
                 return self._shell(rest, inputs, depth)
             if name.rstrip("0123456789.") in _INTERPRETERS:
-                return self._interpreter(rest, inputs)
+                return self._interpreter(name, rest, inputs)
             if name == "eval":
                 return self.read(" ".join(rest), depth + 1)
             if name in _QUOTING:
@@ -147,19 +154,22 @@ class _Found:
             self.opaque.append(self._text)  # it runs what a pipe brings
         return None
 
-    def _interpreter(self, words: Sequence[str], inputs: Sequence[str]) -> None:
+    def _interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
         before, operands = "", 0
         for number, word in enumerate(words):
             rest = words[number + 1 :]
             if word in ("-c", "-e", "-E", "-r", "--eval"):
-                return self.opaque.append("\n".join([*rest, *inputs]))
+                inputs, operands = ["\n".join([*rest, *inputs])], 0
+                break
             module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
             if (module == PACKAGE or (module is None and _is_ours(word))) and (not operands or _verb(rest) in VERBS):
                 return self._ours(word, rest)
             operands += not word.startswith("-") and before not in ("-X", "-W")
             before = word
         if not operands:
-            self.opaque += inputs or [self._text]
+            starting = (*_STARTING, "`") if name.startswith(_BACKTICKING) else _STARTING
+            codes = inputs or [self._text]
+            self.opaque += (code for code in codes if any(start in code.lower() for start in starting))
         return None
 
 

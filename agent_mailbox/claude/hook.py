@@ -7,6 +7,9 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
+import time
+
+from .. import clients
 from ..core import codec
 from ..core.address import check_id
 from ..core.records import BadLine, Record
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..core.roster import Roster
     from ..delivery import Delivery
+    from ..store.offers import Offer
 
 ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+FLUSH = (0.05, 0.1, 0.2)
+"""Seconds between looks at a turn's end for the model's last words: the client writes them down a moment late."""
 MAX_CHAIN = 5
 """Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
 
@@ -80,16 +86,17 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
-        transcript=text("transcript_path") if _writes_transcripts(environ) else "",
+        transcript=text("transcript_path") if _is_claude_code(session_id, environ) else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
     )
 
 
-def _writes_transcripts(environ: Mapping[str, str]) -> bool:
-    """Is it Claude Code, whose transcripts ``transcript`` can read?"""
-    return "CLAUDECODE" in environ
+def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
+    inherits its variables, but they name another session."""
+    return "CLAUDECODE" in environ and environ.get(clients.CLAUDE) in (None, "", session_id)
 
 
 class Hook(Record):
@@ -118,12 +125,13 @@ class Hook(Record):
             told.append(error.what)
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
-    def offered(self) -> bool:
-        """Is there a delivery of which the transcript is to tell what became of it?"""
-        return bool(self.call.transcript and offers.load(self.desk.logs, self.call.session_id))
+    def offered(self) -> list[Offer]:
+        """The deliveries of which the transcript is to tell what became of them."""
+        return offers.load(self.desk.logs, self.call.session_id) if self.call.transcript else []
 
-    def settle(self) -> bool:
-        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open."""
+    def settle(self, pauses: Sequence[float] = ()) -> bool:
+        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open. While
+        one is, it looks again after each of the ``pauses`` (seconds)."""
         begins = self.call.event == "SessionStart" and bool(self.call.transcript)
         if not begins and not self.offered():
             return False
@@ -131,8 +139,13 @@ class Hook(Record):
         from . import verdicts
 
         try:
-            judge = verdicts.judge(self.call.event, self.call.transcript)
-            return receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            judge = verdicts.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
+            left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            for pause in pauses:
+                if left:
+                    time.sleep(pause)
+                    left = receipts.settle(self.desk, self.call.session_id, judge)
+            return left
         except Busy:
             return True
 
@@ -155,7 +168,8 @@ class Hook(Record):
         """
         transcript = self.call.transcript
         nonce = system.urandom(3).hex() if transcript else None
-        offering = Offering(nonce, system.size(transcript) if transcript else 0, {}, quiet)
+        length = system.size(transcript) if transcript else 0
+        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, quiet)
 
         def show(items: list[Item]) -> Sequence[Item]:
             told = self._told([item for item in items if not item.muted], parts, nonce)
@@ -229,8 +243,10 @@ def _session_start(hook: Hook) -> None:
 def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
-        # What became of earlier deliveries the turn's tools and end will find out: the model has not spoken since.
-        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not hook.offered())
+        offered = hook.offered()
+        grown = any(system.size(hook.call.transcript) > offer.length for offer in offered)  # else nobody spoke since
+        left = hook.settle() if grown else bool(offered)
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
         hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on
 
 
@@ -243,14 +259,14 @@ def _tool_used(hook: Hook) -> None:
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
-    hook.settle()
+    left = hook.settle(FLUSH)
     turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
-    as_context = "CLAUDECODE" in hook.environ
+    as_context = _is_claude_code(hook.call.session_id, hook.environ)
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
-    if hook.deliver(answer):
+    if hook.deliver(answer, quiet=not left):
         hook.count_turns(turns + 1)
 
 

@@ -270,6 +270,24 @@ MUTANTS = (
         tests=f"{RECEIPTS}::test_the_answer_in_which_it_was_shown_is_not_one_to_it",
     ),
     Mutant(
+        "an error that the client writes in the model's place is no word of the model",
+        "claude/transcript.py",
+        (' or message.get("model") == _CLIENT', ""),
+        tests=f"{RECEIPTS}::test_an_error_of_the_api_is_no_word_of_the_model",
+    ),
+    Mutant(
+        "a prompt that was taken back takes nothing along",
+        "claude/transcript.py",
+        ("if _INTERRUPTED in line else prompted", "if True else prompted"),
+        tests=f"{RECEIPTS}::test_a_prompt_that_was_taken_back_took_its_mail_along",
+    ),
+    Mutant(
+        "two hooks of one start show mail once",
+        "claude/verdicts.py",
+        ('if event == "SessionStart" and client:', "if False:"),
+        tests=f"{RECEIPTS}::test_two_hooks_of_one_start_show_mail_once",
+    ),
+    Mutant(
         "what was acked meanwhile is not offered again",
         "receipts.py",
         ("        if verdict.lost and not recall:", "        if False:"),
