@@ -10,8 +10,8 @@ damages nothing, and a refusal here could not be overruled by the person who sit
 
 from __future__ import annotations
 
+from ..core import shell
 from ..core.text import clipped, neutral
-from . import shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

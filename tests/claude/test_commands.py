@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import commands, shell
+from agent_mailbox.claude import commands
+from agent_mailbox.core import shell
 from agent_mailbox.claude.commands import refusal
 from tests.test_docs import LEAVES
 
