@@ -40,7 +40,7 @@ _INTERPRETERS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "eval", "ssh", "su",
 MAX_DEPTH = 4
 MAX_WRAPPED = 100
 """Texts within each other, and words behind a wrapper, that are looked through: what goes further is no honest command,
-and looking takes time."""
+and looking costs"""
 
 
 class Rule(Record):
@@ -151,7 +151,7 @@ def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
     """The command these words make, if they make one (``sure``)."""
     if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
         if sure:
-            raise shell.Unreadable("what runs is only known when it runs")
+            raise shell.Unreadable("what runs is known only then")
         return
     name = _base(words[0])
     yield " ".join(words)

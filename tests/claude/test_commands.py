@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.claude import commands
-from agent_mailbox.core import shell
 from agent_mailbox.claude.commands import refusal
+from agent_mailbox.core import shell
 from tests.test_docs import LEAVES
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
