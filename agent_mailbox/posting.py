@@ -130,6 +130,10 @@ class Posting(Desk):
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)
+        if draft.type == "control":
+            from .core.control import sending  # what most mail is spared
+
+            sending.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())

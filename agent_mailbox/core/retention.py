@@ -124,10 +124,12 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
         return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, **said)
 
     lost = tuple(sorted(held - set(agent.tags)))
-    first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=agent.lead)
+    at_first = dict(agent.leads[:1]).get(agent.registered)
+    first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=at_first)
     selves = [event("update", agent.registered, tags=agent.tags)] if lost else []
     older = zip(reversed(agent.continues), reversed(agent.heir), strict=True)
     selves += [event("update", since, continues=old) for old, since in older]
+    selves += [event("update", since, lead=lead) for since, lead in agent.leads[1 if at_first else 0 :]]
     spans = []
     for start, end in agent.frozen:
         if end is None or end > since:

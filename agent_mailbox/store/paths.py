@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
 ROSTER = "agent-roster.jsonl"
+EVENTS = "agent-mailbox-events.jsonl"
 HEARTBEATS = "agent-heartbeats"
 ARCHIVE = "agent-mailbox-archive"
 CONFIG = "config.toml"
