@@ -37,12 +37,15 @@ MAX_INPUT = 64 << 20
 ANEW = ("clear",)
 """The client's words for a session that begins with somebody else's past."""
 BEFORE_TOOL = "PreToolUse"
+PERMITS = ("Permit", "PermissionRequest")
+"""What asks whether a session may use a tool: before each, and where the client would ask its person."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
-    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it."""
+    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
+    ``cwd`` is the project's directory, ``here`` the one it works in."""
 
     event: str
     session_id: str
@@ -53,12 +56,17 @@ class Call(Record):
     agent_id: str | None = None
     stop_hook_active: bool = False
     command: str = ""
+    here: str = "/"
+    tool: str = ""
+    given: dict[str, Any] | None = None
+    use_id: str = ""
+    prompt_id: str = ""
 
 
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*HOOKS, *SILENT) if name.lower() == wanted), None)
+    return next((name for name in (*HOOKS, *PERMITS, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -86,6 +94,11 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
+        here=text("cwd", here),
+        tool=text("tool_name"),
+        given=tool if isinstance(tool, dict) else None,
+        use_id=text("tool_use_id"),
+        prompt_id=text("prompt_id"),
     )
 
 
@@ -264,5 +277,5 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
 SILENT = ("SubagentStop", "TeammateIdle")
 """Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
 own."""
-HOOKS = (*EVENTS, BEFORE_TOOL)
+HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
 """Every event that calls us."""

@@ -86,9 +86,9 @@ class House:
         return dict(json.loads(self.settings.read_text(encoding="utf-8")))
 
     def commands(self, event: str) -> list[str]:
-        """The commands of an event that call us, but for the doorbell."""
+        """The commands of an event that call us, but for the doorbell and what permits."""
         groups = self.loaded().get("hooks", {}).get(event, [])
-        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.is_bell(h)]
+        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.part(h)]
 
     def bells(self) -> dict[str, list[dict[str, Any]]]:
         """The hooks of the doorbell, event by event."""
@@ -469,7 +469,8 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert same.newline == form.newline
     for event in EVENTS:
         calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
-        assert [entries.is_bell(hook) for hook in calls] == [False, True][: 1 + (event in BELLS)]
+        more = [entries.BELL] if event in BELLS else [entries.PERMIT] if event == "PreToolUse" else []
+        assert [entries.part(hook) for hook in calls] == ["", *more]
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
