@@ -1,4 +1,4 @@
-"""``config.toml``: its keys, and clear errors for wrong values. It is data; it executes nothing."""
+"""``config.toml``: its keys, and clear errors for wrong values. It is data; reading it executes nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= {("hook", "doorbell")}
+    known |= {("hook", "doorbell"), ("control", "cleanup")}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -89,7 +89,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         else:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise wrong(name, "a list of texts")
-            said["session_tags" if spot[0] == "session" else "namespaces"] = tuple(value)
+            said[{"session": "session_tags", "tags": "namespaces", "control": "cleanup"}[spot[0]]] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
