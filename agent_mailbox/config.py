@@ -37,7 +37,7 @@ class Config(Record):
     doorbell: bool = True
     control_timeout: float = 300
     control_default: str = "deny"
-    control_cleanup: str | None = None
+    cleanup: tuple[str, ...] = ()
     stamp: tuple[int, ...] = ()
 
 

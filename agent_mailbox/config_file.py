@@ -1,4 +1,4 @@
-"""``config.toml``: its keys, and clear errors for wrong values. It is data; it executes nothing."""
+"""``config.toml``: its keys, and clear errors for wrong values. It is data; reading it executes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
 }
-_TEXTS = {("session", "role"): "session_role", ("control", "cleanup"): "control_cleanup"}
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
 HOOK_TOKENS_MAX = 2375
@@ -93,14 +92,14 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if value not in ("deny", "ask"):
                 raise wrong(name, '"deny" or "ask"')
             said["control_default"] = value
-        elif spot in _TEXTS:
+        elif spot == ("session", "role"):
             if not isinstance(value, str):
                 raise wrong(name, "text")
-            said[_TEXTS[spot]] = value
+            said["session_role"] = value
         else:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise wrong(name, "a list of texts")
-            said["session_tags" if spot[0] == "session" else "namespaces"] = tuple(value)
+            said[{"session": "session_tags", "tags": "namespaces", "control": "cleanup"}[spot[0]]] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)

@@ -7,14 +7,16 @@ decide one request at the same instant the log's order says which counts, to eve
 
 from __future__ import annotations
 
+from . import plane
 from .core import frame
 from .core.address import ALL
 from .core.compose import Draft
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Plane, Request
 from .core.records import USER, Read, Record
+from .core.roster import DEAD
 from .errors import Ambiguous, Malformed, NotFound, Refused
-from .plane import Reading, Step, note, note_verdict
+from .plane import Step, note
 from .posting import Posting
 from .store import system
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from .core.control.messages import Payload
     from .core.control.standing import Policy
+    from .core.control.state import Verdict
     from .core.records import Message
     from .posting import Sent
 
@@ -55,24 +58,20 @@ class Standing(Record):
 class Control(Posting):
     """The part of the facade that coordinates."""
 
-    _reading: Reading | None = None
-
     def plane(self) -> Plane:
         """The fold of all control messages, up to this moment."""
-        if self._reading is None:
-            self._reading = Reading(self.logs)
-        return self._reading.plane()
+        return plane.of(self)
 
     def standing(self, session_id: str) -> Standing:
         """What the agent is under at this moment."""
-        plane = self.plane()
+        now = self.plane()
         return Standing(
             session_id,
-            plane.mode(session_id),
-            plane.policy(session_id),
-            plane.waits_for_plan(session_id),
-            plane.is_shut_down(session_id),
-            authority.lead_of(session_id, plane.roster),
+            now.mode(session_id),
+            now.policy(session_id),
+            now.waits_for_plan(session_id),
+            now.is_shut_down(session_id),
+            authority.lead_of(session_id, now.roster),
         )
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -98,11 +97,11 @@ class Control(Posting):
                 self._refuse_other(me, to, messages.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
-        plane = self.plane()
-        found = (plane.requests if type(payload) in flows.FLOWS and not _is_task(payload) else plane.tasks).get(
+        fold = self.plane()
+        found = (fold.requests if type(payload) in flows.FLOWS and not _is_task(payload) else fold.tasks).get(
             request_id
         )
-        verdict = plane.verdicts.get(sent.message.id)
+        verdict = fold.verdicts.get(sent.message.id)
         if found is None or (verdict is not None and verdict.outcome == REFUSED):
             raise Refused(
                 f"{request_id}: {verdict.why if verdict else 'it vanished'}", "leave the id out for a new one"
@@ -110,7 +109,7 @@ class Control(Posting):
         return found
 
     def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
-        """Send one control message; told in telemetry with what became of it. Raises as ``send`` does."""
+        """Send one control message. Raises as ``send`` does."""
         roster = self.logs.read_roster()
         agent = roster.get(me)
         payload = payload.replace(
@@ -119,23 +118,13 @@ class Control(Posting):
         content = wire.written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
         # An answer goes to who asked, whatever the roster says of it by now.
-        sent = self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
-        self._tell(sent.message)
-        return sent
-
-    def _tell(self, message: Message) -> None:
-        plane = self.plane()
-        verdict = plane.verdicts.get(message.id)
-        if verdict is not None:
-            request = plane.requests.get(verdict.request_id)
-            asked = request.asked if request is not None and request.message_id != message.id else None
-            note_verdict(self, message, verdict, asked)
+        return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
     def find(self, word: str) -> Request:
         """The request of an id, of its message's id, or of a unique beginning of either; raises ``NotFound`` or
         ``Ambiguous``."""
-        plane = self.plane()
-        everything = {**plane.tasks, **plane.requests}
+        fold = self.plane()
+        everything = {**fold.tasks, **fold.requests}
         if word in everything:
             return everything[word]
         found = [
@@ -155,14 +144,15 @@ class Control(Posting):
     def pending(self, me: str, *, everyones: bool = False) -> list[Request]:
         """The open requests that ``me`` is to decide, oldest first; ``everyones``: that anybody is. Not those whose
         asker waits no longer."""
-        plane, now = self.plane(), self.now()
-        found = [request for request in plane.open_requests() if not overdue(request, now)]
+        now = self.now()
+        found = [request for request in self.plane().open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
     def deciders(self, request: Request) -> list[str]:
-        """Who is to decide a request: the worker a shutdown, its lead the rest; the person where there is no lead."""
+        """Who is to decide a request: the worker a shutdown, its lead the rest; the person where there is no lead. Of
+        a task: who has it."""
         roster = self.plane().roster
-        if request.flow == flows.SHUTDOWN:
+        if request.answerer:
             return roster.heirs(request.answerer) or [request.answerer]
         return [authority.lead_of(request.asker, roster)]
 
@@ -191,10 +181,9 @@ class Control(Posting):
         return request
 
     def _refuse_decider(self, me: str, request: Request) -> None:
-        plane = self.plane()
         if request.flow == flows.TASK:
             raise Refused(f"{request.id} is a task, which nobody approves", "`agent-mailbox send` tells its assignee")
-        if plane.may_answer(me, request, self.now()):
+        if self.plane().may_answer(me, request, self.now()):
             return
         who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
@@ -221,12 +210,12 @@ class Control(Posting):
         Who only looks on decides nothing, and gets an open request. Raises ``NotFound``.
         """
         request = self.find(word)
-        if request.is_open:
+        if _waits(request):
             from .store import watch  # ctypes, which only who waits needs
 
             with watch.Watch([self.directory]) as changes:
                 until = watch.deadline(timeout)
-                while (request := self.find(request.id)).is_open and changes.wait(until):
+                while _waits(request := self.find(request.id)) and changes.wait(until):
                     pass
         if request.is_open and authority.is_same(me, request.asker, self.now(), self.plane().roster):
             request = self.give_up(me, request)
@@ -248,6 +237,34 @@ class Control(Posting):
             self.logs.reads.append([codec.read_line(read)])
 
     # -- commanding ---------------------------------------------------------------------------------------------------
+
+    def report(self, me: str, word: str, phase: str, text: str) -> Request:
+        """Say how far a task is (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``, and ``Refused``
+        to who was not given it or where it is done."""
+        task = self.find(word)
+        if task.flow != flows.TASK:
+            raise Refused(f"{task.id} is no task", "`agent-mailbox control answer` decides a request")
+        if not authority.is_same(me, task.answerer, self.now(), self.plane().roster):
+            raise Refused(
+                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
+            )
+        if task.state == flows.DONE and phase == "done":
+            return task
+        if task.state == flows.DONE:
+            raise Refused(f"{task.id} is done", "what is done stays so; ask for a new task", code="decided")
+        done = messages.TaskCompleted(request_id=task.id, summary=text)
+        payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
+        self.post(me, payload, (task.asker,), thread=task.message_id)
+        return self.find(task.id)
+
+    def led(self, me: str) -> list[str]:
+        """The agents, not dead, that ``me`` decides for."""
+        roster = self.logs.read_roster()
+        return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
+
+    def log(self) -> list[tuple[Message, Verdict]]:
+        """The control messages in log order, each with what became of it."""
+        return plane.history(self)
 
     def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
         """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
@@ -298,6 +315,10 @@ def overdue(request: Request, now: int) -> bool:
     """Is the time over until which the asker of an open request said it would wait?"""
     expires = request.payload.expires if isinstance(request.payload, messages.Ask) else None
     return request.is_open and expires is not None and now >= expires
+
+
+def _waits(request: Request) -> bool:
+    return request.state in (flows.OPEN, flows.ASSIGNED, flows.WORKING)
 
 
 def _is_task(payload: Payload) -> bool:

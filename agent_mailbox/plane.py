@@ -32,7 +32,7 @@ class Reading:
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
         self._inode, self._position = 0, 0
-        self._messages: list[Message] = []
+        self.messages: list[Message] = []
         self._roster: Roster | None = None
         self._plane: Plane | None = None
 
@@ -41,7 +41,7 @@ class Reading:
         fresh = self._news()
         roster = self._logs.read_roster()
         if self._plane is None or roster is not self._roster:
-            self._plane, fresh = Plane(roster), self._messages
+            self._plane, fresh = Plane(roster), self.messages
             self._roster = roster
         for message in fresh:
             self._plane.apply(message)
@@ -54,7 +54,7 @@ class Reading:
         try:
             there = system.fstat(fd)
             if there.st_ino != self._inode or there.st_size < self._position:
-                self._inode, self._position, self._messages, self._plane = there.st_ino, 0, [], None
+                self._inode, self._position, self.messages, self._plane = there.st_ino, 0, [], None
             if there.st_size == self._position:
                 return []
             end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
@@ -63,8 +63,24 @@ class Reading:
         finally:
             system.close(fd)
         news = [m for m in found if isinstance(m, Message) and m.type == "control"]
-        self._messages += news
+        self.messages += news
         return news
+
+
+def of(desk: Desk) -> Plane:
+    """The control plane of an opened mailbox, up to this moment."""
+    if desk.reading is None:
+        desk.reading = Reading(desk.logs)
+    return desk.reading.plane()
+
+
+def history(desk: Desk) -> list[tuple[Message, Verdict]]:
+    """The control messages in log order, each with what became of it."""
+    fold = of(desk)
+    first: dict[str, Message] = {}
+    for message in desk.reading.messages if desk.reading is not None else ():
+        first.setdefault(message.id, message)
+    return [(message, fold.verdicts[message.id]) for message in first.values()]
 
 
 class Step(Record):
@@ -80,6 +96,7 @@ class Step(Record):
     cause: str = ""
     latency: int | None = None
     message_id: str = ""
+    at: str = ""
 
     def told(self, now: int) -> Mapping[str, Any]:
         """The event as it is written; ``latency`` in ms."""
@@ -95,6 +112,7 @@ class Step(Record):
             "requestId": self.request_id,
             "latency_ms": self.latency,
             "message_id": self.message_id,
+            "at": self.at,
         }
 
 
@@ -103,8 +121,9 @@ def note(desk: Desk, step: Step) -> None:
     events.note(desk.logs, step.told(desk.now()))
 
 
-def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | None = None) -> None:
-    """Write down what became of a control message; ``asked``: when what it answers was asked (ms)."""
+def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
+    """Write down what became of a control message; ``asked``: when what it answers was asked (ms); ``at``: at its
+    sending, or whose reading of it."""
     note(
         desk,
         Step(
@@ -118,5 +137,6 @@ def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | No
             cause=verdict.why,
             latency=None if asked is None else max(message.timestamp - asked, 0),
             message_id=message.id,
+            at=at,
         ),
     )

@@ -82,6 +82,10 @@ class Posting(Desk):
             known = self._append(prepared, given)
         except StorageFailed as error:
             raise retryable(error, ids) from None
+        if any(draft.type == "control" for draft in drafts):
+            from . import applying  # what most mail is spared
+
+            applying.sent(self, [made.message for made in prepared if made.message.type == "control"])
         return [
             Sent(
                 message=known.get(made.message.id, made.message),

@@ -79,8 +79,10 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
-    answerable = next((item for item in items if item.message.ack and item.message.id in full), None) or shown[0]
-    parts.append(f'{page.program} reply {frame.short(answerable.message.id)} --body "…"')
+    chat = [item for item in shown if item.message.type != "control"]  # which is not answered by a reply
+    answerable = next((item for item in chat if item.message.ack and item.message.id in full), next(iter(chat), None))
+    if answerable is not None:
+        parts.append(f'{page.program} reply {frame.short(answerable.message.id)} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
     around = (units(text) - sum(own.values())) // len(own)

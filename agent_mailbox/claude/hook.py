@@ -170,6 +170,14 @@ class Hook(Record):
                 raise
             return 0  # another process is showing this session its mail at this moment; ours has nothing to add
 
+    def report_idle(self) -> None:
+        """Tell the session's lead, if it has one, that its turn ends."""
+        agent = self.desk.logs.read_roster().get(self.call.session_id)
+        if agent is not None and agent.lead is not None:
+            from ..control import Control  # a worker's turn ends
+
+            Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)
+
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
         before = "\n".join(parts)
         if not items:
@@ -245,12 +253,15 @@ def _stop(hook: Hook) -> None:
     counter = hook.desk.logs.cache("chains", hook.call.session_id)
     turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
+        hook.report_idle()
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
     as_context = "CLAUDECODE" in hook.environ
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer):
         cache.save(counter, b"%d" % (turns + 1))
+    else:
+        hook.report_idle()
 
 
 def _flush(hook: Hook) -> None:

@@ -10,10 +10,11 @@ from ..core.text import shell_quoted
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
-    *("control request", "control wait", "control pending", "control log"),
+    *("control request", "control wait", "control pending", "control log", "control report"),
+    *("control approve", "control deny", "control answer"),
 )
-"""The commands an agent may use without asking: plain mail, looking, and asking for leave. None of them changes who
-anybody is, or gives anybody leave."""
+"""The commands an agent may use without asking: plain mail, looking, asking for leave, and answering who asks for it
+(the command knows who may, and nobody may for itself). None of them changes who anybody is."""
 EXACT = ("roster retire",)
 """Those it may use only just so: without an id an agent retires nobody but itself."""
 

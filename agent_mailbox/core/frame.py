@@ -93,7 +93,9 @@ def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, 
     said = [when(m.timestamp) if time is None else time, *notes(m)]
     through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}"
-    return [", ".join([head, *filter(None, said)]), *body(m, style)]
+    said += [clipped(neutral(shown.note), SUBJECT)] if shown.note else []
+    lines = control(m, decided=bool(shown.note)) if m.type == "control" else body(m, style)
+    return [", ".join([head, *filter(None, said)]), *lines]
 
 
 def _role(shown: Item) -> str:
@@ -101,7 +103,18 @@ def _role(shown: Item) -> str:
     return shown.via if shown.via.startswith("role:") or not roles else roles[0]
 
 
+def control(message: Message, *, decided: bool = False) -> list[str]:
+    """A control message as lines: the command that answers it, unless that is ``decided``; what it is."""
+    from .control import telling, wire  # most mail is none
+
+    payload = wire.parse(message.content)
+    question = "" if decided else telling.question(payload)
+    return [*([f"Decide: {question}"] if question else []), BAR + telling.line(payload)]
+
+
 def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
     """Subject and text of a message as lines."""
+    if message.type == "control":
+        return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

@@ -45,9 +45,10 @@ class Trail:
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
-    def stamp(self, session_id: str) -> None:
-        """Say that the session has nothing to read; the caller holds the locks of all three logs."""
-        self._write(system.join(self._quiet, session_id), b"")
+    def stamp(self, session_id: str, *, led: bool = False) -> None:
+        """Say that the session has nothing to read; the caller holds the locks of all three logs. ``led``: the end of
+        its turns is to be reported to its lead, for which the guard lets that hook through."""
+        self._write(system.join(self._quiet, session_id), b"led\n" if led else b"")
 
     def is_quiet(self, session_id: str) -> bool:
         """Is there a stamp that says the session has nothing to read?"""

@@ -109,11 +109,12 @@ REFUSED = (
     "agent-mailbox roster heartbeat bob",
     "agent-mailbox roster freeze --session bob",
     "agent-mailbox roster retire user",
-    "agent-mailbox control approve 17",
-    "agent-mailbox control deny 17 --json",
-    "agent-mailbox --dir /x control policy bob none",
-    "agent-mailbox control mode bob plan",
-    "agent-mailbox control answer 17 --body yes",
+    "agent-mailbox control approve 17 --session user",
+    "agent-mailbox control deny 17 --json --session bob",
+    f"agent-mailbox --dir /x control policy {ME} --allow Bash",
+    f"agent-mailbox control mode {ME} acceptEdits",
+    "agent-mailbox control mode $CLAUDE_CODE_SESSION_ID default",
+    "agent-mailbox control answer 17 approve --session=bob",
 )
 LEFT_ALONE = (
     "agent-mailbox send --to bob --body hi",
@@ -135,7 +136,11 @@ LEFT_ALONE = (
     "agent-mailbox history --with user",
     "agent-mailbox ack $id",
     "for i in a b; do agent-mailbox ack $i; done",
-    "agent-mailbox control list",
+    "agent-mailbox control approve 17",
+    "agent-mailbox control deny 17 --json --reason 'not now'",
+    "agent-mailbox control policy bob --deny Bash",
+    "agent-mailbox control mode bob plan",
+    "agent-mailbox control mode",
     # maintenance is the client's own to ask about
     "agent-mailbox steward run",
     "agent-mailbox doctor --repair",
@@ -251,7 +256,7 @@ def test_deep_nesting_ends() -> None:
 
 def test_the_tables_are_the_command_line_s() -> None:
     """Every verb, every option that takes a value, every option that says who acts."""
-    verbs = {path[0] for path in LEAVES} | {"read", "control"}
+    verbs = {path[0] for path in LEAVES} | {"read"}
     assert set(commands.VERBS) == verbs
     valued = {
         spelling

@@ -56,6 +56,13 @@ class Verdict(Record):
     forbidden: bool = False
 
 
+def told(verdict: Verdict) -> str:
+    """What a reader of the message should know of its fate; empty where it took effect, or only informs."""
+    if verdict.outcome in (APPLIED, NOTED):
+        return verdict.why
+    return f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
+
+
 class Request(Record):
     """A request, or a task, and how it stands. ``asker`` asked, ``answerer`` is who has to answer where that is one
     agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing."""
