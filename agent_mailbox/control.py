@@ -318,7 +318,7 @@ def overdue(request: Request, now: int) -> bool:
 
 
 def _waits(request: Request) -> bool:
-    return request.state in (flows.OPEN, flows.ASSIGNED, flows.WORKING)
+    return request.state in flows.UNFINISHED
 
 
 def _is_task(payload: Payload) -> bool:

@@ -169,4 +169,6 @@ def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str
 
 
 def _title(message: Message) -> str:
+    if message.type == "control":
+        return clipped(frame.control(message, decided=True)[-1].removeprefix(frame.BAR), TITLE).replace('"', "'")
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")

@@ -221,7 +221,7 @@ def _call(arguments: Sequence[str], is_me: Me) -> str | None:
     verb, what, *more = [*words, "", ""]
     if verb == "control" and what in COMMANDING and any(_means(word, is_me) for word in more if word):
         return (
-            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask them. "
+            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
             "Without a name the command only shows what you are under."
         )
     if verb == "roster" and what in LOOKS:

@@ -26,6 +26,8 @@ from .messages import (
 
 OPEN, APPROVED, DENIED, TIMED_OUT = "open", "approved", "denied", "timed_out"
 ASSIGNED, WORKING, DONE = "assigned", "working", "done"
+UNFINISHED = (OPEN, ASSIGNED, WORKING)
+"""States in which something is still awaited."""
 REQUEST, APPROVE, DENY = "request", "approve", "deny"
 ASSIGN, PROGRESS, COMPLETE = "assign", "progress", "complete"
 PLAN, PERMISSION, SANDBOX, SHUTDOWN, TASK = "plan", "permission", "sandbox", "shutdown", "task"

@@ -137,15 +137,12 @@ class Plane:
         return authority.commands(speaker, request.asker, when, self.roster)
 
     def standing(self) -> frozenset[str]:
-        """The ids of the messages on which something that still counts rests; a request's go together."""
+        """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
         kept = set(order_ids(self._orders, self.roster))
         for request in (*self.requests.values(), *self.tasks.values()):
-            unfinished = request.is_open or request.state in (flows.ASSIGNED, flows.WORKING)
-            if unfinished and self.roster.heirs(request.worker):
+            ending = request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
+            if (ending or request.state in flows.UNFINISHED) and self.roster.heirs(request.worker):
                 kept.add(request.message_id)
-        for group in self._groups.values():
-            if not kept.isdisjoint(group):
-                kept.update(group)
         return frozenset(kept)
 
     def groups(self) -> list[list[str]]:
