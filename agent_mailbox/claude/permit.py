@@ -85,11 +85,14 @@ class Permit(Record):
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
         verdict = policy.judge(_policy(standing), call.tool, given, where, free)
-        if verdict != NO_OPINION or not self.asks_the_person:
+        if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
             return Verdict(ALLOW)
-        if rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None:
+        if (
+            verdict == NO_OPINION
+            and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
+        ):
             return Verdict(ALLOW)  # what asks before it is our own floor
         return verdict
 

@@ -25,7 +25,10 @@ from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse")
+EVENTS = (
+    *("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse"),
+    "PermissionRequest",
+)
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
 SETTINGS = {
     "model": "opus",
@@ -191,6 +194,7 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
         *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
+        *(f"control {verb}" for verb in ("request", "wait", "pending", "log", "report", "approve", "deny", "answer")),
     }
     assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
 
@@ -656,7 +660,8 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     run(copied, "install", "claude-code", **here)
     assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
     run(copied, "install", "claude-code", "--user", **here)
-    hooks, bells = run(copied, "doctor", **here)["notes"]
+    hooks, bells, permits = run(copied, "doctor", **here)["notes"]
+    assert permits["what"].startswith("PreToolUse calls us 2 times for what it may do, here, and in")
     assert hooks["file"] == bells["file"] == str(copied.settings)
     assert hooks["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")
     assert bells["what"].startswith(f"{', '.join(BELLS)} call us 2 times for its doorbell, here, and in")

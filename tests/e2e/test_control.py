@@ -179,16 +179,18 @@ def test_ten_requests_at_once_each_get_their_own_answer(worker: Worker) -> None:
         assert "ASKED" not in text
 
 
-def test_at_a_terminal_the_lead_answers_as_well_and_the_person_may_be_first(worker: Worker) -> None:
-    """The dialog goes away with the lead's answer."""
+def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worker) -> None:
+    """Beside the lead the person is asked, who may be first."""
     worker.client.model.script = in_turn([bash("touch ran1")])
     with Terminal(worker.client, "--session-id", worker.id) as terminal:
         terminal.wait(lambda: terminal.session() == worker.id and terminal.idle())
         terminal.mark()
         terminal.submit("PROMPT")
-        worker.lead("approve", worker.asked()["id"])
+        request = worker.asked()
+        terminal.wait(terminal.waiting)
+        worker.lead("approve", request["id"])
         terminal.wait(terminal.idle)
-    assert worker.file("ran1").exists()
+        assert worker.file("ran1").exists()
 
 
 # -- plans, modes, policies -------------------------------------------------------------------------------------------
@@ -326,8 +328,13 @@ def test_what_is_forged_is_not_applied(worker: Worker) -> None:
     assert "NO_AND_NO" in told
     assert not worker.file("ran1").exists()
     assert worker.desk.standing(worker.id).mode == "default"
-    outcomes = [(entry["sender"], entry["outcome"]) for entry in worker.log() if entry["sender"] == "mallory"]
-    assert outcomes == [("mallory", "refused")] * 2
+    forged = [entry["outcome"] for entry in worker.log() if entry["message"]["sender"] == "mallory"]
+    assert forged == ["refused", "refused"]
+    again = worker.post.objects(MESSAGES)
+    denial = next(m for m in again if "NO_AND_NO" in m["content"])
+    worker.post.append(MESSAGES, {**denial, "id": str(uuid.uuid4())})
+    worker.post.append(MESSAGES, record(LEAD, worker.id, denial["content"].replace("false", "true"), type="control"))
+    assert [entry["outcome"] for entry in worker.log()[-2:]] == ["repeated", "late"]
 
 
 def test_a_worker_that_is_told_to_approve_its_own_request_fails(worker: Worker) -> None:
