@@ -95,6 +95,7 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
     """Until it is given a lead; each of the writes that may bind it ends the stamp before it is there."""
     post.register(LEAD)
     post.register(ME)
+    post.send("other", LEAD)
     assert ask(post) is None
     stamp = post.file(".cache", "unbound", ME)
     assert stamp.exists()
