@@ -444,3 +444,14 @@ def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> Non
             assert after.requests[request_id].replace(place=0) == request.replace(place=0)
         else:
             assert not request.is_open or not before.roster.heirs(request.worker)
+
+
+def test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all() -> None:
+    """A mode that came with an answer keeps both; an answer that somebody has yet to read keeps its request closed."""
+    mode = [asks(), answers(LEAD, True, mode="safe")]
+    unread = [asks("r-2"), answers(LEAD, True, "r-2")]
+    done = [asks("r-3"), answers(LEAD, False, "r-3"), answers(LEAD, True, "r-3")]
+    history = [*mode, *unread, *done]
+    reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, LEAD)]
+    moved = retention.plan(state(history, reads, PEOPLE), at(3), 0).move
+    assert moved == {one.id for one in done}
