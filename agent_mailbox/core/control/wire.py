@@ -204,7 +204,11 @@ def written(payload: Payload) -> str:
     obj: dict[str, Any] = {"type": kind}
     for field in FIELDS[kind]:
         value = getattr(payload, field.name)
-        if not field.required and field.name != "version" and value == getattr(type(payload), field.name):
+        if (
+            not field.required
+            and field.name not in ("version", "state")
+            and value == getattr(type(payload), field.name)
+        ):
             continue
         place = obj
         for word in field.path[:-1]:
