@@ -170,8 +170,9 @@ class Coordination(Posting):
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
         """Tell the lead that the agent's turn ended; nothing where it has no lead."""
-        agent = self.logs.read_roster().get(me)
-        if agent is None or agent.lead is None:
+        roster = self.logs.read_roster()
+        agent = roster.get(me)
+        if agent is None or agent.lead is None or authority.leads_itself(me, roster):
             return None
-        lead = authority.lead_of(me, self.logs.read_roster())
+        lead = authority.lead_of(me, roster)
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))

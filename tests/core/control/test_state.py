@@ -167,6 +167,13 @@ def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
     assert authority.lead_of("free-1", roster) == "user"
 
 
+def test_leads_that_lead_each_other_are_found() -> None:
+    """However long the circle is; who is only under one is in none of its own, and yet never comes to an end."""
+    circle = [register("a-1", lead="b-1"), register("b-1", lead="c-1"), register("c-1", lead="a-1")]
+    roster = Roster([*PEOPLE, *circle, register("d-1", lead="a-1")])
+    assert [authority.leads_itself(i, roster) for i in ("a-1", "b-1", "d-1", WORKER, LEAD)] == [True] * 3 + [False] * 2
+
+
 LEADS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([LEAD, PEER, "boss-1"])), max_size=5)
 
 
