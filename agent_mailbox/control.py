@@ -12,6 +12,7 @@ from .core import frame
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Request
 from .core.records import USER, Read
+from .core.roster import DEAD
 from .errors import Malformed, Refused
 from .plane import Step, note
 from .store import system
@@ -146,7 +147,10 @@ class Control(Coordination):
         """Decide a request of one's own by waiting no longer; how it stands then (an answer may have come first)."""
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT})
-            self.post(me, response, (self.deciders(request)[-1],), thread=request.message_id)
+            to = self.deciders(request)[-1]
+            if self.plane().roster.state(to) == DEAD:
+                to = USER  # who was to decide is gone: nobody else is left to be told
+            self.post(me, response, (to,), thread=request.message_id)
         return self.find(request.id)
 
     def consume(self, me: str, request: Request) -> None:

@@ -452,6 +452,22 @@ def test_a_strangers_configuration_starts_no_program(team: Team) -> None:
     assert team.ok("roster", "show", WORKER)["agent"]["state"] == "dead"
 
 
+def test_a_lead_does_not_wait_for_ever_for_one_that_died(team: Team) -> None:
+    """Its time-out is written down all the same."""
+    request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
+    team.ok("roster", "retire", WORKER)
+    result = team.call("control", "wait", request, "--session", LEAD, "--timeout", "0", "--json")
+    assert (result.rc, result.json["request"]["state"]) == (1, "timed_out")
+
+
+def test_a_limit_on_mail_holds_up_no_decision(team: Team) -> None:
+    """Control is not counted out, chat is."""
+    team.file("config.toml").write_text("[limits]\nmessages_per_minute = 1\n")
+    for request in [team.asks() for _ in range(3)]:
+        team.control("approve", request, me=LEAD)
+    refused(team.call("send", "--from", WORKER, "--to", LEAD, "--body", "hi"), 1, "a minute")
+
+
 # -- the log ----------------------------------------------------------------------------------------------------------
 
 
@@ -468,6 +484,17 @@ def test_the_log_follows(team: Team) -> None:
             assert (entry["request"], entry["from"], entry["to"]) == (first, "open", "approved")
         finally:
             child.kill()
+
+
+def test_the_steward_begins_new_telemetry(team: Team) -> None:
+    """Where there is a lot of it; the one before is kept, one before that not."""
+    for content in (b"old\n", b"x" * (4 << 20) + b"\n"):
+        team.file(EVENTS).write_bytes(content * 2)
+        team.ok("steward", "run")
+    assert not team.file(EVENTS).exists()
+    assert team.file("agent-mailbox-events.1.jsonl").stat().st_size > 4 << 20
+    team.asks()
+    assert len(team.events()) == 1
 
 
 def test_the_steward_keeps_what_counts(team: Team) -> None:

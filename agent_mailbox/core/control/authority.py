@@ -48,7 +48,7 @@ def commands(speaker: str, worker: str, when: int, roster: Roster) -> bool:
 
 
 def leads_itself(worker: str, roster: Roster) -> bool:
-    """Do the leads above a worker come round in a circle? Then nobody is told of its turns: each would wake the next."""
+    """Do the leads above a worker go in a circle? Then nobody is told of its turns: each would wake the next."""
     seen, above = set[str](), worker
     while above not in seen and above != USER:
         seen.add(above)
