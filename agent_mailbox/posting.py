@@ -102,7 +102,9 @@ class Posting(Desk):
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
             if self.config.max_per_minute is not None:
-                self._refuse_flood([made.message.sender for made in new], self.config.max_per_minute, log)
+                # A decision that came too late because of a limit would be worse than any flood.
+                chat = [made.message.sender for made in new if made.message.type != "control"]
+                self._refuse_flood(chat, self.config.max_per_minute, log)
             log.append([made.line for made in new], self._concerned([made.message for made in new]))
             if known:
                 log.sync()

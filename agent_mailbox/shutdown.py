@@ -5,14 +5,13 @@ Belongs here: those two steps. Doing them again does no harm; nothing here start
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 from . import registry
 from .desk import Desk
 
 
-def carry_out(desk: Desk, session_id: str, actor: str, vouched: bool) -> None:
+def carry_out(desk: Desk, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
     """Retire the agent, then start ``[control] cleanup`` beside us, without waiting: it may close our own terminal.
 
     ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
@@ -21,7 +20,7 @@ def carry_out(desk: Desk, session_id: str, actor: str, vouched: bool) -> None:
     words = desk.config.cleanup
     if not words or not vouched:
         return
-    values = {"{session}": session_id, "{pane}": os.environ.get("TMUX_PANE", ""), "{dir}": desk.directory}
+    values = {"{session}": session_id, "{pane}": pane, "{dir}": desk.directory}
     filled = [_filled(word, values) for word in words]
     try:
         subprocess.Popen(

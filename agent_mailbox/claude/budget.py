@@ -114,7 +114,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
 
 def _block(item: Item, page: Page, room: int) -> str:
     """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
-    lines = frame.item(item, page.roster, time=_when(item.message, page.now))
+    lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
     kept: list[str] = []
@@ -170,5 +170,5 @@ def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str
 
 def _title(message: Message) -> str:
     if message.type == "control":
-        return clipped(frame.control(message, decided=True)[-1].removeprefix(frame.BAR), TITLE).replace('"', "'")
+        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), TITLE).replace('"', "'")
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")

@@ -172,7 +172,8 @@ def _answering(command: Any) -> Any:
 
 def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
     desk, me = _desk(app, session)
-    said = {
+    pane = app.environ.get("TMUX_PANE", "")
+    said: dict[str, Any] = {
         "notes": given["reason"],
         "mode": given.get("mode"),
         "scope": given.get("scope"),
@@ -180,13 +181,13 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         "updated_input": _object(app, given.get("tool_input")),
     }
     if approved and desk.find(request).flow == flows.SHUTDOWN:
-        said["pane"] = app.environ.get("TMUX_PANE")
+        said["pane"] = pane
     decided = desk.answer(me, request, approved, **said)
     app.done(controlling.request_text(decided, desk, app.style), {"request": controlling.request_json(decided, desk)})
     if decided.flow == flows.SHUTDOWN and decided.state == flows.APPROVED:
         from .. import shutdown as ending
 
-        ending.carry_out(desk, me, app.actor, app.vouched)
+        ending.carry_out(desk, me, app.actor, pane=pane, vouched=app.vouched)
 
 
 @control.command(cls=Verb)

@@ -86,15 +86,21 @@ def notes(message: Message) -> list[str]:
     return said
 
 
-def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, time: str | None = None) -> list[str]:
+def item(
+    shown: Item,
+    roster: Roster,
+    style: Callable[[str, str], str] = plain,
+    time: str | None = None,
+    program: str = "agent-mailbox",
+) -> list[str]:
     """An unread message as lines: the head, the subject, the body behind its bar. ``time`` (empty: nothing) stands in
-    place of when it was sent."""
+    place of when it was sent; ``program`` is how its reader starts ours."""
     m = shown.message
     said = [when(m.timestamp) if time is None else time, *notes(m)]
     through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}"
     said += [clipped(neutral(shown.note), SUBJECT)] if shown.note else []
-    lines = control(m, decided=bool(shown.note)) if m.type == "control" else body(m, style)
+    lines = control(m, "" if shown.note else program) if m.type == "control" else body(m, style)
     return [", ".join([head, *filter(None, said)]), *lines]
 
 
@@ -103,12 +109,12 @@ def _role(shown: Item) -> str:
     return shown.via if shown.via.startswith("role:") or not roles else roles[0]
 
 
-def control(message: Message, *, decided: bool = False) -> list[str]:
-    """A control message as lines: the command that answers it, unless that is ``decided``; what it is."""
+def control(message: Message, program: str = "agent-mailbox") -> list[str]:
+    """A control message as lines: the command that answers it (no ``program``: it is decided); what it is."""
     from .control import telling, wire  # most mail is none
 
     payload = wire.parse(message.content)
-    question = "" if decided else telling.question(payload)
+    question = telling.question(payload, program) if program else ""
     return [*([f"Decide: {question}"] if question else []), BAR + telling.line(payload)]
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from .logs import Logs
 
+LIMIT = 4 << 20
+"""Bytes of telemetry after which a new log is begun: some twenty thousand steps."""
+
 
 def note(logs: Logs, told: Mapping[str, Any]) -> None:
     """Append one event: a whole line in one write, which the system puts behind all others (``O_APPEND``)."""
@@ -31,6 +34,16 @@ def note(logs: Logs, told: Mapping[str, Any]) -> None:
             system.close(fd)
     except (OSError, ValueError, StorageFailed):
         pass
+
+
+def rotate(logs: Logs) -> None:
+    """Put a log that has grown beyond ``LIMIT`` in the place of the one before; nobody's line is lost on the way."""
+    path = logs.path(paths.EVENTS)
+    if system.size(path) > LIMIT:
+        try:
+            system.rename(path, logs.path(paths.EVENTS_BEFORE))
+        except OSError:
+            pass
 
 
 def read(logs: Logs, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -47,6 +47,15 @@ def commands(speaker: str, worker: str, when: int, roster: Roster) -> bool:
     return lead is not None and is_same(speaker, lead, when, roster)
 
 
+def leads_itself(worker: str, roster: Roster) -> bool:
+    """Do the leads above a worker go in a circle? Then nobody is told of its turns: each would wake the next."""
+    seen, above = set[str](), worker
+    while above not in seen and above != USER:
+        seen.add(above)
+        above = lead_of(above, roster)
+    return above != USER
+
+
 def lead_of(worker: str, roster: Roster) -> str:
     """Who decides for a worker now: its lead, or what continues that; the person where it has none, or one that is
     gone."""

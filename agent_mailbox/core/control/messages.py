@@ -8,6 +8,7 @@ schemas; ``spellings`` knows the other forms that the founding texts show.
 from __future__ import annotations
 
 from ..records import Record
+from .spellings import key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,7 +189,8 @@ class Unknown(Record):
 
 
 class Field(Record):
-    """One field of a message: where it is written, of what kind, under what other names the founding texts have it.
+    """One field of a message: where it is written, of what kind, under what other names the founding texts have it;
+    all of these as ``spellings.key`` has them.
 
     Kinds: id, text, texts, rules, flag, instant, mode, any, list, or a tuple of the words that are possible.
     """
@@ -198,10 +200,13 @@ class Field(Record):
     kind: str | tuple[str, ...] = "text"
     required: bool = False
     also: tuple[tuple[str, ...], ...] = ()
+    places: tuple[tuple[str, ...], ...] = ()
 
 
 def _field(name: str, path: str, kind: str | tuple[str, ...] = "text", *also: str, required: bool = False) -> Field:
-    return Field(name, tuple(path.split(".")), kind, required, tuple(tuple(a.split(".")) for a in also))
+    written, *others = (tuple(place.split(".")) for place in (path, *also))
+    places = tuple(tuple(map(key, place)) for place in (written, *others))
+    return Field(name, written, kind, required, tuple(others), places)
 
 
 def _needed(name: str, path: str, kind: str | tuple[str, ...] = "text", *also: str) -> Field:

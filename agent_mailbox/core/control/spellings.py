@@ -15,9 +15,18 @@ FLAGS = {"success": True, "error": False, "allow": True, "deny": False, "approve
 """The words some spellings have for a decision."""
 
 
+_KEYS: dict[str, str] = {}
+_MOST = 1000
+
+
 def key(word: str) -> str:
     """A key without what spellings differ in: ``requestId``, ``request_id`` and ``request-id`` are one."""
-    return word.replace("_", "").replace("-", "").casefold()
+    known = _KEYS.get(word)
+    if known is None:
+        known = word.replace("_", "").replace("-", "").casefold()
+        if len(_KEYS) < _MOST:  # a message may bring any number of keys
+            _KEYS[word] = known
+    return known
 
 
 def level(obj: dict[str, Any]) -> dict[str, Any]:

@@ -43,8 +43,9 @@ def _read(kind: str, obj: dict[str, Any]) -> Payload:
     if kind not in SPECS:
         raise ValueError("not a type of message there is")
     said: dict[str, Any] = {}
+    levels: dict[int, dict[str, Any]] = {}
     for field in FIELDS[kind]:
-        value = _value(field, obj)
+        value = _value(field, obj, levels)
         if value is not None:
             said[field.name] = value
         elif field.required:
@@ -58,12 +59,15 @@ def _read(kind: str, obj: dict[str, Any]) -> Payload:
     return payload
 
 
-def _value(field: Field, obj: dict[str, Any]) -> Any:
-    """What the object says of the field in whatever spelling; None for nothing. Raises ``ValueError``."""
+def _value(field: Field, obj: dict[str, Any], levels: dict[int, dict[str, Any]]) -> Any:
+    """What the object says of the field in whatever spelling; None for nothing. Raises ``ValueError``.
+
+    ``levels`` keeps the objects by their plain keys, for the fields that follow.
+    """
     found = [
         _checked(field, given)
-        for path in (field.path, *field.also)
-        if (given := _at(path, obj)) is not None and not (field.kind == "text" and given == "")
+        for path in field.places
+        if (given := _at(path, obj, levels)) is not None and not (field.kind == "text" and given == "")
     ]
     if not found:
         return None
@@ -74,9 +78,14 @@ def _value(field: Field, obj: dict[str, Any]) -> Any:
     return found[0]
 
 
-def _at(path: tuple[str, ...], obj: Any) -> Any:
+def _at(path: tuple[str, ...], obj: Any, levels: dict[int, dict[str, Any]]) -> Any:
     for word in path:
-        obj = spellings.level(obj).get(spellings.key(word)) if type(obj) is dict else None
+        if type(obj) is not dict:
+            return None
+        level = levels.get(id(obj))
+        if level is None:
+            level = levels[id(obj)] = spellings.level(obj)
+        obj = level.get(word)
     return obj
 
 
@@ -204,7 +213,11 @@ def written(payload: Payload) -> str:
     obj: dict[str, Any] = {"type": kind}
     for field in FIELDS[kind]:
         value = getattr(payload, field.name)
-        if not field.required and field.name != "version" and value == getattr(type(payload), field.name):
+        if (
+            not field.required
+            and field.name not in ("version", "state")
+            and value == getattr(type(payload), field.name)
+        ):
             continue
         place = obj
         for word in field.path[:-1]:

@@ -167,6 +167,13 @@ def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
     assert authority.lead_of("free-1", roster) == "user"
 
 
+def test_leads_that_lead_each_other_are_found() -> None:
+    """However long the circle is; who is only under one is in none of its own, and yet never comes to an end."""
+    circle = [register("a-1", lead="b-1"), register("b-1", lead="c-1"), register("c-1", lead="a-1")]
+    roster = Roster([*PEOPLE, *circle, register("d-1", lead="a-1")])
+    assert [authority.leads_itself(i, roster) for i in ("a-1", "b-1", "d-1", WORKER, LEAD)] == [True] * 3 + [False] * 2
+
+
 LEADS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([LEAD, PEER, "boss-1"])), max_size=5)
 
 
@@ -444,3 +451,14 @@ def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> Non
             assert after.requests[request_id].replace(place=0) == request.replace(place=0)
         else:
             assert not request.is_open or not before.roster.heirs(request.worker)
+
+
+def test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all() -> None:
+    """A mode that came with an answer keeps both; an answer that somebody has yet to read keeps its request closed."""
+    mode = [asks(), answers(LEAD, True, mode="safe")]
+    unread = [asks("r-2"), answers(LEAD, True, "r-2")]
+    done = [asks("r-3"), answers(LEAD, False, "r-3"), answers(LEAD, True, "r-3")]
+    history = [*mode, *unread, *done]
+    reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, LEAD)]
+    moved = retention.plan(state(history, reads, PEOPLE), at(3), 0).move
+    assert moved == {one.id for one in done}
