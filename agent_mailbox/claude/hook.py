@@ -222,6 +222,8 @@ def _context(event: str) -> Callable[[str], str]:
 
 
 def _session_start(hook: Hook) -> None:
+    if hook.call.source == "compact" and hook.state() == "dead":
+        return  # it left; what the client does by itself does not bring it back
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
     if known:

@@ -232,6 +232,26 @@ def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: P
     assert led.unread(ME) == []
 
 
+def test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew(led: Post) -> None:
+    """A compaction is no new beginning; the person's resuming is."""
+    asked = led.ok("control", "request", "shutdown", ME, "--session", LEAD)["request"]["id"]
+    led.ok("control", "approve", asked, "--session", ME)
+    start = {"session_id": ME, "cwd": str(led.cwd)}
+    for source, decided in (("compact", "deny"), ("resume", None)):
+        led.call("hook", "SessionStart", stdin=json.dumps({**start, "source": source}), env=ENV)
+        assert (ask(led) or [None])[0] == decided
+    assert ask(led, tool="Read", given={"file_path": "x"}) is None
+
+
+@pytest.mark.parametrize(("wanted", "lead"), [(LEAD, LEAD), ("not an id!", "user"), (ME, "user"), ("", None)])
+def test_a_session_is_begun_with_a_lead(post: Post, wanted: str, lead: str | None) -> None:
+    """By its environment; one that cannot be had makes it nobody's."""
+    post.register(LEAD)
+    env = {**ENV, "AGENT_MAILBOX_LEAD": wanted}
+    post.call("hook", "SessionStart", stdin=json.dumps({"session_id": ME, "source": "startup"}), env=env)
+    assert post.ok("roster", "show", ME)["agent"]["lead"] == lead
+
+
 # -- closed -----------------------------------------------------------------------------------------------------------
 
 
