@@ -82,6 +82,10 @@ class Posting(Desk):
             known = self._append(prepared, given)
         except StorageFailed as error:
             raise retryable(error, ids) from None
+        if any(draft.type == "control" for draft in drafts):
+            from . import applying  # what most mail is spared
+
+            applying.sent(self, [made.message for made in prepared if made.message.type == "control"])
         return [
             Sent(
                 message=known.get(made.message.id, made.message),
@@ -98,7 +102,9 @@ class Posting(Desk):
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
             if self.config.max_per_minute is not None:
-                self._refuse_flood([made.message.sender for made in new], self.config.max_per_minute, log)
+                # A decision that came too late because of a limit would be worse than any flood.
+                chat = [made.message.sender for made in new if made.message.type != "control"]
+                self._refuse_flood(chat, self.config.max_per_minute, log)
             log.append([made.line for made in new], self._concerned([made.message for made in new]))
             if known:
                 log.sync()
@@ -131,6 +137,10 @@ class Posting(Desk):
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)
+        if draft.type == "control":
+            from .core.control import sending  # what most mail is spared
+
+            sending.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())

@@ -79,7 +79,7 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
-    asking = [item.message.id for item in shown if item.message.ack]
+    asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
     if asking:  # how mail is answered in general stands in the client's memory file; each line costs every delivery
         parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
     text = "\n".join(parts)
@@ -113,7 +113,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
 
 def _block(item: Item, page: Page, room: int) -> str:
     """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
-    lines = frame.item(item, page.roster, time=_when(item.message, page.now))
+    lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
     kept: list[str] = []
@@ -168,4 +168,6 @@ def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str
 
 
 def _title(message: Message) -> str:
+    if message.type == "control":
+        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), TITLE).replace('"', "'")
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")

@@ -10,8 +10,8 @@ damages nothing, and a refusal here could not be overruled by the person who sit
 
 from __future__ import annotations
 
+from ..core import shell
 from ..core.text import clipped, neutral
-from . import shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ IDENTITY = ("--from", "--session", "--session-id")
 VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
 """Of ``roster``: what names others only to look, and what changes an entry."""
-PERSONAL = ("approve", "deny", "answer", "mode", "policy")
-"""Of ``control``: the person's decisions."""
+COMMANDING = ("mode", "policy")
+"""Of ``control``: what is ordered for the agents that are named. Who may order it, and who may answer a request, is
+judged where the roster is at hand; that nobody may for itself is told here, before it is tried."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
@@ -36,7 +37,8 @@ VERBS = (
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
-    *("--lead", "--state", "--format", "--max-live", "--project"),
+    *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
+    *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
 )
 """Options that take the next word, whatever it looks like."""
 
@@ -227,8 +229,11 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
 def _call(arguments: Sequence[str], is_me: Me) -> str | None:
     identity, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
-    if verb == "control" and what in PERSONAL:
-        return f"`control {what}` is the person's decision, not an agent's. Ask the person to make it."
+    if verb == "control" and what in COMMANDING and any(_means(word, is_me) for word in more if word):
+        return (
+            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
+            "Without a name the command only shows what you are under."
+        )
     if verb == "roster" and what in LOOKS:
         return None
     if verb == "roster" and what in CHANGES:

@@ -41,12 +41,15 @@ MAX_CHAIN = 5
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 BEFORE_TOOL = "PreToolUse"
+PERMITS = ("Permit", "PermissionRequest")
+"""What asks whether a session may use a tool: before each, and where the client would ask its person."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
-    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it."""
+    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
+    ``cwd`` is the project's directory, ``here`` the one it works in."""
 
     event: str
     session_id: str
@@ -57,12 +60,17 @@ class Call(Record):
     agent_id: str | None = None
     stop_hook_active: bool = False
     command: str = ""
+    here: str = "/"
+    tool: str = ""
+    given: dict[str, Any] | None = None
+    use_id: str = ""
+    prompt_id: str = ""
 
 
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*HOOKS, *SILENT) if name.lower() == wanted), None)
+    return next((name for name in (*HOOKS, *PERMITS, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -90,6 +98,11 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
+        here=text("cwd", here),
+        tool=text("tool_name"),
+        given=tool if isinstance(tool, dict) else None,
+        use_id=text("tool_use_id"),
+        prompt_id=text("prompt_id"),
     )
 
 
@@ -185,6 +198,14 @@ class Hook(Record):
                 raise
             return 0  # another process is showing this session its mail at this moment; ours has nothing to add
 
+    def report_idle(self) -> None:
+        """Tell the session's lead, if it has one, that its turn ends."""
+        agent = self.desk.logs.read_roster().get(self.call.session_id)
+        if agent is not None and agent.lead is not None:
+            from ..control import Control  # a worker's turn ends
+
+            Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)
+
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
         before = "\n".join(parts)
         if not items:
@@ -229,6 +250,8 @@ def _context(event: str) -> Callable[[str], str]:
 
 
 def _session_start(hook: Hook) -> None:
+    if hook.call.source == "compact" and hook.state() == "dead":
+        return  # it left; what the client does by itself does not bring it back
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
     if known:
@@ -262,12 +285,15 @@ def _stop(hook: Hook) -> None:
     left = hook.settle(FLUSH)
     turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
+        hook.report_idle()
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
     as_context = _is_claude_code(hook.call.session_id, hook.environ)
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer, quiet=not left):
         hook.count_turns(turns + 1)
+    else:
+        hook.report_idle()
 
 
 def _flush(hook: Hook) -> None:
@@ -294,5 +320,5 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
 SILENT = ("SubagentStop", "TeammateIdle")
 """Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
 own."""
-HOOKS = (*EVENTS, BEFORE_TOOL)
+HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
 """Every event that calls us."""

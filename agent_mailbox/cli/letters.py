@@ -59,7 +59,9 @@ def message_json(message: Message, reads: Reads | None = None) -> dict[str, Any]
 def item_json(item: Item) -> dict[str, Any]:
     """An unread message as ``check`` gives it."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)
-    return {**message_object(item.message, item.read_by, whole=True), "mode": item.mode, "expires_at": expires}
+    note = {"control": item.note} if item.message.type == "control" else {}
+    whole = message_object(item.message, item.read_by, whole=True)
+    return {**whole, "mode": item.mode, "expires_at": expires, **note}
 
 
 def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, Any]:
@@ -72,8 +74,9 @@ def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster
     lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
     for item in items:
         lines += [*frame.item(item, roster, style), ""]
-    if items:
-        lines.append(f'Reply: agent-mailbox reply {frame.short(items[0].message.id)} --body "…"')
+    chat = [item for item in items if item.message.type != "control"]  # which is not answered by a reply
+    if chat:
+        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)} --body "…"')
     if more:
         lines.append(f"{more} more: agent-mailbox check")
     return "\n".join(lines) + "\n"

@@ -97,7 +97,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
     return Draft(
         sender=sender,
         to=verbs.recipients(to),
-        content=_body(app, given["body"]),
+        content=body(app, given["body"]),
         subject=given["subject"],
         thread=given.get("thread"),
         ttl_hours=_hours(given["ttl_hours"]),
@@ -108,7 +108,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
     )
 
 
-def _body(app: App, given: str | None) -> str:
+def body(app: App, given: str | None) -> str:
     """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
     if given is None:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import commands, shell
+from agent_mailbox.claude import commands
 from agent_mailbox.claude.commands import refusal
+from agent_mailbox.core import shell
 from tests.test_docs import LEAVES
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -111,11 +112,12 @@ REFUSED = (
     "agent-mailbox roster heartbeat bob",
     "agent-mailbox roster freeze --session bob",
     "agent-mailbox roster retire user",
-    "agent-mailbox control approve 17",
-    "agent-mailbox control deny 17 --json",
-    "agent-mailbox --dir /x control policy bob none",
-    "agent-mailbox control mode bob plan",
-    "agent-mailbox control answer 17 --body yes",
+    "agent-mailbox control approve 17 --session user",
+    "agent-mailbox control deny 17 --json --session bob",
+    f"agent-mailbox --dir /x control policy {ME} --allow Bash",
+    f"agent-mailbox control mode {ME} acceptEdits",
+    "agent-mailbox control mode $CLAUDE_CODE_SESSION_ID default",
+    "agent-mailbox control answer 17 approve --session=bob",
 )
 LEFT_ALONE = (
     "agent-mailbox send --to bob --body hi",
@@ -137,7 +139,11 @@ LEFT_ALONE = (
     "agent-mailbox history --with user",
     "agent-mailbox ack $id",
     "for i in a b; do agent-mailbox ack $i; done",
-    "agent-mailbox control list",
+    "agent-mailbox control approve 17",
+    "agent-mailbox control deny 17 --json --reason 'not now'",
+    "agent-mailbox control policy bob --deny Bash",
+    "agent-mailbox control mode bob plan",
+    "agent-mailbox control mode",
     # maintenance is the client's own to ask about
     "agent-mailbox steward run",
     "agent-mailbox doctor --repair",
@@ -257,7 +263,7 @@ def test_deep_nesting_ends() -> None:
 
 def test_the_tables_are_the_command_line_s() -> None:
     """Every verb, every option that takes a value, every option that says who acts."""
-    verbs = {path[0] for path in LEAVES} | {"read", "control"}
+    verbs = {path[0] for path in LEAVES} | {"read"}
     assert set(commands.VERBS) == verbs
     valued = {
         spelling

@@ -389,7 +389,7 @@ def test_a_muted_sender_is_not_shown_by_hooks_and_stays_unread(talk: Talk) -> No
     post.ok("roster", "retire", "noisy")
     post.register("noisy-2", "--name", "Noise")
     again = post.send("noisy-2", ME)
-    control = post.send("noisy-2", ME, "{}", "--type", "control")
+    control = post.send("noisy-2", ME, '{"type": "idle_notification"}', "--type", "control")
     person, other = post.send("user", ME), post.send("x", ME)
     text = talk.context("UserPromptSubmit")
     assert [i[:8] in text for i in (sent, again, control, person, other)] == [False, False, True, True, True]
