@@ -188,7 +188,7 @@ def test_the_readme_lists_every_configuration_key() -> None:
     shown = {(section, key) for section, keys in table.items() for key in keys}
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
-    known |= {("control", "cleanup")}
+    known |= {("control", key) for key in ("timeout", "default", "cleanup")}
     known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces"), ("hook", "doorbell")}
     assert shown == known
 

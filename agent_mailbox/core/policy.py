@@ -1,13 +1,15 @@
 """A session's policy: what it may do, what its lead is asked about, what it may not do.
 
-Belongs here: modes, hosts, the order of what decides. Pure. The founding texts name the modes (``default``, ``plan``,
-``acceptEdits``, ``safe``, ``locked-down``); what the last two mean is ours. Nothing here can lift what the client asks
-or denies by itself, and no mode skips permissions.
+Belongs here: modes, hosts, the order of what decides. Pure. The founding texts name the modes; of two of them the
+meaning is ours. ``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: files of the project are
+edited unasked. ``safe``: everything but reading asks the lead. ``locked-down``: nothing but reading within the project.
+Nothing here can lift what the client asks or denies by itself, and no mode skips permissions.
 """
 
 from __future__ import annotations
 
 from . import patterns, rules, shell
+from .control.messages import MODES
 from .patterns import Where
 from .records import Record
 from .text import clipped, neutral
@@ -20,11 +22,6 @@ if TYPE_CHECKING:
     from .rules import Rule
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
-MODES = ("default", "plan", "acceptEdits", "safe", "locked-down")
-"""``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: files of the project are edited
-unasked. ``safe``: everything but reading asks the lead. ``locked-down``: nothing but reading within the project."""
-CLIENT_MODES = {"default": "default", "plan": "plan", "acceptEdits": "acceptEdits"}
-"""The modes that the client has itself; the others are rules."""
 EXIT_PLAN = "ExitPlanMode"
 PLANS = "~/.claude/plans/*.md"
 """Where the client keeps a session's plan, which it may write before it has one approved."""
@@ -97,14 +94,6 @@ def judge(
     if allowed is not None:
         return _verdict(ALLOW, f"the policy of this session allows {allowed.text}")
     return _unruled(policy, tool, given, where)
-
-
-def wrong_rule(text: str) -> str | None:
-    """What is wrong with a rule as somebody wrote it; None where nothing is."""
-    rule = rules.parse(text)
-    if not rule.sound or not text.isprintable():
-        return f"{neutral(clipped(text, 80))} is no rule; write Tool or Tool(specifier), as in Bash(git push:*)"
-    return None
 
 
 def is_reading(tool: str, given: Mapping[str, Any]) -> bool:

@@ -333,6 +333,19 @@ def test_what_nobody_understands_is_kept_and_shown_as_such(team: Team) -> None:
     assert [e["outcome"] for e in team.ok("control", "log")["messages"]] == ["unknown"] * 3
 
 
+def test_a_look_writes_nothing(team: Team) -> None:
+    """``check --peek`` shows what became of control, and tells nobody: no telemetry, no report, no mark."""
+    team.asks()
+    team.append(MESSAGES, record(PEER, WORKER, '{"type": "mode_set_request", "mode": "plan"}', type="control"))
+    before = team.snapshot()
+    assert "refused: peer-1" in team.call("check", "--peek", "--session", WORKER).stdout
+    assert "Decide: " in team.call("check", "--peek", "--session", LEAD).stdout
+    assert team.snapshot() == before
+    team.check(WORKER)
+    report, asked = team.ok("check", "--session", LEAD)["messages"][::-1]
+    assert (report["subject"], asked["control"]) == ("Refused: mode_set_request from peer-1", "")
+
+
 def test_telemetry_is_no_source_of_state(team: Team) -> None:
     """Lost, forged or in the way: the same answers."""
     request = team.asks()

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import patterns, rules
+from agent_mailbox.core.control.messages import MODES
 from agent_mailbox.core.patterns import Where
-from agent_mailbox.core.policy import ALLOW, ASK, DENY, MODES, Policy, is_reading, judge, wrong_rule
+from agent_mailbox.core.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
 
 HERE = Where(cwd="/p/inscription", root="/p/inscription", home="/home/ada")
 RANK = {DENY: 0, ASK: 1, None: 2, ALLOW: 3}
@@ -259,12 +260,11 @@ def test_reading_commands(command: str, reads: bool) -> None:
     assert is_reading(*bash(command)) is reads
 
 
-@pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y", "Bash(\x1b[2J)"])
-def test_a_rule_that_is_none_is_told_and_closes(rule: str) -> None:
+@pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])
+def test_a_rule_that_is_none_closes(rule: str) -> None:
     """Where it stands all the same, it denies its whole tool and allows nothing."""
-    assert wrong_rule(rule)
     assert not permits(rule, RUN)
-    assert denies(rule, RUN) is (rule in ("Bash(git", "Bash(x)y"))
+    assert denies(rule, RUN) is rule.startswith("Bash(")
 
 
 # -- properties -------------------------------------------------------------------------------------------------------
