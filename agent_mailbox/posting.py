@@ -137,14 +137,15 @@ class Posting(Desk):
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)
+        told: tuple[str, ...] = ()
         if draft.type == "control":
             from .core.control import sending  # what most mail is spared
 
-            sending.check(draft.content)
+            told = sending.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())
-        warnings = (*resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
+        warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
     def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:

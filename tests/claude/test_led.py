@@ -88,9 +88,7 @@ def test_control_is_in_force_before_the_chat_that_came_with_it_is_shown(led: Cli
     text = led.context("UserPromptSubmit")
     assert text.index("| mode_set_request: plan") < text.index("| go ahead")
     assert f"refused: peer-1 is not the lead of {ME}" in text
-    chat = next(m["id"] for m in post.objects(MESSAGES) if m["content"] == "go ahead")
-    assert f"reply {chat[:8]}" in text
-    assert text.count(" reply ") == 1
+    assert " reply " not in text
 
 
 def test_a_muted_lead_s_control_is_heard(led: Client) -> None:

@@ -187,7 +187,6 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
             "no JSON object",
         ),
         (1, ("control", "request", "permission", "--tool", "B", "--session", "user"), "asks nobody"),
-        (3, ("send", "--from", LEAD, "--to", WORKER, "--type", "control", "--body", "be good"), "no control message"),
         (
             3,
             ("send", "--from", LEAD, "--to", WORKER, "--type", "control", "--body", BYPASS),
@@ -529,3 +528,14 @@ def test_the_steward_keeps_what_counts(team: Team) -> None:
     refused(team.call("control", "wait", done, "--session", WORKER, "--timeout", "0"), 1, "no request")
     assert "refused: there is no such request" in team.call("check", "--session", WORKER).stdout
     assert team.doctor() == []
+
+
+def test_control_of_no_known_kind_is_kept_and_shown_and_changes_nothing(team: Team) -> None:
+    """Sent with a warning: another program may know it; whoever reads it is told that it was not understood."""
+    for body in ("be good", '{"type": "launch_missiles"}'):
+        result = team.call("send", "--from", LEAD, "--to", WORKER, "--type", "control", "--body", body)
+        assert result.rc == 0
+        assert any("changes nothing" in warning for warning in result.warnings), result
+    shown = team.call("check", "--session", WORKER).stdout
+    assert shown.count("not understood") == 2
+    assert "be good" in shown

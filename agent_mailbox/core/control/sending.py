@@ -1,4 +1,4 @@
-"""What may be sent as a control message: only what a reader would take for one.
+"""What may be sent as a control message: not what claims to be one of ours and is none.
 
 Belongs here: that check. Who may send what is judged by readers, from the log (``state``): a sender's word is a claim.
 """
@@ -10,12 +10,17 @@ from . import wire
 from .messages import SPECS, Unknown
 
 
-def check(content: str) -> None:
-    """Raise ``BadData`` unless the content is a message of the union."""
+def check(content: str) -> tuple[str, ...]:
+    """What the sender should know: a body of no type that we know is kept and shown, and moves nothing.
+
+    Raises ``BadData`` for one that names a type and does not have its shape: it was meant to move something.
+    """
     read = wire.parse(content)
-    if isinstance(read, Unknown):
-        what = f"{read.type}: {read.reason}" if read.type in SPECS else read.reason
+    if not isinstance(read, Unknown):
+        return ()
+    if read.type in SPECS:
         raise BadData(
-            f"no control message: {what}",
-            "its body is JSON with a type, as docs/control has them; `agent-mailbox control` makes such messages",
+            f"no control message: {read.type}: {read.reason}",
+            "docs/control has the shapes; `agent-mailbox control` makes such messages",
         )
+    return (f"no control message ({read.reason}): it is shown as it is, and changes nothing",)
