@@ -1,7 +1,7 @@
 """A session's policy: what it may do, what its lead is asked about, what it may not do.
 
 Belongs here: modes, hosts, the order of what decides. Pure. The founding texts name the modes; of two of them the
-meaning is ours. ``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: files of the project are
+meaning is ours. ``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: the project's files are
 edited unasked. ``safe``: everything but reading asks the lead. ``locked-down``: nothing but reading within the project.
 Nothing here can lift what the client asks or denies by itself, and no mode skips permissions.
 """
