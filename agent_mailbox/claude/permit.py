@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..core.roster import Agent
     from .hook import Call
 
-MAX_SHOWN = 32 * 1024
-"""Bytes of a tool's input, or of a plan, that its lead is sent: the rest of what a message may hold is its frame."""
+SHARE = 4
+"""The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
 MAX_SAID = 500
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
@@ -117,7 +117,7 @@ class Permit(Record):
     def _plan(self) -> Payload:
         plan, file = self.given.get("plan"), self.given.get("planFilePath")
         return messages.PlanRequest(
-            content=_shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
+            content=self._shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
         )
 
     def _request(self, verdict: Verdict) -> Payload:
@@ -128,10 +128,20 @@ class Permit(Record):
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=_shortened(command if isinstance(command, str) else written),
-            input=dict(self.given) if len(written.encode("utf-8", "surrogatepass")) <= MAX_SHOWN else None,
+            arguments=self._shortened(command if isinstance(command, str) else written),
+            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
             reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
+
+    def _shortened(self, text: str) -> str:
+        """The text, or its beginning and a word of that: a request must fit into a message however it is spelt."""
+        most = self.control.config.max_content // SHARE
+        if _size(text) <= most:
+            return text
+        length = most
+        while _size(text[:length]) > most:
+            length //= 2
+        return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
 
     def _ask(self, standing: Standing, payload: Payload) -> None:
         """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), the request is given up: what is
@@ -242,11 +252,9 @@ def _policy(standing: Standing) -> Policy:
     )
 
 
-def _shortened(text: str) -> str:
-    data = text.encode("utf-8", "replace")
-    if len(data) <= MAX_SHOWN:
-        return text
-    return data[:MAX_SHOWN].decode("utf-8", "ignore") + f"\n… ({len(data)} bytes; the rest was left out)"
+def _size(text: str) -> int:
+    """Bytes of the text within a message."""
+    return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
 
 
 class _Ended(BaseException):

@@ -202,19 +202,20 @@ def test_without_an_answer_the_default_counts(led: Post, default: str, before: s
     assert Control(str(led.box)).pending(LEAD) == []
 
 
-def test_a_huge_input_is_asked_about_by_its_beginning(led: Post) -> None:
-    """A message has its limit; the lead is told that there is more."""
-    given = {"file_path": "x", "content": "ä" * 1_000_000}
+@pytest.mark.parametrize("text", ["ä" * 1_000_000, "\x01" * 40_000, '"\\' * 20_000, "x" * 20_000])
+def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> None:
+    """A message has its limit, however the text is spelt in it; the lead is told that there is more."""
     seen: list[Any] = []
 
     def deny(desk: Control, request: Any) -> None:
         seen.append(request.payload)
         desk.answer(LEAD, request.id, False)
 
-    with Meanwhile(led, deny):
-        assert ask(led, "PermissionRequest", "Write", given)[0] == "deny"
-    assert seen[0].input is None
-    assert "the rest was left out" in seen[0].arguments
+    for tool, given in (("Write", {"file_path": "x", "content": text}), ("Bash", {"command": text})):
+        with Meanwhile(led, deny):
+            assert ask(led, "PermissionRequest", tool, given)[0] == "deny"
+        assert seen[-1].input is None
+        assert "the rest was left out" in seen[-1].arguments
 
 
 def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: Post) -> None:
