@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 import threading
 import uuid
 from pathlib import Path
@@ -16,7 +17,7 @@ from agent_mailbox.claude.install_texts import FLOOR
 from agent_mailbox.control import Control
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
-from tests.helpers import MESSAGES, record, until
+from tests.helpers import MESSAGES, ROOT, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -358,6 +359,19 @@ def test_a_worker_that_is_told_to_approve_its_own_request_fails(worker: Worker) 
 # -- closed, whatever fails -------------------------------------------------------------------------------------------
 
 
+def own_shim(worker: Worker) -> Path:
+    """A copy of the shim, which the hooks call from now on: it may be broken, the checkout's may not."""
+    settings = worker.client.project / ".claude/settings.local.json"
+    text = settings.read_text()
+    shim = Path(json.loads(text)["hooks"]["PermissionRequest"][0]["hooks"][0]["command"].split()[0])
+    copy = worker.post.scratch / shim.name
+    main = f"python={sys.executable} main={ROOT / 'agent_mailbox/__main__.py'}"
+    copy.write_text(re.sub(r"(?m)^python= main=$", main, shim.read_text()))
+    copy.chmod(0o755)
+    settings.write_text(text.replace(str(shim), str(copy)))
+    return copy
+
+
 def _gone(worker: Worker, shim: Path) -> None:
     shim.write_text(re.sub(r"(?m)^python=.*$", "python=/gone main=/gone", shim.read_text()))
     worker.post.env["PATH"] = "/usr/bin:/bin"
@@ -397,8 +411,7 @@ def test_what_a_policy_denies_does_not_run_where_we_fail(
     worker.client.model.requests.clear()
     settings = json.loads((worker.client.project / ".claude/settings.local.json").read_text())
     assert settings["permissions"]["ask"] == [*FLOOR]
-    shim = settings["hooks"]["PermissionRequest"][0]["hooks"][0]["command"].split()[0]
-    breaks(worker, Path(shim))
+    breaks(worker, own_shim(worker))
     worker.client.model.script = in_turn([bash("touch ran1")])
     worker.client.ask("PROMPT", "--resume", worker.id, *words)
     told = worker.told()
@@ -409,7 +422,6 @@ def test_what_a_policy_denies_does_not_run_where_we_fail(
 def test_without_the_client_s_own_rules_a_hook_that_fails_is_passed_by(worker: Worker) -> None:
     """Why there are such rules."""
     worker.lead("policy", worker.id, "--deny", "Bash(touch ran1)")
-    settings = json.loads((worker.client.project / ".claude/settings.local.json").read_text())
-    _killed(worker, Path(settings["hooks"]["PermissionRequest"][0]["hooks"][0]["command"].split()[0]))
+    _killed(worker, own_shim(worker))
     worker.work([bash("touch ran1")], words=("--permission-mode", "acceptEdits"))
     assert worker.file("ran1").exists()
