@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "a model is kept from stopping so many times in a row",
         "claude/hook.py",
-        ("    if turns >= MAX_CHAIN:\n        return\n", ""),
+        ("    if turns >= MAX_CHAIN:\n", "    if False:\n"),
         tests="tests/claude/test_hooks.py::test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever",
     ),
     Mutant(
