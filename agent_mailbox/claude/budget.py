@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.address import MODES
 from ..core.records import USER, Record
-from ..core.text import clipped, neutral
+from ..core.text import clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ TOKEN = 4
 """Characters that count as one token, as estimates of English usually have it."""
 BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
-TITLE = 60
-"""Characters of a title, where a message is given by that alone."""
 FRESH = instant.HOUR
 """Mail younger than this (ms) came just now, and bears no date."""
 _LOOK_BACK = 6
@@ -66,7 +64,7 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     message comes before anyone's second, so that nobody crowds the others out.
     """
     left = room - _HEAD - 2 * units(page.program)
-    reserve = min(left // 3, (len(items) - 1) * (TITLE + 20))
+    reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
     full: dict[str, str] = {}
     for item in _ranked(items):
         block = _block(item, page, room if full else left - reserve)
@@ -169,5 +167,5 @@ def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str
 
 def _title(message: Message) -> str:
     if message.type == "control":
-        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), TITLE).replace('"', "'")
-    return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
+        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), frame.TITLE).replace('"', "'")
+    return frame.title(message)

@@ -22,6 +22,8 @@ BAR = "| "
 WORD = 128
 """Characters of a word in the frame: the longest id there can be."""
 _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
+TITLE = 60
+"""Characters of a title, where a message is given by that alone."""
 SUBJECT = 300
 """Characters of a subject that are shown: beyond it is a body."""
 
@@ -84,6 +86,11 @@ def notes(message: Message) -> list[str]:
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []
     return said
+
+
+def title(message: Message) -> str:
+    """What a message is about, to stand in double quotes on a line of others."""
+    return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
 
 
 def item(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -19,13 +18,14 @@ from pathlib import Path
 
 from agent_mailbox.claude import install
 from agent_mailbox.control import Control
+from tests.e2e import figures
 from tests.e2e.conftest import VERSION, Client
 from tests.e2e.standin import StandIn, bash, in_turn
 from tests.helpers import ROOT, Post, until
 
 ROUNDS = 50
 DOCUMENT = ROOT / "docs/claude-code.md"
-BEGIN, END = "<!-- scripts/bench-control writes this -->\n", "<!-- to here -->\n"
+BEGIN = "<!-- scripts/bench-control writes this -->\n"
 LEAD, ME = "boss", "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 
 
@@ -109,14 +109,10 @@ def main(arguments: list[str]) -> int:
     lines = ["| | median | fastest | slowest |", "| --- | --- | --- | --- |"]
     lines.append(_row("from approved to running", approvals(rounds, binary)))
     lines += [_row(name, figures) for name, figures in hooks(rounds).items()]
-    where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
-    table = "\n".join(
-        [*lines, "", f"{rounds} each, client {VERSION}, CPython {platform.python_version()}, {where}.", ""]
-    )
+    table = figures.table(lines, rounds)
     sys.stdout.write(table)
     if "--print" not in arguments:
-        before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)
-        DOCUMENT.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
+        figures.write(DOCUMENT, BEGIN, table)
     return 0
 
 
