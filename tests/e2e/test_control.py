@@ -194,6 +194,31 @@ def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worke
         assert worker.file("ran1").exists()
 
 
+UP, TAB, ENTER = "\x1b[A", "\t", "\r"
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker: Worker, ran: bool) -> None:
+    """Be it yes, or no with a word of what to do instead; the client tells the waiting hook nothing of either."""
+    worker.client.model.script = in_turn([bash("touch ran1")])
+    with Terminal(worker.client, "--session-id", worker.id) as terminal:
+        terminal.wait(lambda: terminal.session() == worker.id and terminal.idle())
+        terminal.submit("PROMPT")
+        request = worker.asked()
+        terminal.wait(lambda: b"cancel" in terminal.screen)
+        terminal.mark()
+        if not ran:  # the last choice is no, which a tab lets one explain
+            terminal.press(UP, lambda shown: "❯".encode() in shown)
+            terminal.press(TAB, lambda shown: b"what to do" in shown)
+            terminal.press("NOT SO", lambda shown: b"SO" in shown)
+        terminal.press(ENTER, lambda _: not terminal.waiting())
+        terminal.wait(terminal.idle)
+        until(lambda: worker.lead("pending")["requests"] == [])
+    decided = worker.desk.find(request["id"])
+    assert (decided.state, decided.answer.notes) == ("timed_out", "the person at its terminal answered")
+    assert worker.file("ran1").exists() is ran
+
+
 # -- plans, modes, policies -------------------------------------------------------------------------------------------
 
 
