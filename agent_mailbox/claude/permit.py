@@ -256,6 +256,12 @@ def binds(standing: Standing, agent: Agent | None) -> bool:
     return led or is_over(standing, agent) or _policy(standing).binds
 
 
+def withholds(standing: Standing) -> bool:
+    """Is there anything in it that keeps the agent from something?"""
+    mode = "default" if standing.mode == "acceptEdits" else standing.mode
+    return _policy(standing).replace(mode=mode, allow=()).binds
+
+
 def is_over(standing: Standing, agent: Agent | None) -> bool:
     """Did the agent agree to end, and was not begun anew since?"""
     return standing.is_shut_down and agent is not None and agent.state == DEAD
