@@ -75,23 +75,17 @@ class Coordination(Posting):
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
     def find(self, word: str) -> Request:
-        """The request of an id, of its message's id, or of a unique beginning of either; raises ``NotFound`` or
-        ``Ambiguous``."""
-        fold = self.plane()
-        everything = {**fold.tasks, **fold.requests}
-        if word in everything:
-            return everything[word]
-        found = [
-            request
-            for request in everything.values()
-            if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
-        ]
-        if not found:
+        """The request of an id, of its message's id, or of a unique beginning of either, be it archived; raises
+        ``NotFound`` or ``Ambiguous``."""
+        found = _meant(word, self.plane())
+        if found is None and len(word) >= MIN_PREFIX:
+            found = _meant(word, plane.archived(self, word)[0])  # live before archive: the steward moves it that way
+            found = found and _meant(found.id, plane.archived(self, found.id)[0])
+            if found is not None and found.state in flows.UNFINISHED:
+                raise NotFound(f"{found.id} was archived undecided: {found.worker} is gone", "nobody waits for it")
+        if found is None:
             raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists those that wait")
-        if len(found) > 1:
-            shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
-            raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
-        return found[0]
+        return found
 
     def refuse_other(self, me: str, worker: str, what: str) -> None:
         """Raise ``Refused`` unless ``me`` may command the worker."""
@@ -128,9 +122,17 @@ class Coordination(Posting):
         roster = self.logs.read_roster()
         return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
 
-    def log(self) -> list[tuple[Message, Verdict]]:
-        """The control messages in log order, each with what became of it."""
-        return plane.history(self)
+    def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
+        """The live control messages in log order, each with what became of it; ``request_id``: those about that
+        request, live or archived."""
+        live = plane.history(self)
+        if request_id is None:
+            return live
+        now = self.plane()
+        if request_id not in now.requests and request_id not in now.tasks:
+            fold, messages = plane.archived(self, request_id)
+            live = [*plane.told(fold, messages), *live]
+        return [entry for entry in live if entry[1].request_id == request_id]
 
     def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
         """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
@@ -176,3 +178,18 @@ class Coordination(Posting):
             return None
         lead = authority.lead_of(me, roster)
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def _meant(word: str, fold: Plane) -> Request | None:
+    everything = {**fold.tasks, **fold.requests}
+    if word in everything:
+        return everything[word]
+    found = [
+        request
+        for request in everything.values()
+        if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
+    ]
+    if len(found) > 1:
+        shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
+        raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
+    return found[0] if found else None

@@ -235,6 +235,44 @@ def test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing(team: Team
     assert "late" in team.call("check", "--session", WORKER).stdout
 
 
+def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -> None:
+    """To who waits (decided and archived between two of its looks), to who decides it once more, in the log; by a part
+    of the id, too. Of a request nobody decided it is said that who asked is gone."""
+    request, denied, left = team.asks(), team.asks(), team.asks(PEER, PEER)
+    with ExitStack() as stack:
+        waiter = team.waits(stack, request)
+        waiter.send_signal(signal.SIGSTOP)
+        team.control("approve", request, "--reason", "once", me=LEAD)
+        team.control("deny", denied, me=LEAD)
+        team.ok("roster", "retire", PEER)
+        for who in (LEAD, WORKER, "user"):
+            team.check(who)
+        team.ok("steward", "run", "--max-live", "0")
+        assert not [m for m in team.objects(MESSAGES) if m.get("type") == "control"]
+        waiter.send_signal(signal.SIGCONT)
+        rc, found = ended(waiter)
+    assert (rc, found["state"], found["answer"]["notes"]) == (0, "approved", "once")
+    before = team.lines(MESSAGES)
+    assert team.control("approve", request[:10], me=LEAD)["request"]["by"] == LEAD
+    refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by lead-1",))
+    assert team.state(denied) == "denied"
+    refused_both(team.call, 1, "control", "approve", left, "--session", "user", said=("archived undecided",))
+    assert team.lines(MESSAGES) == before
+    told = team.ok("control", "log", "--request", request)["messages"]
+    assert [(entry["type"], entry["to"]) for entry in told] == [
+        ("permission_request", "open"),
+        ("permission_response", "approved"),
+    ]
+
+
+def test_what_a_stranger_waits_for_is_not_archived_undecided(team: Team) -> None:
+    """The roster does not know it, which does not make it gone."""
+    request = team.asks(me="stranger")
+    team.check("user")
+    team.ok("steward", "run", "--max-live", "0")
+    assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
+
+
 def test_an_onlooker_s_patience_decides_nothing(team: Team) -> None:
     """Only who asked gives up for good."""
     request = team.asks()
@@ -525,7 +563,7 @@ def test_the_steward_keeps_what_counts(team: Team) -> None:
     denial = {"type": "permission_response", "requestId": done, "approved": False}
     team.append(MESSAGES, record(LEAD, WORKER, json.dumps(denial), type="control", timestamp=stamp()))
     assert team.ok("control", "log", "--request", open_one)["messages"][0]["to"] == "open"
-    refused(team.call("control", "wait", done, "--session", WORKER, "--timeout", "0"), 1, "no request")
+    assert team.state(done) == "approved"
     assert "refused: there is no such request" in team.call("check", "--session", WORKER).stdout
     assert team.doctor() == []
 

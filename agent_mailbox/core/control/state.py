@@ -12,7 +12,7 @@ from ..records import USER, Record
 from . import authority, flows, spellings, wire
 from .messages import (
     TIMEOUT,
-    Answer,
+    Ask,
     IdleNotification,
     ModeSet,
     Payload,
@@ -21,8 +21,6 @@ from .messages import (
     PolicyUpdate,
     SandboxRequest,
     SandboxResponse,
-    ShutdownApproved,
-    ShutdownRejected,
     TaskAssignment,
     TaskProgress,
     Unknown,
@@ -141,7 +139,8 @@ class Plane:
         kept = set(order_ids(self._orders, self.roster))
         for request in (*self.requests.values(), *self.tasks.values()):
             ending = request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
-            if (ending or request.state in flows.UNFINISHED) and self.roster.heirs(request.worker):
+            gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
+            if (ending or request.state in flows.UNFINISHED) and not gone:
                 kept.add(request.message_id)
         return frozenset(kept)
 
@@ -317,6 +316,6 @@ def _same(one: Payload, other: Payload) -> bool:
     return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}
 
 
-def is_decision(payload: Payload) -> bool:
-    """Does the message answer a request?"""
-    return isinstance(payload, Answer | ShutdownApproved | ShutdownRejected)
+def opens(content: str) -> bool:
+    """Is a control message's body a request or a task, to which all others about it come after?"""
+    return isinstance(wire.parse(content), Ask | TaskAssignment)
