@@ -481,6 +481,33 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
     assert team.ok("roster", "show", WORKER)["agent"]["state"] == "dead"
 
 
+def test_who_is_begun_anew_is_not_shut_down_any_more(team: Team) -> None:
+    """Agreed, retired, archived; registered anew; to agree once more to what is over ends nothing; another death is
+    none at the lead's request."""
+
+    def shut_down() -> tuple[bool, str]:
+        state = team.ok("roster", "show", WORKER)["agent"]["state"]
+        return team.standing(WORKER)["shut_down"], state
+
+    request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
+    assert shut_down() == (False, "alive")
+    team.control("answer", request, "approve", me=WORKER)
+    assert shut_down() == (True, "dead")
+    live = team.file(MESSAGES).read_bytes()
+    team.check(LEAD)
+    team.ok("steward", "run", "--max-live", "0")
+    assert request not in team.file(MESSAGES).read_text()
+    assert shut_down() == (True, "dead")
+    for log in (team.file(MESSAGES).read_bytes(), live):
+        team.file(MESSAGES).write_bytes(log)
+        team.register(WORKER)
+        assert shut_down() == (False, "alive")
+        team.control("answer", request, "approve", me=WORKER)
+        assert shut_down() == (False, "alive")
+        team.ok("roster", "retire", WORKER)
+        assert shut_down() == (False, "dead")
+
+
 def test_a_shutdown_may_be_declined(team: Team) -> None:
     """Then nothing ends."""
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
