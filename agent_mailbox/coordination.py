@@ -7,6 +7,7 @@ Requests and their answers are ``control``.
 from __future__ import annotations
 
 from . import plane
+from .core import policy
 from .core.address import ALL
 from .core.compose import Draft
 from .core.control import authority, flows, messages, wire
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .core.control.standing import Policy
     from .core.control.state import Verdict
     from .core.records import Message
+    from .core.roster import Agent
     from .posting import Sent
 
 MIN_PREFIX = 4
@@ -178,6 +180,29 @@ class Coordination(Posting):
             return None
         lead = authority.lead_of(me, roster)
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def binds(standing: Standing, agent: Agent | None) -> bool:
+    """Is there anything that may keep the agent from using a tool?"""
+    led = agent is not None and agent.lead is not None
+    return led or is_over(standing, agent) or policy_of(standing).binds
+
+
+def is_over(standing: Standing, agent: Agent | None) -> bool:
+    """Did the agent agree to end, and was not begun anew since?"""
+    return standing.is_shut_down and agent is not None and agent.state == DEAD
+
+
+def policy_of(standing: Standing) -> policy.Policy:
+    """All that the agent's calls are judged by."""
+    given = standing.policy
+    return policy.Policy(
+        mode=standing.mode,
+        allow=given.allow,
+        deny=given.deny,
+        hosts=given.hosts or None,
+        plan_required=standing.waits_for_plan,
+    )
 
 
 def _meant(word: str, fold: Plane) -> Request | None:

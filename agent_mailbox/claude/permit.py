@@ -8,12 +8,12 @@ answered "no" where nothing better is known, and what must hold without us stand
 from __future__ import annotations
 
 from ..control import Control
+from ..coordination import binds, is_over, policy_of
 from ..core import codec, frame, policy, rules
 from ..core.control import flows, messages
 from ..core.patterns import Where
-from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
+from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
 from ..core.records import Record
-from ..core.roster import DEAD
 from ..core.text import ascii_json, clipped, neutral
 from . import install_texts as texts
 from .entries import PERMISSION
@@ -84,7 +84,7 @@ class Permit(Record):
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
-        verdict = policy.judge(_policy(standing), call.tool, given, where, free)
+        verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
@@ -173,7 +173,7 @@ class Permit(Record):
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
             again = policy.judge(
-                _policy(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
+                policy_of(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
             )
             if again.decision == DENY:
                 self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
@@ -227,28 +227,6 @@ def closed(event: str, why: str) -> str:
     """The answer where a session is bound and nobody can tell by what."""
     return said(
         event, DENY, f"this session is bound by a policy that cannot be read: {clipped(neutral(why), MAX_SAID)}"
-    )
-
-
-def binds(standing: Standing, agent: Agent | None) -> bool:
-    """Is there anything that may keep the agent from using a tool?"""
-    led = agent is not None and agent.lead is not None
-    return led or is_over(standing, agent) or _policy(standing).binds
-
-
-def is_over(standing: Standing, agent: Agent | None) -> bool:
-    """Did the agent agree to end, and was not begun anew since?"""
-    return standing.is_shut_down and agent is not None and agent.state == DEAD
-
-
-def _policy(standing: Standing) -> Policy:
-    given = standing.policy
-    return Policy(
-        mode=standing.mode,
-        allow=given.allow,
-        deny=given.deny,
-        hosts=given.hosts or None,
-        plan_required=standing.waits_for_plan,
     )
 
 
