@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MIN_PREFIX = 4
 """Characters of a request's id that may stand for it, as of a message's."""
 
+TEAM = "team:"
+"""The tag that names an agent's team, in a mailbox that takes such tags; of two teams neither is told."""
+
 
 class Standing(Record):
     """What an agent is under: its mode, its policy, whether it waits for a plan's approval, whether it agreed to end;
@@ -68,8 +71,12 @@ class Coordination(Posting):
         """Send one control message. Raises as ``send`` does."""
         roster = self.logs.read_roster()
         agent = roster.get(me)
+        teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
         payload = payload.replace(
-            timestamp=self.now(), agent_id=me, agent_name=(agent.name or "") if agent is not None else ""
+            timestamp=self.now(),
+            team=teams[0] if len(teams) == 1 else "",
+            agent_id=me,
+            agent_name=(agent.name or "") if agent is not None else "",
         )
         content = wire.written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
@@ -173,12 +180,12 @@ class Coordination(Posting):
         return self.post(me, payload, stored)
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
-        """Tell the lead that the agent's turn ended; nothing where it has no lead."""
+        """Tell the lead that the agent's turn ended; nothing where it has none, or that is the person, who has no turns
+        to be woken in and would find mail that nobody reads."""
         roster = self.logs.read_roster()
-        agent = roster.get(me)
-        if agent is None or agent.lead is None or authority.leads_itself(me, roster):
-            return None
         lead = authority.lead_of(me, roster)
+        if lead == USER or authority.leads_itself(me, roster):
+            return None
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
 
 

@@ -153,6 +153,20 @@ def test_the_first_decision_counts(team: Team) -> None:
     assert team.lines(MESSAGES) == before
 
 
+def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
+    """Where there is one; of two neither, for a reader could not tell which is meant."""
+    team.file("config.toml").write_text('[tags]\nnamespaces = ["team"]\n')
+
+    def named() -> str | None:
+        asked = team.asks()
+        return next(json.loads(m["content"]) for m in team.objects(MESSAGES) if asked in m["content"]).get("teamName")
+
+    assert named() is None
+    for tag, told in (("team:red", "red"), ("team:blue", None)):
+        team.ok("roster", "update", "--session-id", WORKER, "--add-tags", tag)
+        assert named() == told
+
+
 def test_without_a_lead_the_person_decides(team: Team) -> None:
     """And nobody else."""
     request = team.asks(me=PEER)
