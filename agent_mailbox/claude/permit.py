@@ -14,7 +14,7 @@ from ..core.control import flows, messages
 from ..core.patterns import Where
 from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
 from ..core.records import Record
-from ..core.text import ascii_json, clipped, neutral
+from ..core.text import ascii_json, clipped, is_utf8, neutral
 from . import install_texts as texts
 from .entries import PERMISSION
 
@@ -103,7 +103,13 @@ class Permit(Record):
     def _where(self) -> Where:
         from os import path  # where a policy is
 
-        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", path.realpath)
+        def resolved(name: str) -> str:
+            try:
+                return path.realpath(name)
+            except ValueError:  # a name that no file can have
+                return name
+
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
         """Spare the hooks that follow the question: sound as the quiet stamps are (``store.trail``)."""
@@ -117,20 +123,22 @@ class Permit(Record):
     def _plan(self) -> Payload:
         plan, file = self.given.get("plan"), self.given.get("planFilePath")
         return messages.PlanRequest(
-            content=self._shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
+            content=self._shortened(_carried(plan) if isinstance(plan, str) else ""),
+            file=_carried(file) if isinstance(file, str) else "",
         )
 
     def _request(self, verdict: Verdict) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written = codec.dumps(dict(self.given))
+        whole = is_utf8(written)
         command, why = self.given.get("command"), self.given.get("description")
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=self._shortened(command if isinstance(command, str) else written),
-            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
-            reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
+            arguments=self._shortened(command if isinstance(command, str) and whole else ascii_json(written)),
+            input=dict(self.given) if whole and _size(written) <= self.control.config.max_content // SHARE else None,
+            reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
 
     def _shortened(self, text: str) -> str:
@@ -233,6 +241,11 @@ def closed(event: str, why: str) -> str:
 def _size(text: str) -> int:
     """Bytes of the text within a message."""
     return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
+
+
+def _carried(text: str) -> str:
+    """The text, where a message can carry it; else as JSON, in which half a surrogate pair has a spelling."""
+    return text if is_utf8(text) else ascii_json(codec.dumps(text))
 
 
 class _Ended(BaseException):
