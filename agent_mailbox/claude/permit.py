@@ -38,7 +38,8 @@ GRANTS = "grants"
 
 
 class Permit(Record):
-    """A question of the client's in its surroundings; ``program`` is how an agent starts ours."""
+    """A question of the client's in its surroundings; ``program`` is how an agent starts ours. The first that is given
+    to ``write`` is the answer."""
 
     call: Call
     control: Control
@@ -65,6 +66,13 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
+        try:
+            self._decide(standing, agent)
+        except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
+            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
+            raise
+
+    def _decide(self, standing: Standing, agent: Agent | None) -> None:
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):

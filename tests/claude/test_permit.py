@@ -298,6 +298,26 @@ def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: P
     assert ask(led, session_id="another") is None
 
 
+def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark(led: Post) -> None:
+    """The mark cannot be made, or somebody removes it; what the log said was read all the same."""
+    command(led, "mode", ME, "safe")
+    led.file(".cache", "bound").write_text("in the way")
+    with Control(str(led.box)).logs.messages.held():
+        assert ask(led)[0] == "deny"
+
+
+def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
+    """Denied, and that it was read cannot be written down: one document, for the client takes two for none."""
+    command(led, "mode", ME, "safe")
+    with (
+        Control(str(led.box)).logs.reads.held(),
+        Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)),
+    ):
+        decided, why, _ = ask(led)
+    assert decided == "deny"
+    assert f"{LEAD} denied" in why
+
+
 def test_answers_have_the_client_s_shapes() -> None:
     """Asking is the client's own way where it asks already."""
     assert permit.said("PermissionRequest", "ask", "why") == ""
