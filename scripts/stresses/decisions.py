@@ -62,7 +62,7 @@ class Permit:
     def __init__(self, session: str, asked: str, said: str, *, killed: bool) -> None:
         self.session, self.asked, self.said, self.killed = session, asked, said, killed
         self.decision, self.changed = _decision(self.said)
-        self.failed = UNSOUND in self.said or (self.decision is None and "systemMessage" in self.said)
+        self.failed = self.decision == "deny" and UNSOUND in self.said
 
 
 def _decision(said: str) -> tuple[str | None, Any]:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 ROWS = (
     *("messages acknowledged", "messages stored", "shown", "reads", "claims", "acks", "releases", "successions"),
     *("commands", "hooks", "kills", "stops", "clock jumps", "derived files damaged", "strangers' lines", "torn lines"),
-    *("tool calls asked about", "allowed", "denied", "timed out", "forged"),
-    *("denied, having failed", "let through, having failed"),
+    *("tool calls asked about", "allowed", "denied", "denied, having failed", "timed out", "forged"),
     *("archive runs", "guard: nothing", "guard: maybe", "busy", "refused", "shown, then busy"),
 )
 MOST = 20
