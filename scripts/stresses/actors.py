@@ -278,7 +278,7 @@ class Lead(Actor):
         self._known: list[str] = []
 
     def moves(self) -> dict[Callable[[], object], int]:
-        return {self.decide: 20, self.say_again: 3, self.overreach: 4, self.forge: 6, self.check: 3}
+        return {self.decide: 20, self.say_again: 6, self.overreach: 4, self.forge: 6, self.check: 3}
 
     def _opened(self) -> Mailbox:
         opened = super()._opened()
@@ -293,9 +293,15 @@ class Lead(Actor):
             self._answer(me, self.random.choice(waiting).id)
 
     def say_again(self) -> None:
-        """What was decided before, or the contrary."""
-        if self._known:
-            self._answer(self.session, self.random.choice(self._known))
+        """What was decided before, or the contrary; past our commands, too, which would refuse what comes late."""
+        if not self._known:
+            return
+        request = self.random.choice(self._known)
+        if self.random.random() < 0.5:
+            self._answer(self.session, request)
+        else:
+            payload = {"type": "permission_response", "requestId": request, "approved": self.random.random() < 0.5}
+            self._send(self.session, self.desk.find(request).asker, payload)
 
     def overreach(self) -> None:
         """A request that is another's to decide, by the same way."""
@@ -328,8 +334,11 @@ class Lead(Actor):
             payload = {"type": "permission_response", "requestId": request, "approved": True}
             if sender != worker and self.random.random() < 0.3:
                 payload |= {"approved": False, "cause": "timeout"}
-        self.mailbox.send(Draft(sender=sender, to=(worker,), content=json.dumps(payload), type="control"))
+        self._send(sender, worker, payload)
         self.journal.note("forged", sender=sender, worker=worker)
+
+    def _send(self, sender: str, worker: str, payload: Mapping[str, object]) -> None:
+        self.mailbox.send(Draft(sender=sender, to=(worker,), content=json.dumps(payload), type="control"))
 
 
 class Steward(Actor):
