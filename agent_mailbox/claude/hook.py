@@ -12,7 +12,7 @@ import time
 from .. import clients
 from ..core import codec
 from ..core.address import check_id
-from ..core.records import BadLine, Record
+from ..core.records import USER, BadLine, Record
 from ..core.text import ascii_json, clipped, neutral
 from ..delivery import Offering
 from ..errors import BadData, Busy, MailboxError
@@ -201,7 +201,7 @@ class Hook(Record):
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, that its turn ends."""
         agent = self.desk.logs.read_roster().get(self.call.session_id)
-        if agent is not None and agent.lead is not None:
+        if agent is not None and agent.lead not in (None, USER):
             from ..control import Control  # a worker's turn ends
 
             Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)

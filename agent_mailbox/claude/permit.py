@@ -8,13 +8,13 @@ answered "no" where nothing better is known, and what must hold without us stand
 from __future__ import annotations
 
 from ..control import Beside, Control
+from ..coordination import binds, is_over, policy_of
 from ..core import codec, frame, policy, rules
 from ..core.control import flows, messages
 from ..core.patterns import Where
-from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
+from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
 from ..core.records import Record
-from ..core.roster import DEAD
-from ..core.text import ascii_json, clipped, neutral
+from ..core.text import ascii_json, clipped, is_utf8, neutral
 from ..store import system
 from . import install_texts as texts
 from .entries import PERMISSION
@@ -40,7 +40,8 @@ ANSWERED = "the person at its terminal answered"
 
 
 class Permit(Record):
-    """A question of the client's in its surroundings; ``program`` is how an agent starts ours."""
+    """A question of the client's in its surroundings; ``program`` is how an agent starts ours. The first that is given
+    to ``write`` is the answer."""
 
     call: Call
     control: Control
@@ -67,6 +68,13 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
+        try:
+            self._decide(standing, agent)
+        except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
+            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
+            raise
+
+    def _decide(self, standing: Standing, agent: Agent | None) -> None:
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
@@ -86,7 +94,7 @@ class Permit(Record):
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
-        verdict = policy.judge(_policy(standing), call.tool, given, where, free)
+        verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
@@ -105,7 +113,13 @@ class Permit(Record):
     def _where(self) -> Where:
         from os import path  # where a policy is
 
-        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", path.realpath)
+        def resolved(name: str) -> str:
+            try:
+                return path.realpath(name)
+            except ValueError:  # a name that no file can have
+                return name
+
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
         """Spare the hooks that follow the question: sound as the quiet stamps are (``store.trail``)."""
@@ -119,20 +133,22 @@ class Permit(Record):
     def _plan(self) -> Payload:
         plan, file = self.given.get("plan"), self.given.get("planFilePath")
         return messages.PlanRequest(
-            content=self._shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
+            content=self._shortened(_carried(plan) if isinstance(plan, str) else ""),
+            file=_carried(file) if isinstance(file, str) else "",
         )
 
     def _request(self, verdict: Verdict) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written = codec.dumps(dict(self.given))
+        whole = is_utf8(written)
         command, why = self.given.get("command"), self.given.get("description")
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=self._shortened(command if isinstance(command, str) else written),
-            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
-            reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
+            arguments=self._shortened(command if isinstance(command, str) and whole else ascii_json(written)),
+            input=dict(self.given) if whole and _size(written) <= self.control.config.max_content // SHARE else None,
+            reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
 
     def _shortened(self, text: str) -> str:
@@ -193,7 +209,7 @@ class Permit(Record):
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
             again = policy.judge(
-                _policy(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
+                policy_of(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
             )
             if again.decision == DENY:
                 self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
@@ -250,37 +266,14 @@ def closed(event: str, why: str) -> str:
     )
 
 
-def binds(standing: Standing, agent: Agent | None) -> bool:
-    """Is there anything that may keep the agent from using a tool?"""
-    led = agent is not None and agent.lead is not None
-    return led or is_over(standing, agent) or _policy(standing).binds
-
-
-def withholds(standing: Standing) -> bool:
-    """Is there anything in it that keeps the agent from something?"""
-    mode = "default" if standing.mode == "acceptEdits" else standing.mode
-    return _policy(standing).replace(mode=mode, allow=()).binds
-
-
-def is_over(standing: Standing, agent: Agent | None) -> bool:
-    """Did the agent agree to end, and was not begun anew since?"""
-    return standing.is_shut_down and agent is not None and agent.state == DEAD
-
-
-def _policy(standing: Standing) -> Policy:
-    given = standing.policy
-    return Policy(
-        mode=standing.mode,
-        allow=given.allow,
-        deny=given.deny,
-        hosts=given.hosts or None,
-        plan_required=standing.waits_for_plan,
-    )
-
-
 def _size(text: str) -> int:
     """Bytes of the text within a message."""
     return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
+
+
+def _carried(text: str) -> str:
+    """The text, where a message can carry it; else as JSON, in which half a surrogate pair has a spelling."""
+    return text if is_utf8(text) else ascii_json(codec.dumps(text))
 
 
 class _Ended(BaseException):

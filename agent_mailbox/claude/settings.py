@@ -12,11 +12,12 @@ import shlex
 import shutil
 
 from ..control import Control
+from ..coordination import withholds
 from ..core import codec, frame
 from ..core.records import Record
 from ..core.roster import DEAD
 from ..doctor.findings import Problem
-from . import install, others, permit, places, runnable
+from . import install, others, places, runnable
 from . import install_texts as texts
 from .entries import BELL, PERMIT, PROGRAM, SHIM, calls_us, covers, part
 from .hook import HOOKS
@@ -179,7 +180,7 @@ def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source])
             return
     control = Control(directory)
     roster = control.plane().roster
-    bound = [a for a in roster.agents.values() if a.state != DEAD and permit.withholds(control.standing(a.session_id))]
+    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
     if bound:
         names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
         more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""

@@ -94,13 +94,20 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
+    told: list[str] = []
+
+    def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
+        if not told:
+            told.append(text)
+            write(text)
+
     try:
         control = Control(place.directory, wait=hooks.LOCK_WAIT)
         start = program(environ.get("PATH", ""))
-        permit.Permit(call=call, control=control, environ=environ, program=start, write=write).answer()
+        permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
         if Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
-            write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+            tell(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
         raise
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from agent_mailbox.claude import permit
 from agent_mailbox.control import Control
+from agent_mailbox.core import policy
+from agent_mailbox.core.control import telling
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, until
 
@@ -218,6 +220,36 @@ def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> N
         assert "the rest was left out" in seen[-1].arguments
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "shown"),
+    [
+        ("Bash", {"command": "echo \ud800 \\ud800\n", "description": "\udfff"}, None),
+        ("Write", {"file_path": "a\udfff", "content": "x\0"}, None),
+        (policy.EXIT_PLAN, {"plan": "1. \ud800 \\ud800", "planFilePath": "/p"}, '"1. \\ud800 \\\\ud800"'),
+    ],
+)
+def test_an_input_that_no_message_can_carry_is_asked_about_as_json(
+    led: Post, tool: str, given: dict[str, Any], shown: str | None
+) -> None:
+    """Half a surrogate pair is no UTF-8: the lead reads its JSON spelling, and the call goes on exactly as it was."""
+    command(led, "policy", ME, "--deny", "Edit(/secret/**)")
+    seen: list[Any] = []
+
+    def approve(desk: Control, request: Any) -> None:
+        seen.append(request.payload)
+        assert "ud800" in (said := telling.line(request.payload)) or "udfff" in said
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        decided, _, changed = ask(led, "PermissionRequest", tool, given)
+    assert decided == "allow"
+    if shown is None:
+        assert json.loads(seen[0].arguments) == given
+        assert changed is None  # the client's own is run
+    else:
+        assert (seen[0].content, changed) == (shown, given)
+
+
 def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: Post) -> None:
     """And its answer is not shown as mail once more."""
     plan = {"plan": "# Plan", "planFilePath": "/home/dev/.claude/plans/x.md"}
@@ -264,6 +296,26 @@ def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: P
     led.file(ROSTER).mkdir()
     assert ask(led)[0] == "deny"
     assert ask(led, session_id="another") is None
+
+
+def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark(led: Post) -> None:
+    """The mark cannot be made, or somebody removes it; what the log said was read all the same."""
+    command(led, "mode", ME, "safe")
+    led.file(".cache", "bound").write_text("in the way")
+    with Control(str(led.box)).logs.messages.held():
+        assert ask(led)[0] == "deny"
+
+
+def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
+    """Denied, and that it was read cannot be written down: one document, for the client takes two for none."""
+    command(led, "mode", ME, "safe")
+    with (
+        Control(str(led.box)).logs.reads.held(),
+        Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)),
+    ):
+        decided, why, _ = ask(led)
+    assert decided == "deny"
+    assert f"{LEAD} denied" in why
 
 
 def test_answers_have_the_client_s_shapes() -> None:

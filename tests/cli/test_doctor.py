@@ -107,6 +107,30 @@ def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post) -> None:
     assert told(used) == ([], [])
 
 
+@pytest.mark.parametrize("bound", ["lead", "mode", "policy", "shutdown"])
+def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound: str) -> None:
+    """Put there by hand: the guard would let every tool call through; repaired it asks again. The others' are sound."""
+    given = {
+        "lead": ("roster", "update", "--session-id", "bob", "--lead", "ann"),
+        "mode": ("control", "mode", "bob", "safe", "--session", "user"),
+        "policy": ("control", "policy", "bob", "--deny", "Bash(rm:*)", "--session", "user"),
+        "shutdown": ("control", "request", "shutdown", "bob", "--request-id", "s-1", "--session", "user"),
+    }
+    used.ok(*given[bound])
+    if bound == "shutdown":
+        used.ok("control", "approve", "s-1", "--session", "bob")
+        used.check("user")
+        used.ok("steward", "run", "--max-live", "0")
+    people = ("ann", "bob", "nobody")
+    for who in people:
+        Mailbox(str(used.box)).logs.trail.unbind(who)
+    problems, _ = told(used)
+    assert [p[:3] for p in problems] == [(".cache/unbound/bob", None, "remove derived file")]
+    assert "nothing binds bob" in problems[0][3]
+    assert told(used, "--repair") == ([], [])
+    assert [used.file(".cache", "unbound", who).exists() for who in people] == [True, False, True]
+
+
 def test_a_cursor_that_answers_otherwise_is_a_problem(used: Post) -> None:
     """One that forgot a pending message, sealed like any other: cat's mail would never be shown."""
     mailbox = Mailbox(str(used.box))

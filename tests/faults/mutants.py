@@ -1,7 +1,8 @@
 """Each protection taken away in turn: is there a test that notices?
 
-``python -m tests.faults.mutants`` patches a copy of the package, runs the tests that are expected to fail on it, and
-writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
+``python -m tests.faults.mutants [WORD…]`` patches a copy of the package, runs the tests that are expected to fail on
+it, and writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
+With words only the mutants in whose description or file one of them occurs are tried; the others' rows stay.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults.report import table, write_section
+from tests.faults import mutants_control
+from tests.faults.mutant import Mutant
+from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
 
 PROCESSES = 2
@@ -24,16 +27,6 @@ KILLS, ERRORS, SHORT, TORN, MOMENTS = (
 )
 RECEIPTS = "tests/claude/test_receipts.py"
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
-
-
-class Mutant:
-    """A protection, how it is taken out of one file, and the tests that must miss it."""
-
-    def __init__(self, without: str, file: str, *patches: tuple[str, str], tests: str) -> None:
-        self.without = without
-        self.file = f"agent_mailbox/{file}"
-        self.patches = patches
-        self.tests = tests.split(" and ")
 
 
 MUTANTS = (
@@ -326,6 +319,7 @@ MUTANTS = (
         ("    judged = [_call(call, is_me) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
+    *mutants_control.MUTANTS,
 )
 
 
@@ -363,27 +357,31 @@ def _pytest(tree: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
 
 
-def main() -> int:
-    """Try all; the exit code is 1 if one was not noticed, or a test fails without a mutant."""
+def main(words: list[str]) -> int:
+    """Try all, or those that a word chooses; the exit code is 1 if one was not noticed, or a test fails without a
+    mutant."""
+    chosen = [m for m in MUTANTS if not words or any(word in f"{m.without} {m.file}" for word in words)]
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch, "whole")
         whole.mkdir()
-        done = _pytest(_copy(whole), [test for mutant in MUTANTS for test in mutant.tests])
+        done = _pytest(_copy(whole), [test for mutant in chosen for test in mutant.tests])
         if done.returncode != 0 or " skipped" in done.stdout:
             print(done.stdout, "The tests fail, or are skipped, without any mutant.", sep="\n")
             return 1
-        places = [Path(scratch, str(n)) for n in range(len(MUTANTS))]
+        places = [Path(scratch, str(n)) for n in range(len(chosen))]
         for place in places:
             place.mkdir()
         with ThreadPoolExecutor(PROCESSES) as pool:
-            caught = list(pool.map(try_out, MUTANTS, places))
-    for mutant, by in zip(MUTANTS, caught, strict=True):
+            caught = list(pool.map(try_out, chosen, places))
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in section("mutants").splitlines()}
+    for mutant, by in zip(chosen, caught, strict=True):
         print(f"{'caught' if by else 'NOT CAUGHT'}: {mutant.without}: {by or ''}")
-    rows = [(m.without, f"`{m.file}`", by or "**not caught**") for m, by in zip(MUTANTS, caught, strict=True)]
-    write_section("mutants", table(("taken away: that …", "in", "noticed by"), rows))
-    print(f"{sum(map(bool, caught))} of {len(MUTANTS)} caught")
+        rows[mutant.without] = f"| {mutant.without} | `{mutant.file}` | {by or '**not caught**'} |"
+    known = [rows[mutant.without] for mutant in MUTANTS if mutant.without in rows]
+    write_section("mutants", table(("taken away: that …", "in", "noticed by"), ()) + "\n".join([*known, ""]))
+    print(f"{sum(map(bool, caught))} of {len(chosen)} caught")
     return 0 if all(caught) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
