@@ -103,7 +103,7 @@ class _Found:
             words = simple.words
             if not words or _base(words[0]) not in _DATA:
                 self.settings += filter(_sets_identity, words)
-            while words and _sets(words[0]):
+            while words and shell.is_setting(words[0]):
                 words = words[1:]
             if words:
                 self._command(words, simple.inputs, depth)
@@ -175,13 +175,8 @@ class _Found:
         return None
 
 
-def _sets(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.rstrip("+").isidentifier()
-
-
 def _sets_identity(word: str) -> bool:
-    return _sets(word) and word.partition("=")[0] in VARIABLES
+    return shell.is_setting(word) and word.startswith(VARIABLES)
 
 
 def _base(word: str) -> str:

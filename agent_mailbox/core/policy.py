@@ -107,6 +107,9 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
         found = shell.commands(text)
     except (shell.Unreadable, RecursionError):
         return False
+    programs = {simple.words[0] for simple in found if simple.words}
+    if {"cd", "git"} <= programs:  # where it goes, a repository's configuration may start programs
+        return False
     return bool(found) and all(map(_only_reads, found))
 
 
@@ -156,7 +159,7 @@ def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
         return False
     key = rules.READING.get(tool) or rules.WRITING.get(tool)
     value = given.get(key, where.cwd) if key else where.cwd
-    if not isinstance(value, str):
+    if not isinstance(value, str) or rules.strays(tool, given):
         return False
     name = patterns.absolute(value, where)
     root = patterns.absolute(where.root, where).rstrip("/") + "/"
@@ -187,6 +190,12 @@ def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
 def _only_reads(simple: shell.Simple) -> bool:
     if any(target != "/dev/null" for target in simple.targets) or not simple.words:
         return False
+    if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections by such names
+        return False
+    if any(
+        "$((" in word or ("${" in word and "=" in word) for word in (*simple.words, *simple.sources, *simple.inputs)
+    ):
+        return False  # they may set a variable, such as PATH
     program, *rest = simple.words
     if program == "git":
         return bool(rest) and rest[0] in _GIT and not any(word.startswith(_GIT_ACTS) for word in rest)

@@ -85,6 +85,50 @@ def test_what_is_denied_is_denied_wherever_it_stands(around: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        # where one thing ends and the next begins: each of these runs rm in a real shell
+        *("echo $(case x in x) rm x;; esac)", "function f { rm x; }; f", "coproc N { rm x; }", "time -p rm x"),
+        *(
+            "echo $((rm x);(ls))",
+            "((rm x); ls)",
+            "echo ${x:-{} ; rm y }",
+            'echo ${x:-"}"}; rm x #"',
+            "((x=1<<2))\nrm '\n2'",
+        ),
+        *(
+            "for x do rm $x; done",
+            "X+=y rm x",
+            "a[0]=1 rm x",
+            "$'\\x72m' x",
+            "$'\\162m' x",
+            "r$'\\u006d' x",
+            "$'rm\\0y' x",
+        ),
+        *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
+        'echo "${x:-\'}"; rm x; echo "\'}"',
+        # what a shell is handed
+        *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
+        *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
+    ],
+)
+def test_no_spelling_hides_a_command(text: str) -> None:
+    """From the rule that denies it; nor does one make another command of what a rule allows."""
+    assert denies("Bash(rm:*)", bash(text))
+    for rules_of_others in ("Bash(echo:*)", "Bash(cat:*)", "Bash(for:*)", "Bash(case:*)"):
+        assert not permits(rules_of_others, bash(text))
+    assert not is_reading(*bash(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["bash x.sh", "bash <<E\nls\nE", "bash --version", ". ./env", "find . -name '*.x'", "((i++))"]
+)
+def test_a_shell_that_runs_what_is_written_is_looked_into(text: str) -> None:
+    """And not denied for being one."""
+    assert not denies("Bash(rm:*)", bash(text))
+
+
+@pytest.mark.parametrize(
     "command",
     [
         *("ls", "git rm x", "grep rm README", 'git commit -m "rm it"', "echo 'rm -rf /'", "rmdir x", "[ -f rm ]"),
@@ -157,11 +201,87 @@ def test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do() -> 
     assert denies("READ(.ENV)".replace("READ", "Read"), ("Read", {"file_path": ".env"}))
 
 
-@pytest.mark.parametrize("command", ["cat .env", "sed -i x .env", "cp ./.env y", "x > .env", "dd if=.env", "cat .e*"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cat .env", "sed -i x .env", "cp ./.env y", "x > .env", "dd if=.env", "cat .e*", "cat .e?v", "cat .en[v]"),
+        *("cat .e{nv,x}", "cat $PWD/.env", "cat $DIR/.env", "cat $X.env", "cd .. && cat inscription/.env"),
+    ],
+)
 def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
     """As far as a command names it."""
     assert denies("Read(.env)", bash(command))
-    assert not denies("Read(.env)", bash("cat README.md"))
+    for other in ("cat README.md", "cat *.py", "cat a[0-9].txt", "cd src && ls"):
+        assert not denies("Read(.env)", bash(other))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cat ~/.ssh/id", "cat $HOME/.ssh/id", 'cat "${HOME}/.ssh/id"', "cd ~/.ssh && cat id", "cat ~/.s*/id"),
+        *("cd; cd ~; cat .ssh/id", "cd ~ && cd .ssh && cat id", "git -C ~/.ssh show x", "cat /home/*/.ssh/id"),
+    ],
+)
+def test_a_denied_directory_is_denied_from_wherever_it_is_named(command: str) -> None:
+    """By a variable that everybody writes, from another directory, by a pattern."""
+    assert denies("Read(~/.ssh/**)", bash(command))
+    assert not denies("Read(~/.ssh/**)", bash("cd src && cat id; ls $HOME/src; echo $x"))
+
+
+def test_a_search_for_names_stays_where_a_rule_lets_it_search() -> None:
+    """A pattern may lead elsewhere, whatever directory is named beside it."""
+    for pattern in ("/etc/*", "~/x", "../*", "a/../../*"):
+        call = ("Glob", {"pattern": pattern, "path": "src"})
+        assert not permits("Read(src/**)", call)
+        assert verdict(Policy(mode="locked-down"), call) == DENY
+    assert permits("Read(src/**)", ("Glob", {"pattern": "**/*.py", "path": "src"}))
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        *(
+            ("https://a:b@Example.com.:8/x", "example.com"),
+            ("example.com/x", "example.com"),
+            ("http://x.com:/", "x.com"),
+        ),
+        *(("https:/evil.com", None), ("https:evil.com", None), ("https:///evil.com", None), ("//evil.com", None)),
+        *(("http://ev%69l.com", None), ("http://\uff45vil.com", "evil.com"), ("http://evil\u3002com", "evil.com")),
+        *(("http://ex\u00e4mple.com", "xn--exmple-cua.com"), ("http://stra\u00dfe.de", None), ("http://*", None)),
+        *(("http://127.0.0.1:8", "127.0.0.1"), ("http://2130706433", None), ("http://0x7f.1", None)),
+        *(("http://127.1", None), ("http://0177.0.0.1", None), ("http://1.2.3.999", None)),
+        *(
+            ("http://[::1]:80/", "::1"),
+            ("http://[0:0:0:0:0:0:0:1]", "::1"),
+            ("http://[::1", None),
+            ("http://[x]", None),
+        ),
+    ],
+)
+def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None) -> None:
+    """Else what is denied by one name would be reached by another; what programs read differently has none."""
+    assert patterns.host_of(url) == name
+    if name is not None:
+        assert denies(f"WebFetch(domain:{name})", ("WebFetch", {"url": url}))
+    assert patterns.host("ex\u00e4mple.com", "xn--exmple-cua.com")
+    assert patterns.host("[::1]", "::1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x " * 50_000,
+        "ls " + "*/" * 50_000,
+        "cd a;" * 5_000,
+        "$((" * 30_000,
+        "cat <<E\n" + "a\\\n" * 50_000,
+        "sudo " * 20_000,
+    ],
+)
+def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
+    """In time that grows with its length alone, or it is denied."""
+    policy = Policy(deny=("Bash(rm:*)", "Read(~/.ssh/**)"))
+    assert verdict(policy, bash(text)) in (DENY, None)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +289,7 @@ def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
     [
         *("npm test > x", "npm test; rm y", "npm test $(rm y)", "X=1 npm test", "npm test <<E\nE", "'npm test", ""),
         *("npm test &", "npm test >> /etc/passwd", "bash -c 'npm test'", "npm test | tee x"),
+        *("npm test 1<>x", "npm test <>x", "'npm test' x"),
     ],
 )
 def test_an_allowed_command_is_allowed_alone(command: str) -> None:
@@ -252,6 +373,8 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
         ),
         *(("ls > x", False), ("git push", False), ("git -c x=y log", False), ("git log --output=x", False)),
         *(("X=1 ls", False), ("ls; make", False), ("ls $(make)", False), ("find . -delete", False), ("", False)),
+        *(("echo x 1<>y", False), ("cat <>y", False), ("cat </dev/tcp/x/80", False), ("cd x && git status", False)),
+        *(("echo $((PATH=0)); ls", False), ("echo ${PATH:=.}; ls", False), ("ls ${a[PATH=0]}", False), ("ls $X", True)),
         *(("ls '", False), ("/tmp/ls", False), ("cat <<X\n$(make)\nX", False), ("git grep -O x", False)),
     ],
 )
