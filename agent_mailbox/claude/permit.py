@@ -15,6 +15,7 @@ from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
 from ..core.records import Record
 from ..core.roster import DEAD
 from ..core.text import ascii_json, clipped, neutral
+from ..store import system
 from . import install_texts as texts
 from .entries import PERMISSION
 
@@ -65,6 +66,8 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
+        if not self.asks_the_person and system.exists(self.control.logs.cache(GRANTS)):
+            self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
@@ -226,7 +229,9 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
 def closed(event: str, why: str) -> str:
     """The answer where a session is bound and nobody can tell by what."""
     return said(
-        event, DENY, f"this session is bound by a policy that cannot be read: {clipped(neutral(why), MAX_SAID)}"
+        event,
+        DENY,
+        f"this session is bound by a policy, and what it says cannot be told: {clipped(neutral(why), MAX_SAID)}",
     )
 
 

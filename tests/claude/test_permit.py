@@ -266,6 +266,37 @@ def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: P
     assert ask(led, session_id="another") is None
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(b'{"a":' * 3000 + b"1" + b"}" * 3000, b'{"n":' + b"1" * 400 + b"}", b'{"n":NaN}', b'{"command":"\xff"}'),
+        b'{"command":"',
+    ],
+    ids=["deep", "number", "nan", "bytes", "torn"],
+)
+def test_what_a_model_writes_opens_nothing_because_nobody_can_read_it(led: Post, given: bytes) -> None:
+    """A tool's input is the model's: one that we cannot read is denied to a session that is bound."""
+    command(led, "mode", ME, "locked-down")
+    assert ask(led)[0] == "deny"
+    call = b'{"session_id":"%s","tool_name":"mcp__x__y","tool_input":%s}' % (ME.encode(), given)
+    env = {**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}
+    for event in ("Permit", "PermissionRequest"):
+        assert decision(led.call("hook", event, stdin=call, env=env).stdout)[0] == "deny"
+        other = {**env, "CLAUDE_CODE_SESSION_ID": "another"}
+        assert decision(led.call("hook", event, stdin=call.replace(ME.encode(), b"another"), env=other).stdout) is None
+
+
+def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post) -> None:
+    """Where the client asked nobody after an approval, the same call again is asked about anew."""
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+        assert ask(led)[0] == "allow"
+    command(led, "mode", ME, "default")
+    assert ask(led) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest")[0] == "deny"
+
+
 def test_answers_have_the_client_s_shapes() -> None:
     """Asking is the client's own way where it asks already."""
     assert permit.said("PermissionRequest", "ask", "why") == ""

@@ -94,6 +94,18 @@ def team(tmp_path: Path) -> Team:
 # -- asking and answering ---------------------------------------------------------------------------------------------
 
 
+def test_the_same_decision_again_is_none_that_says_something_else(team: Team) -> None:
+    """Who approves with another input, mode or host must not believe that it counts."""
+    which = team.asks()
+    said = ("--input", '{"command":"b"}', "--mode", "safe")
+    for again in (said, said, ()):
+        decided = team.control("approve", which, *again, me=LEAD)["request"]
+        assert (decided["state"], decided["answer"]["updatedInput"]) == ("approved", {"command": "b"})
+    for other in (("--input", '{"command":"c"}'), ("--mode", "default")):
+        result = team.call("control", "approve", which, *other, "--session", LEAD, "--json")
+        assert (result.rc, result.json["error"]["code"]) == (1, "decided")
+
+
 def test_a_request_is_seen_decided_and_told(team: Team) -> None:
     """From the worker's question to the answer with another input, in text and as JSON."""
     request = team.asks("make", WORKER, "--reason", "to build")
