@@ -7,7 +7,7 @@ decide one request at the same instant the log's order says which counts, to eve
 
 from __future__ import annotations
 
-from .coordination import Coordination, Standing
+from .coordination import Coordination, Standing, written
 from .core import frame
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Request
@@ -223,7 +223,7 @@ def _response(request: Request, approved: bool, said: dict[str, Any]) -> Payload
             "leave it out",
         )
     payload = kind(request_id=request.id, **given)
-    read = wire.parse(wire.written(payload))  # what the reader would not take is not sent
+    read = wire.parse(written(payload))  # what the reader would not take is not sent
     if isinstance(read, messages.Unknown):
         raise Malformed(f"no such answer: {read.reason}", "`agent-mailbox control answer --help`")
     return payload

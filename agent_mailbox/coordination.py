@@ -13,7 +13,7 @@ from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Plane, Request
 from .core.records import USER, Record
 from .core.roster import DEAD
-from .errors import Ambiguous, Malformed, NotFound, Refused
+from .errors import Ambiguous, BadData, Malformed, NotFound, Refused
 from .plane import Step, note
 from .posting import Posting
 
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 
 MIN_PREFIX = 4
 """Characters of a request's id that may stand for it, as of a message's."""
+
+
+def written(payload: Payload) -> str:
+    """The message's text; raises ``BadData`` where it cannot be written down."""
+    try:
+        return wire.written(payload)
+    except ValueError as error:
+        raise BadData(
+            f"{messages.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+        ) from None
 
 
 class Standing(Record):
@@ -69,7 +79,7 @@ class Coordination(Posting):
         payload = payload.replace(
             timestamp=self.now(), agent_id=me, agent_name=(agent.name or "") if agent is not None else ""
         )
-        content = wire.written(payload)
+        content = written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
         # An answer goes to who asked, whatever the roster says of it by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]

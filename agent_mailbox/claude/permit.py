@@ -126,13 +126,13 @@ class Permit(Record):
     def _request(self, verdict: Verdict) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
-        written = codec.dumps(dict(self.given))
+        written, plain = _written(dict(self.given))
         command, why = self.given.get("command"), self.given.get("description")
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
             arguments=self._shortened(command if isinstance(command, str) else written),
-            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
+            input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
             reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
 
@@ -207,7 +207,7 @@ class Permit(Record):
         from hashlib import sha256  # where a lead approved
 
         words = [self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
-        return sha256(codec.dumps(words).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
@@ -255,6 +255,15 @@ def _policy(standing: Standing) -> Policy:
         hosts=given.hosts or None,
         plan_required=standing.waits_for_plan,
     )
+
+
+def _written(value: Any) -> tuple[str, bool]:
+    """The value as JSON, and whether a message can hold it; one nested too deeply in Python's words."""
+    try:
+        codec.dumps({"tool": {"input": value}})
+    except ValueError:
+        return repr(value), False
+    return codec.dumps(value), True
 
 
 def _size(text: str) -> int:

@@ -16,7 +16,7 @@ from .text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from .rules import Rule
@@ -37,6 +37,8 @@ _GIT = ("status", "log", "diff", "show", "blame", "ls-files")
 _GIT_ACTS = ("--out", "--ext", "--text", "--exec", "--open", "--contents", "-O")
 """Beginnings of options by which these write or run something."""
 MAX_REASON = 300
+_URLS = ("url", "urls", "uri", "uris")
+"""Keys by which tools name where they go."""
 
 
 class Policy(Record):
@@ -79,7 +81,10 @@ def judge(
     caught = _caught(policy.deny, tool, given, where)
     if caught is not None:
         return _verdict(DENY, f"the policy of this session denies {caught.text}")
-    if not policy.binds or rules.allows(_parsed(free), tool, given, where) is not None:
+    if not policy.binds:
+        return NO_OPINION
+    is_free = rules.allows(_parsed(free), tool, given, where) is not None
+    if is_free and not (policy.mode == "locked-down" and _sends_files(given)):
         return NO_OPINION
     held = _held(policy, tool, given, where)
     if held is not None:
@@ -174,14 +179,31 @@ def _writes_the_plan(tool: str, given: Mapping[str, Any], where: Where) -> bool:
     return tool in ("Write", "Edit") and rules.allows([rules.parse(f"Edit({PLANS})")], tool, given, where) is not None
 
 
+def _sends_files(given: Mapping[str, Any]) -> bool:
+    """Does a command of ours hand on what stands in a file? Mail is no way around what may be read."""
+    text = given.get("command")
+    words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
+    return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
+
+
 def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
     """A tool that names a host goes there unasked only if the policy says so."""
-    url = given.get("url")
-    if policy.hosts is None or not isinstance(url, str):
+    if policy.hosts is None:
         return None
-    name = patterns.host_of(url)
-    if name is not None and any(patterns.host(pattern, name) for pattern in policy.hosts):
-        return None
+    for url in _urls(given):
+        name = patterns.host_of(url)
+        if name is None or not any(patterns.host(pattern, name) for pattern in policy.hosts):
+            return _asked(name, url)
+    return None
+
+
+def _urls(given: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in given.items():
+        if key.lower() in _URLS:
+            yield from (one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str))
+
+
+def _asked(name: str | None, url: str) -> Verdict:
     shown = name or clipped(url, 100)
     said = _verdict(ASK, f"{shown} is not among the hosts that this session may go to")
     return said.replace(host=name) if name else said.replace(decision=DENY)

@@ -127,7 +127,8 @@ def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
     named: dict[str, None] = {}
     for simple in found:
         for word in (*simple.words[1:], *simple.sources, *simple.targets, *simple.inputs):
-            named.update(dict.fromkeys((word, *word.replace("=", " ").split())))
+            plain = word.replace("=", " ").split()
+            named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
     parts = [_home(part) for part in named if 0 < len(part) <= MAX_NAME]
     return any(_at(spec, part, place, expands=True) for part in parts for place in places)
 

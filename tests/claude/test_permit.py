@@ -211,7 +211,14 @@ def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> N
         seen.append(request.payload)
         desk.answer(LEAD, request.id, False)
 
-    for tool, given in (("Write", {"file_path": "x", "content": text}), ("Bash", {"command": text})):
+    deep: dict[str, Any] = {"content": text}
+    for _ in range(200):
+        deep = {"in": deep}
+    for tool, given in (
+        ("Write", {"file_path": "x", "content": text}),
+        ("Bash", {"command": text}),
+        ("mcp__x__y", deep),
+    ):
         with Meanwhile(led, deny):
             assert ask(led, "PermissionRequest", tool, given)[0] == "deny"
         assert seen[-1].input is None

@@ -162,6 +162,19 @@ def test_a_worker_does_not_come_to_lead_by_its_lead_s_name(team: Team) -> None:
     assert team.control("pending", me=WORKER)["requests"] == []
 
 
+def test_an_input_that_no_message_can_hold_is_bad_data(team: Team) -> None:
+    """Asked about and approved with; however deep it goes."""
+    request = team.asks()
+    for depth in (300, 900):
+        given = '{"a":' * depth + "1" + "}" * depth
+        for words in (("request", "permission", "--tool", "Bash"), ("approve", request)):
+            who = LEAD if request in words else WORKER
+            refused_both(
+                team.call, 3, "control", *words, "--input", given, "--session", who, said=("nested too deeply",)
+            )
+    assert team.state(request) == "open"
+
+
 def test_an_answer_that_nobody_can_be_shown_is_no_defect(team: Team) -> None:
     """A command whose standard output is closed."""
     code = "import sys; sys.stdout = None; from agent_mailbox.launch import main; sys.exit(main(sys.argv[1:]))"
