@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,10 @@ from agent_mailbox.core import patterns, rules
 from agent_mailbox.core.control.messages import MODES
 from agent_mailbox.core.patterns import Where
 from agent_mailbox.core.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
+from tests.helpers import PATIENCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HERE = Where(cwd="/p/inscription", root="/p/inscription", home="/home/ada")
 RANK = {DENY: 0, ASK: 1, None: 2, ALLOW: 3}
@@ -84,40 +90,58 @@ def test_what_is_denied_is_denied_wherever_it_stands(around: str) -> None:
     assert denies("Bash(rm *)", bash(around.format("rm")))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        # where one thing ends and the next begins: each of these runs rm in a real shell
-        *("echo $(case x in x) rm x;; esac)", "function f { rm x; }; f", "coproc N { rm x; }", "time -p rm x"),
-        *(
-            "echo $((rm x);(ls))",
-            "((rm x); ls)",
-            "echo ${x:-{} ; rm y }",
-            'echo ${x:-"}"}; rm x #"',
-            "((x=1<<2))\nrm '\n2'",
-        ),
-        *(
-            "for x do rm $x; done",
-            "X+=y rm x",
-            "a[0]=1 rm x",
-            "$'\\x72m' x",
-            "$'\\162m' x",
-            "r$'\\u006d' x",
-            "$'rm\\0y' x",
-        ),
-        *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
-        'echo "${x:-\'}"; rm x; echo "\'}"',
-        # what a shell is handed
-        *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
-        *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
-    ],
+HIDING = (
+    # where one thing ends and the next begins: each of these runs rm in a real shell
+    *("echo $(case x in x) rm x;; esac)", "function f { rm x; }; f", "coproc N { rm x; }", "time -p rm x"),
+    *(
+        "echo $((rm x);(ls))",
+        "((rm x); ls)",
+        "echo ${x:-{} ; rm y }",
+        'echo ${x:-"}"}; rm x #"',
+        "((x=1<<2))\nrm '\n2'",
+    ),
+    *(
+        "for x do rm $x; done",
+        "X+=y rm x",
+        "a[0]=1 rm x",
+        "$'\\x72m' x",
+        "$'\\162m' x",
+        "r$'\\u006d' x",
+        "$'rm\\0y' x",
+    ),
+    *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
+    'echo "${x:-\'}"; rm x; echo "\'}"',
+    # what a shell is handed
+    *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
+    *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
 )
+
+
+@pytest.mark.parametrize("text", HIDING)
 def test_no_spelling_hides_a_command(text: str) -> None:
     """From the rule that denies it; nor does one make another command of what a rule allows."""
     assert denies("Bash(rm:*)", bash(text))
     for rules_of_others in ("Bash(echo:*)", "Bash(cat:*)", "Bash(for:*)", "Bash(case:*)"):
         assert not permits(rules_of_others, bash(text))
     assert not is_reading(*bash(text))
+
+
+@pytest.mark.skipif(
+    not (shutil.which("bash") and shutil.which("dash") and shutil.which("taskset")), reason="Linux only"
+)
+@pytest.mark.parametrize("text", [text for text in HIDING if "sudo" not in text])
+def test_the_hiding_texts_do_run_it(text: str, tmp_path: Path) -> None:
+    """In one shell or the other: else they would prove nothing."""
+    program, ran = tmp_path / "bin" / "rm", tmp_path / "ran"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n: > "$RAN"\n')
+    program.chmod(0o755)
+    (tmp_path / "x").write_text("rm x\n")
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin", "RAN": str(ran)}
+    for shell in ("bash", "sh"):
+        words = (shell, "-c", f"set -- a\n{text}")
+        subprocess.run(words, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+    assert ran.exists()
 
 
 @pytest.mark.parametrize(
