@@ -22,7 +22,7 @@ FLOOR = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agen
 """What acts. A client that asks about all of it runs nothing of it where our hooks fail, and lets a hook that answers
 for its person widen that; a rule that denies it would not."""
 
-MATCHERS = {"PreToolUse": "Bash"}
+MATCHERS = {"PreToolUse": "Bash|Monitor"}
 """The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
 
 SECTION = """\

@@ -24,7 +24,8 @@ ALIASES = {"Task": "Agent", "MultiEdit": "Edit"}
 READING = {"Read": "file_path", "Grep": "path", "Glob": "path", "LS": "path", "NotebookRead": "notebook_path"}
 WRITING = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 """Tools by the key of the path they read or write: rules for paths are written for ``Read`` and ``Edit``."""
-SHELLS = ("Bash", "PowerShell")
+SHELLS = ("Bash", "PowerShell", "Monitor")
+"""Tools that run a command; ``Monitor`` does it beside the conversation, under the rules for ``Bash``."""
 _PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
 """Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
 MAX_NAME = 4096
@@ -62,6 +63,8 @@ def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bo
     """May a rule that denies or asks mean this call? One that is not sound means every call of its tool."""
     tool = ALIASES.get(tool, tool)
     files = _files(tool, given)
+    if tool == "Monitor" and rule.tool == "Bash":
+        rule = rule.replace(tool=tool)
     if rule.spec is None:
         return _names(rule.tool, tool)
     if rule.tool in ("Read", "Edit", "Write"):

@@ -367,6 +367,17 @@ def test_a_session_whose_plan_is_not_approved_only_reads_and_plans() -> None:
         assert verdict(policy, ask) == DENY
 
 
+def test_a_command_beside_the_conversation_is_a_command() -> None:
+    """A rule that denies the shell something denies it there as well; one that allows it does not allow it there."""
+    watch = ("Monitor", {"command": "rm x", "description": "d"})
+    for rule in ("Bash(rm:*)", "Bash", "Monitor", "Monitor(rm:*)"):
+        assert denies(rule, watch)
+    assert denies("Read(.env)", ("Monitor", {"command": "tail -f .env"}))
+    assert not denies("Bash(ls:*)", watch)
+    assert not permits("Bash(rm:*)", watch)
+    assert permits("Monitor(rm:*)", watch)
+
+
 def test_mail_is_no_way_around_what_may_be_read() -> None:
     """In the mode that lets a session read within the project alone, nor where a file is denied."""
     free = ("Bash(agent-mailbox send:*)",)
