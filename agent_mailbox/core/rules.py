@@ -140,10 +140,11 @@ def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
     """Where a text's commands may run: here, and wherever it changes to."""
     places = {where.cwd: where}
     for simple in found:
-        for before, word in zip(simple.words, simple.words[1:], strict=False):
-            if before == "-C" or (running.base(before) in ("cd", "pushd") and before == simple.words[0]):
+        for number, word in enumerate(simple.words):
+            if word == "-C" or running.base(word) in ("cd", "pushd"):
+                to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
                 for place in (where, [*places.values()][-1]):
-                    cwd = patterns.absolute(_home(word), place)
+                    cwd = patterns.absolute(_home(to), place)
                     places.setdefault(cwd, place.replace(cwd=cwd))
     return [*places.values()]
 

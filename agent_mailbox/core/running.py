@@ -73,7 +73,7 @@ def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
 
 def _is_handed(words: Sequence[str]) -> bool:
     """Do these words run commands that are not written there: a shell's, from a pipe or a device?"""
-    wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find"
+    wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
     for number, word in enumerate(words if wraps else words[:1]):
         if base(word) in _SHELLS or (not number and word in _SOURCING):
             rest = words[number + 1 :]

@@ -145,7 +145,17 @@ def test_the_hiding_texts_do_run_it(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["bash x.sh", "bash <<E\nls\nE", "bash --version", ". ./env", "find . -name '*.x'", "((i++))"]
+    "text",
+    [
+        "bash x.sh",
+        "bash <<E\nls\nE",
+        "bash --version",
+        ". ./env",
+        "command -v bash",
+        "git commit -m \"$(cat <<'EOF'\nit's (a) 'fix'\nEOF\n)\"",
+        "find . -name '*.x'",
+        "((i++))",
+    ],
 )
 def test_a_shell_that_runs_what_is_written_is_looked_into(text: str) -> None:
     """And not denied for being one."""
@@ -244,7 +254,14 @@ def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
     "command",
     [
         *("cat ~/.ssh/id", "cat $HOME/.ssh/id", 'cat "${HOME}/.ssh/id"', "cd ~/.ssh && cat id", "cat ~/.s*/id"),
-        *("cd; cd ~; cat .ssh/id", "cd ~ && cd .ssh && cat id", "git -C ~/.ssh show x", "cat /home/*/.ssh/id"),
+        *(
+            "cd; cat .ssh/id",
+            "cd -P ~/.ssh && cat id",
+            "builtin cd ~/.ssh; cat id",
+            "cd ~ && cd .ssh && cat id",
+            "git -C ~/.ssh show x",
+            "cat /home/*/.ssh/id",
+        ),
     ],
 )
 def test_a_denied_directory_is_denied_from_wherever_it_is_named(command: str) -> None:
