@@ -71,7 +71,7 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
     try:
         call = hooks.parse(name, given(), environ, _here())
-    except MailboxError as error:
+    except Exception as error:
         if name in hooks.PERMITS:  # what a model writes must not open what is closed because nobody can read it
             asked = hooks.unread(name, environ, _here())
             _close(asked, mailbox_of(asked, directory, environ), error, write)
@@ -100,12 +100,19 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
+    told: list[str] = []
+
+    def say(text: str) -> None:
+        told.append(text)
+        write(text)
+
     try:
         control = Control(place.directory, wait=hooks.LOCK_WAIT)
         start = program(environ.get("PATH", ""))
-        permit.Permit(call=call, control=control, environ=environ, program=start, write=write).answer()
+        permit.Permit(call=call, control=control, environ=environ, program=start, write=say).answer()
     except Exception as error:
-        _close(call, place, error, write)
+        if not told:  # else the answer stands: two documents are none to the client
+            _close(call, place, error, write)
         raise
 
 

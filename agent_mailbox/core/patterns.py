@@ -104,8 +104,8 @@ def _plain_host(name: str) -> str | None:
     last = name.rpartition(".")[2]
     if last.isdigit() or last.startswith("0x"):  # else 2130706433 and 0x7f.1 were other names of 127.0.0.1
         parts = name.split(".")
-        plain = len(parts) == 4 and all(part == str(int(part)) for part in parts if part.isdigit())
-        return name if plain and all(part.isdigit() and int(part) < 256 for part in parts) else None
+        short = len(parts) == 4 and all(part.isdigit() and len(part) < 4 for part in parts)
+        return name if short and all(part == str(int(part)) and int(part) < 256 for part in parts) else None
     return name
 
 

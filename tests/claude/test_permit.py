@@ -13,7 +13,7 @@ import pytest
 from agent_mailbox.claude import permit
 from agent_mailbox.control import Control
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, until
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -291,6 +291,21 @@ def test_what_a_model_writes_opens_nothing_because_nobody_can_read_it(led: Post,
         assert decision(led.call("hook", event, stdin=call, env=env).stdout)[0] == "deny"
         other = {**env, "CLAUDE_CODE_SESSION_ID": "another"}
         assert decision(led.call("hook", event, stdin=call.replace(ME.encode(), b"another"), env=other).stdout) is None
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_what_fails_behind_an_answer_leaves_it_the_only_one(led: Post, approved: bool) -> None:
+    """A second document would void the first, and a client goes on where it cannot read its hook."""
+    command(led, "mode", ME, "safe")
+    reads = led.file(READS)
+
+    def decide(desk: Control, request: Any) -> None:
+        reads.unlink(missing_ok=True)
+        reads.mkdir()
+        desk.answer(LEAD, request.id, approved)
+
+    with Meanwhile(led, decide):
+        assert ask(led)[0] == ("allow" if approved else "deny")
 
 
 def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post) -> None:

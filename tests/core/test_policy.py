@@ -291,7 +291,12 @@ def test_a_search_for_names_stays_where_a_rule_lets_it_search() -> None:
         *(("http://ev%69l.com", None), ("http://\uff45vil.com", "evil.com"), ("http://evil\u3002com", "evil.com")),
         *(("http://ex\u00e4mple.com", "xn--exmple-cua.com"), ("http://stra\u00dfe.de", None), ("http://*", None)),
         *(("http://127.0.0.1:8", "127.0.0.1"), ("http://2130706433", None), ("http://0x7f.1", None)),
-        *(("http://127.1", None), ("http://0177.0.0.1", None), ("http://1.2.3.999", None)),
+        *(
+            ("http://127.1", None),
+            ("http://0177.0.0.1", None),
+            ("http://1.2.3.999", None),
+            ("http://" + "9" * 5000, None),
+        ),
         *(
             ("http://[::1]:80/", "::1"),
             ("http://[0:0:0:0:0:0:0:1]", "::1"),
