@@ -7,7 +7,7 @@ decide one request at the same instant the log's order says which counts, to eve
 
 from __future__ import annotations
 
-from .coordination import Coordination, Standing
+from .coordination import Coordination, Standing, written
 from .core import frame
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Request
@@ -33,6 +33,8 @@ PREFIXES = {
     messages.ShutdownRequest: "shutdown",
     messages.TaskAssignment: "task",
 }
+_FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
+"""Fields of an answer that do something: one that says them otherwise is not the same again."""
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
 
 
@@ -107,7 +109,7 @@ class Control(Coordination):
         """
         request = self.find(word)
         self._refuse_decider(me, request)
-        if _stands(request, approved):
+        if _stands(request, approved, said):
             return request
         _refuse_decided(request)
         if overdue(request, self.now()):
@@ -118,7 +120,7 @@ class Control(Coordination):
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
         request = self.find(request.id)
-        if request.answer_id != sent.message.id and not _stands(request, approved):
+        if request.answer_id != sent.message.id and not _stands(request, approved, said):
             _refuse_decided(request)
         return request
 
@@ -191,8 +193,11 @@ def _is_shutdown(request: Request) -> bool:
     return request.flow == flows.SHUTDOWN
 
 
-def _stands(request: Request, approved: bool) -> bool:
-    return request.state == (flows.APPROVED if approved else flows.DENIED)
+def _stands(request: Request, approved: bool, said: dict[str, Any]) -> bool:
+    """Is it decided so already, and with what follows from that?"""
+    follows = {key: said[key] for key in _FOLLOWS if said.get(key) not in (None, "", ())}
+    same = all(getattr(request.answer, key, None) == value for key, value in follows.items())
+    return same and request.state == (flows.APPROVED if approved else flows.DENIED)
 
 
 def _refuse_decided(request: Request) -> None:
@@ -229,7 +234,7 @@ def _response(request: Request, approved: bool, said: dict[str, Any]) -> Payload
             "leave it out",
         )
     payload = kind(request_id=request.id, **given)
-    read = wire.parse(wire.written(payload))  # what the reader would not take is not sent
+    read = wire.parse(written(payload))  # what the reader would not take is not sent
     if isinstance(read, messages.Unknown):
         raise Malformed(f"no such answer: {read.reason}", "`agent-mailbox control answer --help`")
     return payload

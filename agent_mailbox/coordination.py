@@ -14,7 +14,7 @@ from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Plane, Request
 from .core.records import USER, Record
 from .core.roster import DEAD
-from .errors import Ambiguous, Malformed, NotFound, Refused
+from .errors import Ambiguous, BadData, Malformed, NotFound, Refused
 from .plane import Step, note
 from .posting import Posting
 
@@ -34,6 +34,16 @@ MIN_PREFIX = 4
 
 TEAM = "team:"
 """The tag that names an agent's team, in a mailbox that takes such tags; of two teams neither is told."""
+
+
+def written(payload: Payload) -> str:
+    """The message's text; raises ``BadData`` where it cannot be written down."""
+    try:
+        return wire.written(payload)
+    except ValueError as error:
+        raise BadData(
+            f"{messages.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+        ) from None
 
 
 class Standing(Record):
@@ -78,7 +88,7 @@ class Coordination(Posting):
             agent_id=me,
             agent_name=(agent.name or "") if agent is not None else "",
         )
-        content = wire.written(payload)
+        content = written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
         # An answer goes to who asked, whatever the roster says of it by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]

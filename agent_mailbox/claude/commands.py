@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ..core import shell
 from ..core.text import clipped, neutral
+from . import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
 NAMES = (PROGRAM, PACKAGE, "agent_roster")
 """What a text must hold to call us; the shell guard looks for the same before Python starts."""
 IDENTITY = ("--from", "--session", "--session-id")
-VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
 """Of ``roster``: what names others only to look, and what changes an entry."""
 COMMANDING = ("mode", "policy")
@@ -102,8 +102,9 @@ class _Found:
         for simple in shell.commands(text, depth):
             words = simple.words
             if not words or _base(words[0]) not in _DATA:
-                self.settings += filter(_sets_identity, words)
-            while words and _sets(words[0]):
+                self.settings += filter(identity.sets, words)
+                self.settings += identity.taken(words)
+            while words and shell.is_setting(words[0]):
                 words = words[1:]
             if words:
                 self._command(words, simple.inputs, depth)
@@ -175,15 +176,6 @@ class _Found:
         return None
 
 
-def _sets(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.rstrip("+").isidentifier()
-
-
-def _sets_identity(word: str) -> bool:
-    return _sets(word) and word.partition("=")[0] in VARIABLES
-
-
 def _base(word: str) -> str:
     return word.rstrip("/").rpartition("/")[2]
 
@@ -236,6 +228,11 @@ def _call(arguments: Sequence[str], is_me: Me) -> str | None:
         )
     if verb == "roster" and what in LOOKS:
         return None
+    if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
+        return (
+            "`--lead` is not yours to say: an agent has the lead it was begun with, until that lead or the person "
+            "changes it. Ask the person or your lead."
+        )
     if verb == "roster" and what in CHANGES:
         others = [value for _, value in identity] + [word for word in more if word]
         other = next((word for word in others if not _means(word, is_me)), None)
@@ -246,7 +243,7 @@ def _call(arguments: Sequence[str], is_me: Me) -> str | None:
 
 def _means(word: str, is_me: Me) -> bool:
     """Does the word name the agent itself? Its own variables do, as far as they are not set anew (which is refused)."""
-    return word in (form for name in VARIABLES for form in (f"${name}", f"${{{name}}}")) or is_me(word)
+    return word in (form for name in identity.VARIABLES for form in (f"${name}", f"${{{name}}}")) or is_me(word)
 
 
 def _setting(word: str, is_me: Me) -> str | None:
@@ -284,7 +281,7 @@ def _loosely(text: str, is_me: Me) -> str | None:
     if not places:
         return None
     judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], is_me)]
-    judged += [_setting(token, is_me) or "" for token in tokens if _sets_identity(token)]
+    judged += [_setting(token, is_me) or "" for token in tokens if identity.sets(token)]
     for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
         arguments = tokens[place + 1 : following]
         judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, is_me) or "")

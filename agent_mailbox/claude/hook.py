@@ -106,6 +106,11 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     )
 
 
+def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
+    """What is known of a call whose JSON cannot be read; raises ``BadData`` where not even the session is."""
+    return parse(event, b"{}", environ, here)
+
+
 def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
     """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
     inherits its variables, but they name another session."""

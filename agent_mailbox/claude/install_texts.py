@@ -42,7 +42,7 @@ def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, 
     }
 
 
-MATCHERS = {"PreToolUse": "Bash"}
+MATCHERS = {"PreToolUse": "Bash|Monitor"}
 """The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
 
 SECTION = """\

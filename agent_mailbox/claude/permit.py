@@ -68,6 +68,8 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
+        if not self.asks_the_person and system.exists(self.control.logs.cache(GRANTS)):
+            self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
         try:
             self._decide(standing, agent)
         except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
@@ -140,14 +142,13 @@ class Permit(Record):
     def _request(self, verdict: Verdict) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
-        written = codec.dumps(dict(self.given))
-        whole = is_utf8(written)
+        written, plain = _written(dict(self.given))
         command, why = self.given.get("command"), self.given.get("description")
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=self._shortened(command if isinstance(command, str) and whole else ascii_json(written)),
-            input=dict(self.given) if whole and _size(written) <= self.control.config.max_content // SHARE else None,
+            arguments=self._shortened(command if isinstance(command, str) and plain else written),
+            input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
             reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
 
@@ -240,7 +241,7 @@ class Permit(Record):
         from hashlib import sha256  # where a lead approved
 
         words = [self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
-        return sha256(codec.dumps(words).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
@@ -262,8 +263,20 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
 def closed(event: str, why: str) -> str:
     """The answer where a session is bound and nobody can tell by what."""
     return said(
-        event, DENY, f"this session is bound by a policy that cannot be read: {clipped(neutral(why), MAX_SAID)}"
+        event,
+        DENY,
+        f"this session is bound by a policy, and what it says cannot be told: {clipped(neutral(why), MAX_SAID)}",
     )
+
+
+def _written(value: Any) -> tuple[str, bool]:
+    """The value as JSON, and whether a message can hold it; one nested too deeply in Python's words."""
+    try:
+        codec.dumps({"tool": {"input": value}})
+    except ValueError:
+        return repr(value), False
+    text = codec.dumps(value)
+    return (text, True) if is_utf8(text) else (ascii_json(text), False)
 
 
 def _size(text: str) -> int:

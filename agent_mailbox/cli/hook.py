@@ -69,7 +69,13 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    call = hooks.parse(name, given(), environ, _here())
+    try:
+        call = hooks.parse(name, given(), environ, _here())
+    except Exception as error:
+        if name in hooks.PERMITS:  # what a model writes must not open what is closed because nobody can read it
+            asked = hooks.unread(name, environ, _here())
+            _close(asked, mailbox_of(asked, directory, environ), error, write)
+        raise
     if name == hooks.BEFORE_TOOL:
         hooks.refuse(call, lambda: _roster(call, directory, environ), write)
         return
@@ -106,9 +112,16 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
         start = program(environ.get("PATH", ""))
         permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
-        if Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
-            tell(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+        _close(call, place, error, tell)
         raise
+
+
+def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:
+    """Answer "no" for a session that was bound when that could last be told."""
+    from ..claude import permit
+
+    if place and Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
+        write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
 
 
 def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:

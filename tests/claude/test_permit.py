@@ -15,7 +15,7 @@ from agent_mailbox.control import Control
 from agent_mailbox.core import policy
 from agent_mailbox.core.control import telling
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, until
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +213,14 @@ def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> N
         seen.append(request.payload)
         desk.answer(LEAD, request.id, False)
 
-    for tool, given in (("Write", {"file_path": "x", "content": text}), ("Bash", {"command": text})):
+    deep: dict[str, Any] = {"content": text}
+    for _ in range(200):
+        deep = {"in": deep}
+    for tool, given in (
+        ("Write", {"file_path": "x", "content": text}),
+        ("Bash", {"command": text}),
+        ("mcp__x__y", deep),
+    ):
         with Meanwhile(led, deny):
             assert ask(led, "PermissionRequest", tool, given)[0] == "deny"
         assert seen[-1].input is None
@@ -316,6 +323,50 @@ def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
         decided, why, _ = ask(led)
     assert decided == "deny"
     assert f"{LEAD} denied" in why
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(b'{"a":' * 3000 + b"1" + b"}" * 3000, b'{"n":' + b"1" * 400 + b"}", b'{"n":NaN}', b'{"command":"\xff"}'),
+        b'{"command":"',
+    ],
+    ids=["deep", "number", "nan", "bytes", "torn"],
+)
+def test_what_a_model_writes_opens_nothing_because_nobody_can_read_it(led: Post, given: bytes) -> None:
+    """A tool's input is the model's: one that we cannot read is denied to a session that is bound."""
+    command(led, "mode", ME, "locked-down")
+    assert ask(led)[0] == "deny"
+    call = b'{"session_id":"%s","tool_name":"mcp__x__y","tool_input":%s}' % (ME.encode(), given)
+    env = {**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}
+    for event in ("Permit", "PermissionRequest"):
+        assert decision(led.call("hook", event, stdin=call, env=env).stdout)[0] == "deny"
+        other = {**env, "CLAUDE_CODE_SESSION_ID": "another"}
+        assert decision(led.call("hook", event, stdin=call.replace(ME.encode(), b"another"), env=other).stdout) is None
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_what_fails_behind_an_answer_leaves_it_the_only_one(led: Post, approved: bool) -> None:
+    """A second document would void the first, and a client goes on where it cannot read its hook."""
+    command(led, "mode", ME, "safe")
+    reads = led.file(READS)
+
+    def decide(desk: Control, request: Any) -> None:
+        reads.unlink(missing_ok=True)
+        reads.mkdir()
+        desk.answer(LEAD, request.id, approved)
+
+    with Meanwhile(led, decide):
+        assert ask(led)[0] == ("allow" if approved else "deny")
+
+
+def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post) -> None:
+    """Where the client asked nobody after an approval, the same call again is asked about anew."""
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+        assert ask(led)[0] == "allow"
+    command(led, "mode", ME, "default")
+    assert ask(led) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest")[0] == "deny"
 
 
 def test_answers_have_the_client_s_shapes() -> None:

@@ -94,6 +94,18 @@ def team(tmp_path: Path) -> Team:
 # -- asking and answering ---------------------------------------------------------------------------------------------
 
 
+def test_the_same_decision_again_is_none_that_says_something_else(team: Team) -> None:
+    """Who approves with another input, mode or host must not believe that it counts."""
+    which = team.asks()
+    said = ("--input", '{"command":"b"}', "--mode", "safe")
+    for again in (said, said, ()):
+        decided = team.control("approve", which, *again, me=LEAD)["request"]
+        assert (decided["state"], decided["answer"]["updatedInput"]) == ("approved", {"command": "b"})
+    for other in (("--input", '{"command":"c"}'), ("--mode", "default")):
+        result = team.call("control", "approve", which, *other, "--session", LEAD, "--json")
+        assert (result.rc, result.json["error"]["code"]) == (1, "decided")
+
+
 def test_a_request_is_seen_decided_and_told(team: Team) -> None:
     """From the worker's question to the answer with another input, in text and as JSON."""
     request = team.asks("make", WORKER, "--reason", "to build")
@@ -127,6 +139,48 @@ def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Te
     assert f"approve {second}" not in shown
     assert "control, denied, by Lee" in shown
     assert "agent-mailbox reply" not in shown
+
+
+def test_an_order_to_all_is_shown_as_none_to_whom_its_sender_does_not_lead(team: Team) -> None:
+    """A stranger's order must not look like one that is in force."""
+    team.control("mode", "all", "plan", me=PEER)
+    team.control("mode", "all", "safe", me=LEAD)
+    shown = {who: team.call("check", "--session", who).stdout for who in (WORKER, PEER)}
+    assert "not for you, whom peer-1 does not lead" in shown[WORKER]
+    assert "not for you, whom Lee does not lead" in shown[PEER]
+    assert "whom Lee" not in shown[WORKER]
+    assert (team.standing(WORKER)["mode"], team.standing(PEER)["mode"]) == ("safe", "default")
+
+
+def test_a_worker_does_not_come_to_lead_by_its_lead_s_name(team: Team) -> None:
+    """The session of a lead ends every evening: its name is no way up for those it leads."""
+    team.ok("roster", "freeze", LEAD)
+    agent = {"CLAUDE_CODE_SESSION_ID": WORKER, "CLAUDECODE": "1"}
+    for kind in ("register", "update"):
+        refused_both(team.call, 1, "roster", kind, "--name", "Lee", env=agent, said=("only the person",))
+    team.asks()
+    assert team.control("pending", me=WORKER)["requests"] == []
+
+
+def test_an_input_that_no_message_can_hold_is_bad_data(team: Team) -> None:
+    """Asked about and approved with; however deep it goes."""
+    request = team.asks()
+    for depth in (300, 900):
+        given = '{"a":' * depth + "1" + "}" * depth
+        for words in (("request", "permission", "--tool", "Bash"), ("approve", request)):
+            who = LEAD if request in words else WORKER
+            refused_both(
+                team.call, 3, "control", *words, "--input", given, "--session", who, said=("nested too deeply",)
+            )
+    assert team.state(request) == "open"
+
+
+def test_an_answer_that_nobody_can_be_shown_is_no_defect(team: Team) -> None:
+    """A command whose standard output is closed."""
+    code = "import sys; sys.stdout = None; from agent_mailbox.launch import main; sys.exit(main(sys.argv[1:]))"
+    team.asks()
+    result = team.python(code, "control", "pending", "--session", LEAD)
+    assert "defect" not in result.stderr
 
 
 @pytest.mark.parametrize("me", [WORKER, PEER])

@@ -126,6 +126,19 @@ def test_a_call_waits_for_the_lead_and_runs_with_the_input_it_approved(worker: W
     assert worker.lead("pending")["requests"] == []
 
 
+def test_what_is_denied_does_not_run_by_another_tool_nor_behind_what_is_allowed(worker: Worker) -> None:
+    """The client's Monitor runs commands, too; a rule for echo lets no other command through."""
+    worker.lead("policy", worker.id, "--deny", "Bash(touch:*)", "--allow", "Bash(echo:*)")
+    answers = [
+        [use("Monitor", command="touch ran1", description="d", timeout_ms=1000, persistent=False)],
+        [bash("echo ${x:-{} ; touch ran2 }")],
+        [bash("echo $((touch ran3);(ls))")],
+    ]
+    told = worker.work(*answers, words=(*ASKED, "--allowedTools", "Bash", "Monitor"))
+    assert ["denies Bash(touch:*)" in text for _, text in told.values()] == [True] * 3
+    assert not any(worker.file(f"ran{number}").exists() for number in (1, 2, 3))
+
+
 def test_what_the_lead_denies_does_not_run_and_the_model_is_told_why(worker: Worker) -> None:
     """Its reason, behind a bar of ours; nothing of the request is left open, and it is not shown as mail as well."""
 

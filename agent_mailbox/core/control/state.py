@@ -12,6 +12,7 @@ from ..records import USER, Record
 from ..roster import DEAD
 from . import authority, flows, spellings, wire
 from .messages import (
+    NAMES,
     TIMEOUT,
     Ask,
     IdleNotification,
@@ -145,6 +146,12 @@ class Plane:
         if request.flow == flows.SHUTDOWN:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
+
+    def is_for(self, message: Message, reader: str) -> bool:
+        """Does what is ordered to all concern this reader, too? Only whom the sender leads."""
+        to_all = ALL in message.recipients and reader not in message.recipients
+        ordered = self.verdicts[message.id].kind in (NAMES[ModeSet], NAMES[PolicyUpdate])
+        return not (to_all and ordered) or authority.commands(message.sender, reader, message.timestamp, self.roster)
 
     def standing(self) -> frozenset[str]:
         """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
