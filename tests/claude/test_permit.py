@@ -323,6 +323,8 @@ def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
         decided, why, _ = ask(led)
     assert decided == "deny"
     assert f"{LEAD} denied" in why
+
+
 @pytest.mark.parametrize(
     "given",
     [
