@@ -226,6 +226,11 @@ def _call(arguments: Sequence[str], is_me: Me) -> str | None:
             f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
             "Without a name the command only shows what you are under."
         )
+    if verb == "hook":
+        return (
+            "`hook` is the client's to call: it acts for whatever session it is told. `agent-mailbox check` shows your "
+            "own mail: the command knows who you are."
+        )
     if verb == "roster" and what in LOOKS:
         return None
     if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
