@@ -34,7 +34,7 @@ REFUSED = (
     "\"agent-mailbox\" 'send' --fr'om' user",
     "agent-mailbox send \\\n  --from user \\\n  --to bob --body x",
     "agent-mailbox send --to bob --body x \\\n--from user",
-    "echo '{\"session_id\": \"bob\"}' | agent-mailbox hook SessionStart",
+    'echo \'{"session_id": "bob"}\' | agent-mailbox hook SessionStart',
     # the other ways to start it
     "python3 -m agent_mailbox send --from user",
     "python -I -X utf8 -m agent_mailbox send --from user",
