@@ -11,7 +11,7 @@ import click
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines
 from ..errors import Malformed, NotFound
-from ..teams import files, history
+from ..teams import bridge, files, history
 from ..teams import format as form
 from ..teams.format import Entry, Team
 from ..teams.mirror import Mirror, Step, bury
@@ -190,6 +190,22 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
 def _followed(app: App, before: Step, step: Step) -> Step:
     _warn(app, [line for line in step.problems if line not in before.problems])
     return Step(before.new + step.new, before.consumed + step.consumed, step.problems)
+
+
+@teams.command("bridge", cls=Verb)
+@_team
+@click.option("--once", is_flag=True, help="Look once, both ways.")
+@_interval
+@pass_app
+def bridge_team(app: App, /, team: str | None, once: bool, interval: float) -> None:
+    """Mail both ways, until the team is over: its inboxes into the mailbox, unread mail of its members into theirs.
+
+    It may be killed and started again at any time. What cannot be delivered is said, and stays unread.
+    """
+    where, name = _root(app), _which(app, team).name
+    client = files.client_directory(app.environ)
+    came, went = bridge.run(app.mailbox, where, client, name, interval, app.warn, once=once)
+    app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 
 @teams.command(cls=Verb, prints_json=False)

@@ -201,13 +201,17 @@ def _is_of(path: str, team: str, member: str) -> bool:
     return isinstance(told, dict) and told.get("name") == member and told.get("teamName") == team
 
 
-def told(path: str, marks: Mapping[str, str]) -> set[str]:
-    """Which of the marks (by what they are the mark of) the client passed on to the model, by a transcript: in a
-    teammate's message, not in what the model says or a tool prints."""
+def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
+    """Which of the marks (by what they are the mark of) the client passed on to the model, by a transcript from
+    ``start`` on: in a teammate's message, not in what the model says or a tool prints. And how far it was looked at."""
     found: set[str] = set()
     try:
         with open(path, "rb") as file:
+            file.seek(start)
             for line in file:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                start += len(line)
                 if b"teammate-message" not in line:
                     continue
                 hits = {key for key, mark in marks.items() if mark.encode() in line} - found
@@ -215,7 +219,7 @@ def told(path: str, marks: Mapping[str, str]) -> set[str]:
                     found |= hits
     except OSError:
         pass
-    return found
+    return found, start
 
 
 def _is_message(line: bytes) -> bool:
