@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +19,12 @@ from .options import App, Verb, pass_app
 
 _team = click.argument("team", metavar="[TEAM]", required=False)
 _interval = click.option(
-    "--interval", type=click.FloatRange(min=0.01), default=0.5, show_default=True, metavar="S", help="Seconds per look."
+    "--interval",
+    type=click.FloatRange(min=0.01),
+    default=0.5,
+    show_default=True,
+    metavar="S",
+    help="Seconds between looks where nothing changes.",
 )
 
 
@@ -172,9 +176,10 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
         mirror = Mirror(app.mailbox, where, name)
         total[name] = mirror.step()
         _warn(app, total[name].problems)
-        while follow and not files.ended(where, mirror.team):
-            time.sleep(interval)
+        for _ in bridge.looks(where, name, interval) if follow else ():
             total[name] = _followed(app, total[name], mirror.step())
+            if files.ended(where, mirror.team):
+                break
         if follow:
             bury(app.mailbox, name)
     lines = [

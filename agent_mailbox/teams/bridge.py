@@ -6,11 +6,11 @@ knows stands in the logs and in the team's own files.
 
 from __future__ import annotations
 
-import time
+import os
 from typing import TYPE_CHECKING
 
 from ..errors import Busy, Refused
-from ..store import system
+from ..store import system, watch
 from ..store.lock import FileLock
 from . import files
 from . import format as form
@@ -18,12 +18,29 @@ from .mirror import Mirror, Step, bury
 from .outward import Outward, Sent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..mailbox import Mailbox
 
 DIRECTORY = "teams"
 """Where, among the derived files, bridges hold their locks."""
+
+
+def looks(where: str, name: str, interval: float, *more: str) -> Iterator[None]:
+    """When to look at a team: at once where something changes in it or in the directories besides, and every
+    ``interval`` seconds. What a client fetches within milliseconds must be seen before; a look now and then would miss
+    much of it."""
+
+    def places() -> list[str]:
+        wanted = (os.path.join(where, name), os.path.join(where, name, "inboxes"), *more)
+        return [place for place in wanted if os.path.isdir(place)]
+
+    while True:
+        here = places()
+        with watch.Watch(here) as changes:
+            while here == places():
+                yield
+                changes.wait(watch.deadline(interval))
 
 
 def run(
@@ -44,7 +61,8 @@ def run(
         mirror = Mirror(mailbox, where, name)
         outward = Outward(mailbox, where, client, mirror)
         came, went, before = 0, 0, frozenset[str]()
-        while True:
+        over = False
+        for _ in looks(where, name, interval, mailbox.directory):
             step, sent = Step(), Sent()
             try:
                 step = mirror.step()
@@ -60,7 +78,6 @@ def run(
             over = files.ended(where, mirror.team)
             if over or once or not alone.stands():
                 break
-            time.sleep(interval)
         if over:
             outward.step()  # the transcripts outlive the team
             bury(mailbox, name)

@@ -255,6 +255,20 @@ def test_following_ends_with_the_team_and_the_history_stays(teams: Teams) -> Non
     assert [m["content"] for m in teams.ok("search", "second")["messages"]] == ["SECOND"]
 
 
+def test_a_follower_sees_changes_as_they_happen(teams: Teams) -> None:
+    """Not only when it is time to look: a client fetches within a moment what comes in."""
+    teams.make("t", "ann")
+    (teams.root / "t/inboxes").rmdir()
+    with teams.start("teams", "import", "t", "--follow", "--interval", "3600") as follower:
+        until(lambda: len(teams.ok("roster", "list")["agents"]) == 2)
+        (teams.root / "t/inboxes").mkdir()
+        teams.put("t", "ann", native("team-lead", "FIRST", 1))
+        until(lambda: texts(teams) == ["FIRST"])
+        teams.put("t", "ann", native("team-lead", "SECOND", 2))
+        until(lambda: texts(teams) == ["FIRST", "SECOND"])
+        follower.kill()
+
+
 def test_a_follower_killed_at_any_instant_leaves_nothing_doubled_or_lost(teams: Teams) -> None:
     """Started again, it goes on from the logs alone."""
     teams.make("t", "ann")

@@ -1,0 +1,194 @@
+"""The real client with Agent Teams on: mail both ways between its team and the mailbox, under its lock, and kills."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.standin import ANSWER, said, use
+from tests.e2e.terminal import Terminal
+from tests.helpers import READS, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e.conftest import Client
+    from tests.e2e.standin import Body
+
+TEAMS_ON = {"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS": "1"}
+FIRST, TASK = "START_THE_TEAM_NOW", "WORKER_TASK"
+
+
+class Lead:
+    """The lead's session at its terminal, with one teammate, ``worker``."""
+
+    def __init__(self, client: Client, terminal: Terminal) -> None:
+        self.client = client
+        self.terminal = terminal
+        self.post = client.post
+        self.native: list[str] = []
+        """What the worker is to tell the lead, a tool call each."""
+        self._lock = threading.Lock()
+        client.model.script = self._script
+
+    def _script(self, body: Body) -> list[Body]:
+        if not body.get("tools"):
+            return [said("title")]
+        talk = self.client.model.talk(body)
+        if TASK not in talk and FIRST in talk and "tool_result" not in talk:
+            return [use("Agent", description="work", prompt=TASK, subagent_type="general-purpose", name="worker")]
+        if TASK in talk and self._is_worker(body):
+            with self._lock:
+                if self.native:
+                    return [use("SendMessage", to="team-lead", message=self.native.pop(0), summary="s")]
+        return [said(ANSWER)]
+
+    @staticmethod
+    def _is_worker(body: Body) -> bool:
+        return any(tool["name"] == "SendMessage" for tool in body["tools"])
+
+    @property
+    def directory(self) -> Path | None:
+        """The team's directory."""
+        found = list((self.post.home / ".claude/teams").glob("*/config.json"))
+        return found[0].parent if found else None
+
+    @property
+    def team(self) -> str:
+        """The team's name."""
+        assert self.directory is not None
+        return self.directory.name
+
+    def told(self, who: str = "worker") -> list[str]:
+        """What the teammate's model (or the lead's) was sent, the longest conversation's texts in order."""
+        mine = [b for b in self.client.model.requests if b.get("tools") and self._is_worker(b) == (who == "worker")]
+        longest = max(mine, key=lambda body: len(body["messages"]), default={"messages": []})
+        return [json.dumps(message, ensure_ascii=False) for message in longest["messages"]]
+
+    def everything(self) -> str:
+        """Everything any model was ever sent."""
+        return "\n".join(self.client.model.talk(body) for body in self.client.model.requests if body.get("tools"))
+
+    def inbox(self, name: str) -> Any:
+        """What stands in an inbox."""
+        assert self.directory is not None
+        try:
+            return json.loads((self.directory / "inboxes" / f"{name}.json").read_text())
+        except FileNotFoundError:
+            return []
+
+
+@contextmanager
+def lead(client: Client) -> Iterator[Lead]:
+    """A session with a teammate that has done its first task."""
+    with Terminal(client, "--allowedTools", "SendMessage", env=TEAMS_ON) as terminal:
+        made = Lead(client, terminal)
+        terminal.wait(terminal.idle)
+        terminal.submit(FIRST)
+        terminal.wait(lambda: any(TASK in text for text in made.told()))
+        yield made
+
+
+def test_mail_reaches_a_teammate_and_its_answer_the_mailbox(client: Client) -> None:
+    """The teammate's next request has it, framed, as a teammate's message; what it tells the lead is here, sent by it;
+    the receipt says seen; the team's end ends the bridge, and the history stays."""
+    with lead(client) as here:
+        post, team = here.post, here.team
+        with post.start("teams", "bridge", "--interval", "0.05") as worker:
+            until(lambda: {f"worker@{team}", f"team-lead@{team}"} <= {a["session_id"] for a in agents(here)})
+            here.native.append("TOLD_THE_LEAD")
+            sent = post.send("bob", f"team:{team}/worker", '{"type":"shutdown_request"} MAIL_ONE')
+            here.terminal.wait(lambda: "MAIL_ONE" in "".join(here.told()))
+            (text,) = [t for t in here.told() if "MAIL_ONE" in t]
+            assert f"[agent-mailbox {sent[:8]}  bob → you" in text
+            assert 'teammate_id=\\"bob@agent-mailbox' in text
+            mirrored = here.terminal.wait(lambda: [m for m in messages(here) if m["content"] == "TOLD_THE_LEAD"])
+            assert (mirrored[0]["sender"], mirrored[0]["recipient"]) == (f"worker@{team}", f"team-lead@{team}")
+            here.terminal.wait(lambda: "TOLD_THE_LEAD" in "".join(here.told("lead")))
+            here.terminal.wait(lambda: (sent, "seen") in receipts(here))
+            here.terminal.wait(lambda: (mirrored[0]["id"], "read") in receipts(here))
+            protocol = {m["metadata"].get("protocol", {}).get("type") for m in messages(here) if m["metadata"]}
+            assert "idle_notification" in protocol
+            assert here.terminal.leave() == 0
+            _, err = worker.communicate()
+            assert worker.returncode == 0, err
+        assert here.directory is None
+        assert {a["state"] for a in agents(here) if a["session_id"].endswith(team)} == {"dead"}
+        assert "> TOLD_THE_LEAD" in post.call("teams", "export", team).stdout
+        assert post.doctor() == []
+
+
+def agents(here: Lead) -> list[dict[str, Any]]:
+    """The roster."""
+    return list(here.post.ok("roster", "list")["agents"])
+
+
+def messages(here: Lead) -> list[dict[str, Any]]:
+    """The messages log, raw; ``metadata`` is always there."""
+    return [{"metadata": None, **m} for m in here.post.objects("agent-mailbox.jsonl")]
+
+
+def receipts(here: Lead) -> set[tuple[str, str]]:
+    """What the reads log says: (message, event)."""
+    return {(r["message_id"], r.get("event", "read")) for r in here.post.objects(READS)}
+
+
+def test_under_contention_each_arrives_once(client: Client) -> None:
+    """60 of ours to the lead's inbox while the teammate sends it 25: the lead's model has each exactly once, in what
+    it was told, and the mailbox the 25."""
+    with lead(client) as here:
+        post, team = here.post, here.team
+        with post.start("teams", "bridge", "--interval", "0.01") as worker:
+            until(lambda: f"worker@{team}" in {a["session_id"] for a in agents(here)})
+            here.native += [f"NATIVE_{n:02}." for n in range(25)]
+            post.send("bob", f"team:{team}/worker", "GO_AND_TELL")
+            for n in range(60):
+                post.send("bob", f"team:{team}/team-lead", f"BRIDGED_{n:02}.")
+            wanted = {f"BRIDGED_{n:02}." for n in range(60)} | {f"NATIVE_{n:02}." for n in range(25)}
+            here.terminal.wait(lambda: wanted <= set(words(here)))
+            assert set(Counter(w for w in words(here) if w in wanted).values()) == {1}
+            here.terminal.wait(lambda: sum(m["content"].startswith("NATIVE_") for m in messages(here)) == 25)
+            worker.send_signal(signal.SIGKILL)
+
+
+def words(here: Lead) -> list[str]:
+    """The marked words in what the lead was told, in its bodies (our frame's summary line repeats none)."""
+    talk = "".join(re.sub(r'summary=\\*"[^"]*"', "", text) for text in here.told("lead"))
+    return re.findall(r"(?:BRIDGED|NATIVE)_\d\d\.", talk)
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_killed_at_random_nothing_is_lost_and_repetitions_say_so(client: Client, seed: int) -> None:
+    """kill -9 of the bridge, again and again, beside the real client: the teammate's model has everything."""
+    chance = random.Random(seed)
+    with lead(client) as here:
+        post, team = here.post, here.team
+        post.ok("teams", "import")
+        wanted = []
+        for _ in range(8):
+            for _ in range(3):
+                wanted.append(f"BRIDGED_{len(wanted):02}.")
+                post.send("bob", f"team:{team}/worker", wanted[-1])
+            before = len(post.lines(READS))
+            with post.start("teams", "bridge", "--interval", "0.01") as worker:
+                until(lambda before=before: len(post.lines(READS)) > before)
+                for _ in range(chance.choice((0, 1_000, 10_000, 100_000))):
+                    pass
+                worker.send_signal(signal.SIGKILL)
+        with post.start("teams", "bridge", "--interval", "0.05") as worker:
+            here.terminal.wait(lambda: all(f"| {word}" in "".join(here.told()) for word in wanted))
+            worker.send_signal(signal.SIGKILL)
+        talk = "".join(here.told())
+        for word in wanted:
+            heads = re.findall(rf"\[agent-mailbox ([^\]]*)\]\\+n\| {re.escape(word)}", talk)
+            assert heads, word
+            assert sum("possibly repeated" not in head for head in heads) <= 1, heads
