@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import hook, install, mail, roster, upkeep
+from agent_mailbox.cli import hook, install, mail, roster, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((hook, install, mail, roster, upkeep))  # importing them is what registers their commands
+assert all((hook, install, mail, roster, teams, upkeep))  # importing them is what registers their commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -72,8 +72,14 @@ CONTRACT = {
     "install gemini": {"--project", "--user", "--dry-run"},
     "uninstall gemini": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
+    "teams list": set(),
+    "teams show": set(),
+    "teams inbox": set(),
+    "teams import": {"--follow", "--interval"},
+    "teams bridge": {"--once", "--interval"},
+    "teams export": {"--format"},
 }
-NO_JSON = {"hook", "export"}
+NO_JSON = {"hook", "export", "teams export"}
 
 
 def options(command: click.Command) -> set[str]:

@@ -1,4 +1,4 @@
-"""Where teams are on the disk, and reading them: directories, configurations, inboxes, transcripts, the lead's process.
+"""Where teams are on the disk, and reading them: directories, configurations, inboxes, the lead's process.
 
 Belongs here: the client's places (observed with 2.1.329) and reading files that others rewrite meanwhile. Nothing here
 writes, and nothing waits for a lock: the client's own readers take none either.
@@ -18,7 +18,7 @@ from . import format as form
 from .format import Inbox, Team, Unfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 MAX_FILE = 64 << 20
 """Bytes of an inbox that are read: far above any the client still gets through."""
@@ -170,66 +170,3 @@ def _lives(where: str, team: Team) -> bool:
         return not os.path.exists("/proc/self/stat")
     except (OSError, ValueError, LookupError, TypeError):
         return True
-
-
-def transcripts(client: str, team: Team, member: str) -> Iterator[str]:
-    """The files in which the client writes down what a member was told: the lead's session, a teammate's own."""
-    session = team.lead_session
-    if not session or "/" in session:
-        return
-    projects = os.path.join(client, "projects")
-    try:
-        found = [os.path.join(projects, project) for project in os.listdir(projects)]
-    except OSError:
-        return
-    for project in found:
-        if member == team.lead_name:
-            yield from (p for p in (os.path.join(project, f"{session}.jsonl"),) if os.path.exists(p))
-            continue
-        beside = os.path.join(project, session, "subagents")
-        for name in os.listdir(beside) if os.path.isdir(beside) else ():
-            if name.endswith(".meta.json") and _is_of(os.path.join(beside, name), team.name, member):
-                yield os.path.join(beside, name.removesuffix(".meta.json") + ".jsonl")
-
-
-def _is_of(path: str, team: str, member: str) -> bool:
-    content = read(path)
-    try:
-        told = json.loads(content.data) if content else {}
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(told, dict) and told.get("name") == member and told.get("teamName") == team
-
-
-def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
-    """Which of the marks (by what they are the mark of) the client passed on to the model, by a transcript from
-    ``start`` on: in a teammate's message, not in what the model says or a tool prints. And how far it was looked at."""
-    found: set[str] = set()
-    try:
-        with open(path, "rb") as file:
-            file.seek(start)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break  # still being written
-                start += len(line)
-                if b"teammate-message" not in line:
-                    continue
-                hits = {key for key, mark in marks.items() if mark.encode() in line} - found
-                if hits and _is_message(line):
-                    found |= hits
-    except OSError:
-        pass
-    return found, start
-
-
-def _is_message(line: bytes) -> bool:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(event, dict) or event.get("type") not in ("user", "attachment"):
-        return False
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    blocks = content if isinstance(content, list) else ()
-    return not any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)

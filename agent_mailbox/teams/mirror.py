@@ -6,6 +6,7 @@ kept, so that a mirror may be killed and started again at any instant, and forge
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, codec
@@ -18,6 +19,7 @@ from ..errors import Busy, MailboxError, StorageFailed
 from ..library import Library
 from . import files
 from . import format as form
+from .transcripts import Sends, everyones
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +53,9 @@ class Mirror:
         self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
         self._seen: dict[str, files.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
+        self._sends: dict[str, Sends] = {}
+        self._whose: dict[str, str | None] = {}
+        self._late: list[tuple[str, Entry]] = []
         self._recall()
 
     def _recall(self) -> None:
@@ -72,6 +77,7 @@ class Mirror:
         if self._changed(files.config_path(self._where, self.name)):
             self.team = files.load(self._where, self.name)
             self._note("", (*form.listed(self.team.unfit), *self._enrol()))
+        new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
         for inbox in files.inboxes(self._where, self.name):
             path = files.inbox_path(self._where, self.name, inbox)
             if not self._changed(path):
@@ -87,6 +93,24 @@ class Mirror:
             self._note(inbox, [f"inbox {inbox}: {line}" for line in (*form.listed(found.unfit), *refused)])
             self._seen[path] = None if again else content.stamp
         return Step(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
+
+    def _from_transcripts(self) -> int:
+        """What was sent by the members' own word, and fetched before we looked; returns how much of it was new."""
+        new, news = 0, self._late
+        for path, whose in everyones(os.path.dirname(self._where), self.team, self._whose):
+            news += self._sends.setdefault(path, Sends(path, whose)).news()
+        by_inbox: dict[str, list[Entry]] = {}
+        for inbox, entry in news:
+            by_inbox.setdefault(inbox, []).append(entry)
+        self._late = []
+        for inbox in (name for name in self.team.names if name in by_inbox):
+            sent, refused, again = self._mirror(inbox, by_inbox[inbox])
+            new += sent
+            self._note(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
+            self._late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
+            if sent:  # it may be read by now
+                self._seen.pop(files.inbox_path(self._where, self.name, inbox), None)
+        return new
 
     def _changed(self, path: str) -> bool:
         """Is the file another than it was? Notes how it is now: who reads it may know better."""

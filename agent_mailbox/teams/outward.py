@@ -25,7 +25,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
-from . import files
+from . import files, transcripts
 from . import format as form
 from .writing import Aside, Undeliverable
 
@@ -235,11 +235,11 @@ class Outward:
         over = not os.path.exists(files.config_path(self._where, self._team.name))
         if offer.gone is None and not over and not self._fetched(offer):
             return
-        paths = list(files.transcripts(self._client, self._team, offer.member))
+        paths = list(transcripts.of_member(self._client, self._team, offer.member))
         marks = {message_id: f"[agent-mailbox {frame.short(message_id)}" for message_id in offer.messages}
         told: set[str] = set()
         for transcript in paths:
-            found, offer.looked[transcript] = files.told(transcript, marks, offer.looked.get(transcript, 0))
+            found, offer.looked[transcript] = transcripts.told(transcript, marks, offer.looked.get(transcript, 0))
             told |= found
         self._record(me, "seen", offer.nonce, sorted(told))
         offer.messages = [message_id for message_id in offer.messages if message_id not in told]

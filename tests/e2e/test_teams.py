@@ -158,6 +158,26 @@ def test_under_contention_each_arrives_once(client: Client) -> None:
             assert set(Counter(w for w in words(here) if w in wanted).values()) == {1}
             here.terminal.wait(lambda: sum(m["content"].startswith("NATIVE_") for m in messages(here)) == 25)
             worker.send_signal(signal.SIGKILL)
+        here.post.ok("teams", "import")  # from the inboxes and the transcripts, which name the same messages
+        told = Counter(m["content"] for m in messages(here) if m["content"].startswith("NATIVE_"))
+        assert (len(told), set(told.values())) == (25, {1})
+
+
+def test_what_was_said_before_anyone_looked_is_there(client: Client) -> None:
+    """An import long after the lead fetched it: the client's own words for what it sent are the inbox's."""
+    with lead(client) as here:
+        here.native += ["SAID_EARLY_1", "SAID_EARLY_2"]
+        here.post.ok("teams", "bridge", "--once")
+        here.post.send("bob", f"team:{here.team}/worker", "GO_AND_TELL")
+        here.post.ok("teams", "bridge", "--once")
+        here.terminal.wait(lambda: "SAID_EARLY_2" in "".join(here.told("lead")))
+        here.terminal.wait(lambda: here.inbox("team-lead") == [])
+        here.post.ok("teams", "import")
+        found = [m for m in messages(here) if m["content"].startswith("SAID_EARLY_")]
+        assert [(m["content"], m["sender"]) for m in found] == [
+            (f"SAID_EARLY_{n}", f"worker@{here.team}") for n in (1, 2)
+        ]
+        assert here.post.unread(f"team-lead@{here.team}") == []
 
 
 def words(here: Lead) -> list[str]:

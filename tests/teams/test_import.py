@@ -325,6 +325,43 @@ def test_what_a_teammate_tells_the_lead_reaches_who_holds_the_leads_role_here(te
     assert teams.unread("team-lead@t") == []
 
 
+def told_to_send(number: int, to: str, text: str, **more: Any) -> list[dict[str, Any]]:
+    """The lines of a transcript for one message sent, as the client writes them."""
+    call = {"type": "tool_use", "name": "SendMessage", "id": f"call{number}", "input": {"to": to, "message": text}}
+    routing = {"sender": "ann", "target": f"@{to}", "summary": "s", "content": text}
+    answer = {"success": True, "message": "sent", "msg_id": native("", "", number)["msg_id"], "routing": routing} | more
+    block = {
+        "type": "tool_result",
+        "tool_use_id": f"call{number}",
+        "content": [{"type": "text", "text": json.dumps(answer)}],
+    }
+    return [
+        {"type": "assistant", "message": {"content": [call]}},
+        {"type": "user", "timestamp": "2026-11-21T09:00:00.000Z", "message": {"content": [block]}},
+    ]
+
+
+def test_what_was_fetched_before_we_looked_comes_from_its_senders_transcript(teams: Teams) -> None:
+    """Once, and as read; what stands in the inbox, too, is the same message. Printed is not sent."""
+    teams.make("t", "ann")
+    beside = teams.home / ".claude/projects/-x/lead-session/subagents"
+    beside.mkdir(parents=True)
+    (beside / "agent-a.meta.json").write_text(json.dumps({"name": "ann", "teamName": "t"}))
+    (beside / "agent-b.meta.json").write_text(json.dumps({"name": "ann", "teamName": "other"}))
+    teams.put("t", "team-lead", native("ann", "still there", 2))
+    printed = told_to_send(8, "team-lead", "printed")[1:]
+    failed = told_to_send(9, "team-lead", "failed", success=False)
+    lines = [*told_to_send(1, "team-lead", "gone"), *told_to_send(2, "team-lead", "still there"), *printed, *failed]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (beside / "agent-a.jsonl").write_text(text + '{"half')
+    (beside / "agent-b.jsonl").write_text(text.replace("gone", "of another team").replace("0001", "0077"))
+    for _ in range(2):
+        teams.ok("teams", "import", "t")
+        assert sorted(texts(teams)) == ["gone", "still there"]
+    ids = {m["content"]: m["id"] for m in teams.mirrored()}
+    assert teams.unread("team-lead@t") == [ids["still there"]]
+
+
 def test_show_and_inbox_tell_what_is_there_and_change_nothing(teams: Teams) -> None:
     """In text (nothing forges a line) and JSON; by name and by the lead's session."""
     teams.make("t", "ann", lead_session="0f0f0f0f-aaaa")
