@@ -34,6 +34,7 @@ class Config(Record):
     session_tags: tuple[str, ...] = ()
     hook_tokens: int = 1000
     doorbell: bool = True
+    bridge: bool = False
     stamp: tuple[int, ...] = ()
 
 

@@ -28,6 +28,7 @@ _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
 }
+_SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
 HOOK_TOKENS_MAX = 2375
 """Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
 preview."""
@@ -53,7 +54,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= {("hook", "doorbell")}
+    known |= _SWITCHES.keys()
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -78,10 +79,10 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not _positive(value):
                 raise wrong(name, "a positive number")
             said[_NUMBERS[spot]] = value
-        elif spot == ("hook", "doorbell"):
+        elif spot in _SWITCHES:
             if not isinstance(value, bool):
                 raise wrong(name, "true or false")
-            said["doorbell"] = value
+            said[_SWITCHES[spot]] = value
         elif spot == ("session", "role"):
             if not isinstance(value, str):
                 raise wrong(name, "text")

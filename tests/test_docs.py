@@ -76,7 +76,7 @@ CONTRACT = {
     "teams show": set(),
     "teams inbox": set(),
     "teams import": {"--follow", "--interval"},
-    "teams bridge": {"--once", "--interval"},
+    "teams bridge": {"--once", "--interval", "--wait"},
     "teams export": {"--format"},
 }
 NO_JSON = {"hook", "export", "teams export"}
@@ -180,7 +180,8 @@ def test_the_readme_lists_every_configuration_key() -> None:
     shown = {(section, key) for section, keys in table.items() for key in keys}
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
-    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces"), ("hook", "doorbell")}
+    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    known |= config_file._SWITCHES.keys()
     assert shown == known
 
 

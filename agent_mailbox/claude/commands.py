@@ -31,12 +31,12 @@ PERSONAL = ("approve", "deny", "answer", "mode", "policy")
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute"),
+    *("export", "control", "mute", "unmute", "teams"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
-    *("--lead", "--state", "--format", "--max-live", "--project"),
+    *("--lead", "--state", "--format", "--max-live", "--project", "--interval", "--wait"),
 )
 """Options that take the next word, whatever it looks like."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,6 +54,18 @@ def _which(app: App, wanted: str | None) -> Team:
     if len(mine) > 1:
         raise Malformed(f"which team? there are {len(mine)}", ", ".join(word(team.name) for team in mine))
     return mine[0]
+
+
+def _awaited(app: App, wanted: str | None, patience: float) -> Team:
+    """The same, waiting for it to appear."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return _which(app, wanted)
+        except NotFound:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(0.2)
 
 
 @teams.command("list", cls=Verb)
@@ -200,14 +213,15 @@ def _followed(app: App, before: Step, step: Step) -> Step:
 @teams.command("bridge", cls=Verb)
 @_team
 @click.option("--once", is_flag=True, help="Look once, both ways.")
+@click.option("--wait", type=float, default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
 @_interval
 @pass_app
-def bridge_team(app: App, /, team: str | None, once: bool, interval: float) -> None:
+def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval: float) -> None:
     """Mail both ways, until the team is over: its inboxes into the mailbox, unread mail of its members into theirs.
 
     It may be killed and started again at any time. What cannot be delivered is said, and stays unread.
     """
-    where, name = _root(app), _which(app, team).name
+    where, name = _root(app), _awaited(app, team, wait).name
     client = files.client_directory(app.environ)
     came, went = bridge.run(app.mailbox, where, client, name, interval, app.warn, once=once)
     app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})

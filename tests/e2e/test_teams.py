@@ -9,6 +9,7 @@ import signal
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,6 @@ from tests.helpers import READS, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.e2e.conftest import Client
     from tests.e2e.standin import Body
@@ -140,6 +140,35 @@ def messages(here: Lead) -> list[dict[str, Any]]:
 def receipts(here: Lead) -> set[tuple[str, str]]:
     """What the reads log says: (message, event)."""
     return {(r["message_id"], r.get("event", "read")) for r in here.post.objects(READS)}
+
+
+def test_the_hook_starts_a_bridge_that_ends_with_the_session(client: Client) -> None:
+    """Where the mailbox is configured so: nobody calls it, and nothing of it is left."""
+    config = client.post.file("config.toml")
+    config.write_text("[teams]\nbridge = true\n")
+    config.chmod(0o600)
+    with lead(client) as here:
+        team = here.team
+        until(lambda: f"worker@{team}" in {a["session_id"] for a in agents(here)})
+        here.post.send("bob", f"team:{team}/worker", "MAIL_ONE")
+        here.terminal.wait(lambda: "| MAIL_ONE" in "".join(here.told()))
+        lock = here.post.file(".cache/teams", team)
+        assert bridges(lock)
+        assert here.terminal.leave() == 0
+        until(lambda: not bridges(lock))
+    assert {a["state"] for a in agents(here) if a["session_id"].endswith(team)} == {"dead"}
+
+
+def bridges(lock: Path) -> list[str]:
+    """The processes that have the bridge's lock open."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if link.readlink() == lock:
+                found.append(link.parts[2])
+        except OSError:
+            pass
+    return found
 
 
 def test_under_contention_each_arrives_once(client: Client) -> None:
