@@ -186,6 +186,7 @@ def test_under_contention_each_arrives_once(client: Client) -> None:
             here.terminal.wait(lambda: wanted <= set(words(here)))
             assert set(Counter(w for w in words(here) if w in wanted).values()) == {1}
             here.terminal.wait(lambda: sum(m["content"].startswith("NATIVE_") for m in messages(here)) == 25)
+            here.terminal.wait(lambda: sum(event == "seen" for _, event in receipts(here)) == 61)
             worker.send_signal(signal.SIGKILL)
         here.post.ok("teams", "import")  # from the inboxes and the transcripts, which name the same messages
         told = Counter(m["content"] for m in messages(here) if m["content"].startswith("NATIVE_"))
