@@ -11,7 +11,7 @@ import click
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines
 from ..errors import Malformed, NotFound
-from ..teams import bridge, files, history
+from ..teams import bridge, files, history, naming
 from ..teams import format as form
 from ..teams.format import Entry, Team
 from ..teams.mirror import Mirror, Step, bury
@@ -93,8 +93,8 @@ def _team_json(team: Team) -> dict[str, Any]:
         "members": [
             {
                 "name": m.name,
-                "address": f"team:{form.word(team.name)}/{form.word(m.name)}",
-                "session_id": form.session_id(team.name, m.name),
+                "address": f"team:{naming.word(team.name)}/{naming.word(m.name)}",
+                "session_id": naming.session_id(team.name, m.name),
                 "type": m.agent_type,
                 "lead": m.name == team.lead_name,
             }

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import Busy, Refused
 from ..store import system, watch
 from ..store.lock import FileLock
-from . import files
-from . import format as form
+from . import files, naming
 from .mirror import Mirror, Step, bury
 from .outward import Outward, Sent
 
@@ -54,7 +53,7 @@ def run(
     place = mailbox.logs.cache(DIRECTORY)
     system.make_directory(place)
     try:
-        alone = FileLock(system.join(place, form.word(name)), 0).take()
+        alone = FileLock(system.join(place, naming.word(name)), 0).take()
     except Busy as error:
         raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
     with alone:

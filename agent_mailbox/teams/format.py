@@ -8,12 +8,12 @@ back as ``Unfit``, and never in the way of what is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
+from .naming import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,9 +27,6 @@ PROTOCOL = (
     *("plan_approval_request", "plan_approval_response"),
 )
 """The types the founding text lists; others are kept just so."""
-MAX_WORD = 60
-"""Characters of a name or team in a session id: two of them and the sign between stay under ``address.MAX_ID``."""
-_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _TOLD = ("requestId", "from", "reason", "idleReason", "approved", "taskId", "subject", "assignedBy", "timestamp")
 
 
@@ -190,7 +187,7 @@ def _entry(value: Any) -> Entry | str:
     msg_id = _maybe(value, "msg_id")
     sender, text, timestamp = (_clean(value[key]) for key in ("from", "text", "timestamp"))
     return Entry(
-        key=f"id:{msg_id}" if msg_id else "text:" + _digest(sender, text, timestamp),
+        key=f"id:{msg_id}" if msg_id else "text:" + digest(sender, text, timestamp),
         sender=sender,
         text=text,
         timestamp=timestamp,
@@ -211,10 +208,6 @@ def _maybe(value: Mapping[str, Any], key: str) -> str | None:
 def _clean(text: str) -> str:
     """Text that UTF-8 can hold: JavaScript's may have half surrogates, and NUL no mail of ours has."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def protocol(text: str) -> Mapping[str, Any] | None:
@@ -276,37 +269,6 @@ def _member(value: Any) -> Member | str:
         return "its name cannot be a file's"
     more = {"agent_id": "agentId", "agent_type": "agentType", "color": "color", "cwd": "cwd"}
     return Member(name, **{field: _maybe(value, key) for field, key in more.items()})
-
-
-# -- names in the mailbox ---------------------------------------------------------------------------------------------
-
-
-def word(text: str) -> str:
-    """A team's or member's name as a word of ours: itself where it can be one, else made so and told apart by a
-    digest."""
-    safe = "".join(c if c in _SAFE else "_" for c in text)
-    if safe == text and len(text) <= MAX_WORD and text[:1].isalnum():
-        return text
-    return f"x{safe[: MAX_WORD - 10]}.{_digest(text)[:8]}"
-
-
-def session_id(team_name: str, name: str) -> str:
-    """The id under which a member is an agent here, as its client spells it: ``worker@session-1a2b3c4d``."""
-    return f"{word(name)}@{word(team_name)}"
-
-
-def message_id(team_name: str, inbox_name: str, key: str) -> str:
-    """The id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562, a digest of ours)."""
-    digits = bytearray(bytes.fromhex(_digest("agent-mailbox team", team_name, inbox_name, key))[:16])
-    digits[6] = digits[6] & 0x0F | 0x80
-    digits[8] = digits[8] & 0x3F | 0x80
-    text = digits.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def tag(team_name: str) -> str:
-    """The tag that every member carries."""
-    return f"team:{word(team_name)}"
 
 
 def listed(unfit: tuple[Unfit, ...]) -> Iterator[str]:

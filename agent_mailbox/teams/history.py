@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import instant
 from ..core.text import neutral, neutral_lines
-from . import format as form
+from . import naming
 from .mirror import team_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def of(library: Library, name: str) -> tuple[list[Message], Reads]:
     """A team's messages, oldest first, with their reads: those mirrored from it, and those between its members and
     everyone else."""
     everything = library.everything()
-    ending, tag = f"@{form.word(name)}", form.tag(name)
+    ending, tag = f"@{naming.word(name)}", naming.tag(name)
 
     def is_its(message: Message) -> bool:
         about = team_of(message.metadata)

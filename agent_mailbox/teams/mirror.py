@@ -17,7 +17,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
 from ..library import Library
-from . import files
+from . import files, naming
 from . import format as form
 from .transcripts import Sends, everyones
 
@@ -67,7 +67,7 @@ class Mirror:
             if not isinstance(inbox, str):
                 continue
             self.known.add(message.id)
-            reader = form.session_id(self.name, inbox)
+            reader = naming.session_id(self.name, inbox)
             if reader not in claims.readers(message, everything.reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
@@ -127,12 +127,12 @@ class Mirror:
         """Members into the roster; returns what was refused."""
         refused = []
         for member in self.team.members:
-            me = form.session_id(self.name, member.name)
+            me = naming.session_id(self.name, member.name)
             agent = self._mailbox.logs.read_roster().get(me)
-            if agent is not None and agent.state != DEAD and form.tag(self.name) in agent.tags:
+            if agent is not None and agent.state != DEAD and naming.tag(self.name) in agent.tags:
                 continue
             try:
-                self._mailbox.register(Request(session_id=me, add_tags=(form.tag(self.name),)), me)
+                self._mailbox.register(Request(session_id=me, add_tags=(naming.tag(self.name),)), me)
             except (StorageFailed, Busy):
                 raise
             except MailboxError as error:
@@ -143,7 +143,7 @@ class Mirror:
         """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
         drafts = {}
         for entry in entries:
-            wanted = form.message_id(self.name, inbox, entry.key)
+            wanted = naming.message_id(self.name, inbox, entry.key)
             if entry.ours is None and wanted not in self.known:
                 drafts[wanted] = self._draft(inbox, entry, wanted)
         left, sent = list(drafts.values()), 0
@@ -176,7 +176,7 @@ class Mirror:
         inbox = str(about.get("inbox"))
         if error.code == "dead_recipient":
             try:
-                self._mailbox.send(draft.replace(to=(form.tag(self.name),)))
+                self._mailbox.send(draft.replace(to=(naming.tag(self.name),)))
             except (StorageFailed, Busy):
                 raise
             except MailboxError as again:
@@ -192,7 +192,7 @@ class Mirror:
     def _take_note(self, inbox: str, drafts: Iterable[Draft]) -> None:
         for draft in drafts:
             self.known.add(draft.id or "")
-            self._waiting.setdefault(inbox, {})[draft.id or ""] = form.session_id(self.name, inbox)
+            self._waiting.setdefault(inbox, {})[draft.id or ""] = naming.session_id(self.name, inbox)
 
     def _draft(self, inbox: str, entry: Entry, message_id: str) -> Draft:
         most = self._mailbox.config.max_content
@@ -210,7 +210,7 @@ class Mirror:
             metadata["protocol"] = dict(entry.protocol)
             kind, subject = "notification", f"{entry.protocol['type']}"
         return Draft(
-            sender=form.session_id(self.name, entry.sender),
+            sender=naming.session_id(self.name, entry.sender),
             to=self._recipients(inbox, kind),
             content=content,
             subject=clipped(neutral(subject), MAX_SUBJECT) if subject and subject.strip() else None,
@@ -221,7 +221,7 @@ class Mirror:
 
     def _recipients(self, inbox: str, kind: str) -> tuple[str, ...]:
         """Whose inbox it stands in; what a teammate tells the lead is also for whoever holds the lead's role here."""
-        direct = f"team:{form.word(self.name)}/{form.word(inbox)}"
+        direct = f"team:{naming.word(self.name)}/{naming.word(inbox)}"
         role = f"role:{form.LEAD}"
         if inbox != self.team.lead_name or kind != "message":
             return (direct,)
@@ -233,7 +233,7 @@ class Mirror:
         waiting = self._waiting.get(inbox)
         if not waiting:
             return 0
-        there = {form.message_id(self.name, inbox, entry.key): entry for entry in found.entries}
+        there = {naming.message_id(self.name, inbox, entry.key): entry for entry in found.entries}
         done = [i for i in waiting if (there[i].read if i in there else found.whole)]
         if done:
             now = self._mailbox.now()
@@ -252,12 +252,12 @@ def team_of(metadata: object) -> dict[str, object] | None:
 
 def members_here(mailbox: Mailbox, name: str) -> list[str]:
     """The ids of a team's members that are in the roster and not dead."""
-    ending = f"@{form.word(name)}"
-    agents = mailbox.logs.read_roster().carrying(form.tag(name), None)
+    ending = f"@{naming.word(name)}"
+    agents = mailbox.logs.read_roster().carrying(naming.tag(name), None)
     return [a.session_id for a in agents if a.session_id.endswith(ending) and a.state != DEAD]
 
 
 def bury(mailbox: Mailbox, name: str) -> None:
     """Retire the members of a team that is over: what nobody read goes back to the roles it was for."""
     for session_id in members_here(mailbox, name):
-        mailbox.end(session_id, "retire", session_id, f"the team {form.word(name)} is over")
+        mailbox.end(session_id, "retire", session_id, f"the team {naming.word(name)} is over")

@@ -25,7 +25,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
-from . import files, transcripts
+from . import files, naming, transcripts
 from . import format as form
 from .writing import Aside, Undeliverable
 
@@ -91,7 +91,7 @@ class Outward:
         return self._mirror.team
 
     def _id(self, member: str) -> str:
-        return form.session_id(self._mirror.name, member)
+        return naming.session_id(self._mirror.name, member)
 
     def _recall(self) -> None:
         """What an earlier process left."""
@@ -124,8 +124,8 @@ class Outward:
     def _strangers(self) -> list[str]:
         """Agents here that are the team's and no members (any more)."""
         known = {self._id(member) for member in self._team.names}
-        carrying = self._mailbox.logs.read_roster().carrying(form.tag(self._mirror.name), None)
-        ending = f"@{form.word(self._mirror.name)}"
+        carrying = self._mailbox.logs.read_roster().carrying(naming.tag(self._mirror.name), None)
+        ending = f"@{naming.word(self._mirror.name)}"
         return [
             a.session_id
             for a in carrying

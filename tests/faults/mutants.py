@@ -23,6 +23,7 @@ KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
 RECEIPTS = "tests/claude/test_receipts.py"
+TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT = (f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import"))
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 
@@ -313,6 +314,56 @@ MUTANTS = (
         "store/vigil.py",
         ("                    return False\n", "                    return True\n"),
         tests="tests/claude/test_doorbell.py",
+    ),
+    Mutant(
+        "an offer to a team is recorded before its inbox is touched",
+        "teams/outward.py",
+        (
+            "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n            try:\n",
+            "            try:\n",
+        ),
+        (
+            "        self._offers.append(_Offer(nonce, member, [item.message.id for item in items], ours=True))\n",
+            "        self._mailbox.logs.reads.append(map(codec.read_line, records))\n"
+            "        self._offers.append(_Offer(nonce, member, [item.message.id for item in items], ours=True))\n",
+        ),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "the file beside an inbox tells that it was not replaced",
+        "teams/outward.py",
+        ("        if aside.stands():\n", "        if False:\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "what nobody can tell to have arrived says so when it comes again",
+        "teams/outward.py",
+        ('", possibly repeated" if', '"" if'),
+        tests=f"{TEAM_BRIDGE}::test_where_nobody_can_tell_it_comes_again_and_says_so",
+    ),
+    Mutant(
+        "other entries of an inbox keep every byte",
+        "teams/writing.py",
+        (
+            "    head = there.rstrip()[:-1].rstrip()\n",
+            "    head = json.dumps(json.loads(there)).encode()[:-1].rstrip()\n",
+        ),
+        tests=f"{TEAM_BRIDGE}::test_mail_goes_into_the_inbox_behind_what_is_there",
+    ),
+    Mutant(
+        "a file that is no whole array says nothing about what was fetched",
+        "teams/mirror.py",
+        ("if i in there else found.whole)]", "if i in there else True)]"),
+        tests=f"{TEAM_IMPORT}::test_what_is_consumed_is_read",
+    ),
+    Mutant(
+        "the id of a mirrored message is made of its entry",
+        "teams/mirror.py",
+        (
+            "            wanted = naming.message_id(self.name, inbox, entry.key)\n            if",
+            "            wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n            if",
+        ),
+        tests=f"{TEAM_IMPORT}::test_the_captured_teams_come_in_whole_and_once",
     ),
 )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.address import NAMESPACES, check_id, check_tag
 from agent_mailbox.core.compose import check_id_form
 from agent_mailbox.teams import format as teams
+from agent_mailbox.teams import naming
 from tests.teams import samples
 from tests.teams.samples import entry, native
 
@@ -215,13 +216,13 @@ def test_the_configuration_tells_members_and_lead() -> None:
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_every_name_is_an_id_and_every_team_a_tag(team: str, name: str) -> None:
     """Ids hold no colon, tags no spaces; names that differ stay apart."""
-    assert check_id(teams.session_id(team, name))
-    assert check_tag(teams.tag(team), (*NAMESPACES, "team"))
-    assert (teams.word(team) == teams.word(name)) == (team == name)
-    assert check_id_form(teams.message_id(team, name, "key"))
+    assert check_id(naming.session_id(team, name))
+    assert check_tag(naming.tag(team), (*NAMESPACES, "team"))
+    assert (naming.word(team) == naming.word(name)) == (team == name)
+    assert check_id_form(naming.message_id(team, name, "key"))
 
 
 def test_usual_names_are_spelt_as_the_client_spells_them() -> None:
     """``agentId`` in the configuration."""
-    assert teams.session_id("session-1a2b3c4d", "worker") == "worker@session-1a2b3c4d"
-    assert teams.tag("session-1a2b3c4d") == "team:session-1a2b3c4d"
+    assert naming.session_id("session-1a2b3c4d", "worker") == "worker@session-1a2b3c4d"
+    assert naming.tag("session-1a2b3c4d") == "team:session-1a2b3c4d"
