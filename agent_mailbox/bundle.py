@@ -31,7 +31,7 @@ _DELIVERY = ("store.poll", "store.offers", "delivery")
 _POSTING = ("core.compose", "posting")
 HOT = {
     "check": (*_BASE, *_TYPED, *_DELIVERY),
-    "hook": (*_BASE, *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
+    "hook": (*_BASE, "clients", *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
     "send": (*_BASE, *_TYPED, *_POSTING),
     "search": (
         *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "registry", "mailbox", "core.words"),

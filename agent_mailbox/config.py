@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters.
+    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters;
+    waiting in seconds.
 
     ``stamp`` identifies the file this was read from, for whoever derives something from it.
     """
@@ -35,6 +36,9 @@ class Config(Record):
     hook_tokens: int = 1000
     doorbell: bool = True
     bridge: bool = False
+    control_timeout: float = 300
+    control_default: str = "deny"
+    cleanup: tuple[str, ...] = ()
     stamp: tuple[int, ...] = ()
 
 

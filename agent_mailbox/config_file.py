@@ -1,4 +1,4 @@
-"""``config.toml``: its keys, and clear errors for wrong values. It is data; it executes nothing."""
+"""``config.toml``: its keys, and clear errors for wrong values. It is data; reading it executes nothing."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ _NUMBERS = {
     ("steward", "retire_after_days"): "retire_after_days",
 }
 _SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
+CONTROL_WAIT_MAX = 540
+"""Claude Code waits 600 s for a hook and then goes on as if there were none."""
 HOOK_TOKENS_MAX = 2375
 """Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
 preview."""
@@ -55,6 +57,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= _SWITCHES.keys()
+    known |= {("control", "timeout"), ("control", "default"), ("control", "cleanup")}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -83,6 +86,14 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not isinstance(value, bool):
                 raise wrong(name, "true or false")
             said[_SWITCHES[spot]] = value
+        elif spot == ("control", "timeout"):
+            if not _positive(value, CONTROL_WAIT_MAX):
+                raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client waits no longer")
+            said["control_timeout"] = value
+        elif spot == ("control", "default"):
+            if value not in ("deny", "ask"):
+                raise wrong(name, '"deny" or "ask"')
+            said["control_default"] = value
         elif spot == ("session", "role"):
             if not isinstance(value, str):
                 raise wrong(name, "text")
@@ -90,7 +101,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         else:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise wrong(name, "a list of texts")
-            said["session_tags" if spot[0] == "session" else "namespaces"] = tuple(value)
+            said[{"session": "session_tags", "tags": "namespaces", "control": "cleanup"}[spot[0]]] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)

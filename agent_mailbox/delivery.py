@@ -25,12 +25,14 @@ class Offering(Record):
     """How a hook offers mail: what its reading is recorded with.
 
     ``nonce``: by which the delivery will be looked for in the client's transcript (``length`` bytes long so far), and
-    ``seen`` recorded; None where nobody can tell. ``tokens``: the cost by message id, which ``show`` fills in.
+    ``seen`` recorded; None where nobody can tell. ``client``: its process, if it tells. ``tokens``: the cost
+    by message id, which ``show`` fills in.
     ``quiet``: whether the session may be left with nothing to do for the hooks that follow.
     """
 
     nonce: str | None
     length: int
+    client: str
     tokens: dict[str, int]
     quiet: bool = True
 
@@ -44,7 +46,7 @@ class Delivery(Desk):
         try:
             if self.logs.read_roster().state(session_id) == DEAD:
                 self._admit(session_id)
-            return self._poll(session_id).unread(self.now(), adopt=False)
+            return self._judged(session_id, self._poll(session_id).unread(self.now(), adopt=False))
         finally:
             self.logs.derives = before
 
@@ -92,7 +94,8 @@ class Delivery(Desk):
             # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
             with self.logs.reads.held():
                 pass
-        shown = show(items)
+        # Control runs ahead of chat: it is in force, and what was refused of it told, before anything is shown.
+        shown = show(self._judged(poll.session_id, items, apply=True))
         now, me = self.now(), poll.session_id
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
         if offering is not None and records:
@@ -110,12 +113,21 @@ class Delivery(Desk):
             pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)
 
+    def _judged(self, me: str, items: list[Item], *, apply: bool = False) -> list[Item]:
+        """The items, control messages with what became of them; ``apply``: with what follows from that."""
+        if not any(item.message.type == "control" for item in items):
+            return items
+        from . import applying  # most mail is none
+
+        return applying.judged(self, me, items, apply=apply)
+
     def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
         """The records as an offering has them, which is kept among the session's open offers: before they are written,
         for one that was never recorded does no harm there."""
         nonce = offering.nonce
         if nonce is not None:
-            offer = offers.Offer(nonce, records[0].timestamp, offering.length, tuple(r.message_id for r in records))
+            ids = tuple(record.message_id for record in records)
+            offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
             offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
         return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
 
@@ -130,7 +142,8 @@ class Delivery(Desk):
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
             if quiet and all(item.muted for item in left):
-                logs.trail.stamp(poll.session_id)
+                agent = logs.read_roster().get(poll.session_id)
+                logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead is not None)
 
     def check_in(self, session_id: str) -> None:
         """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .core.inbox import State
+    from .plane import Reading
 
 
 def wall_clock() -> int:
@@ -44,6 +45,7 @@ class Desk:
         self.logs = Logs(self.directory) if wait is None else Logs(self.directory, wait)
         self.now = clock
         self._config: Config | None = None
+        self.reading: Reading | None = None  # of the control plane; see ``plane``
         self._new_id = new_id
 
     @property

@@ -83,6 +83,10 @@ class Posting(Desk):
             known = self._append(prepared, given)
         except StorageFailed as error:
             raise retryable(error, ids) from None
+        if any(draft.type == "control" for draft in drafts):
+            from . import applying  # what most mail is spared
+
+            applying.sent(self, [made.message for made in prepared if made.message.type == "control"])
         return [
             Sent(
                 message=known.get(made.message.id, made.message),
@@ -99,7 +103,9 @@ class Posting(Desk):
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
             if self.config.max_per_minute is not None:
-                self._refuse_flood([made.message.sender for made in new], self.config.max_per_minute, log)
+                # A decision that came too late because of a limit would be worse than any flood.
+                chat = [made.message.sender for made in new if made.message.type != "control"]
+                self._refuse_flood(chat, self.config.max_per_minute, log)
             log.append([made.line for made in new], self._concerned([made.message for made in new]))
             if known:
                 log.sync()
@@ -109,8 +115,9 @@ class Posting(Desk):
         """Anyone but the person may write only so much in a minute: an agent in a loop is stopped here."""
         from .store import recent  # only where a mailbox sets the limit
 
+        now = self.now()
         for sender in {*senders} - {USER}:
-            lately = recent.count(log.fd, sender, self.now() - MINUTE)
+            lately = recent.count(log.fd, sender, now - MINUTE, now)
             if lately + senders.count(sender) > most:
                 raise Refused(
                     f"{sender} sent {lately} messages in the last minute; this mailbox takes {most} a minute from one",
@@ -131,10 +138,15 @@ class Posting(Desk):
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)
+        told: tuple[str, ...] = ()
+        if draft.type == "control":
+            from .core.control import sending  # what most mail is spared
+
+            told = sending.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())
-        warnings = (*resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
+        warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
     def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:

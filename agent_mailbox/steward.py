@@ -17,7 +17,7 @@ from .core.roster import DEAD
 from .core.text import shell_quoted
 from .errors import Refused
 from .mailbox import Mailbox
-from .store import rotation
+from .store import events, rotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
         )
         oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
         rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
+        events.rotate(mailbox.logs)
         rotation.note_run(mailbox.logs, mailbox.now())
     return Report(
         archived=moved.archived,

@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import hook, install, mail, roster, teams, upkeep
+from agent_mailbox.cli import control, hook, install, mail, roster, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((hook, install, mail, roster, teams, upkeep))  # importing them is what registers their commands
+assert all((control, hook, install, mail, roster, teams, upkeep))  # importing them is what registers their commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -72,6 +72,20 @@ CONTRACT = {
     "install gemini": {"--project", "--user", "--dry-run"},
     "uninstall gemini": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
+    "control request permission": {"--session", "--tool", "--input", "--reason", "--timeout", "--request-id"},
+    "control request plan": {"--session", "--body", "--file", "--timeout", "--request-id"},
+    "control request sandbox": {"--session", "--host", "--reason", "--timeout", "--request-id"},
+    "control request shutdown": {"--session", "--reason", "--timeout", "--request-id"},
+    "control request task": {"--session", "--title", "--body", "--plan-required", "--request-id"},
+    "control report": {"--session", "--phase", "--body"},
+    "control approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
+    "control deny": {"--session", "--reason"},
+    "control answer": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
+    "control pending": {"--session", "--all"},
+    "control mode": {"--session"},
+    "control policy": {"--session", "--allow", "--deny", "--host", "--add", "--clear"},
+    "control wait": {"--session", "--timeout"},
+    "control log": {"--request", "--follow"},
     "teams list": set(),
     "teams show": set(),
     "teams inbox": set(),
@@ -148,7 +162,7 @@ def test_the_readme_shows_no_command_or_option_that_does_not_exist() -> None:
     assert len(calls) > 10
     for words in calls:
         words = ["check" if word == "read" and i == 0 else word for i, word in enumerate(words)]
-        path = next((tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in LEAVES), None)
+        path = next((tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in LEAVES), None)
         assert path is not None, words
         unknown = {word.split("=")[0] for word in words if word.startswith("--")} - options(LEAVES[path]) - {"--help"}
         assert unknown == set(), (words, unknown)
@@ -180,6 +194,7 @@ def test_the_readme_lists_every_configuration_key() -> None:
     shown = {(section, key) for section, keys in table.items() for key in keys}
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
+    known |= {("control", key) for key in ("timeout", "default", "cleanup")}
     known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= config_file._SWITCHES.keys()
     assert shown == known

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.address import MODES
 from ..core.records import USER, Record
-from ..core.text import clipped, neutral
+from ..core.text import clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ TOKEN = 4
 """Characters that count as one token, as estimates of English usually have it."""
 BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
-TITLE = 60
-"""Characters of a title, where a message is given by that alone."""
 FRESH = instant.HOUR
 """Mail younger than this (ms) came just now, and bears no date."""
 _LOOK_BACK = 6
@@ -66,7 +64,7 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     message comes before anyone's second, so that nobody crowds the others out.
     """
     left = room - _HEAD - 2 * units(page.program)
-    reserve = min(left // 3, (len(items) - 1) * (TITLE + 20))
+    reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
     full: dict[str, str] = {}
     for item in _ranked(items):
         block = _block(item, page, room if full else left - reserve)
@@ -79,10 +77,8 @@ def mail(items: Sequence[Item], page: Page, room: int) -> Told:
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
-    asking = [item.message.id for item in shown if item.message.ack]
-    if (
-        asking
-    ):  # how mail is answered in general stands in the client's memory file; each line here costs every delivery
+    asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
+    if asking:  # how mail is answered in general stands in the client's memory file; each line costs every delivery
         parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
@@ -115,7 +111,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
 
 def _block(item: Item, page: Page, room: int) -> str:
     """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
-    lines = frame.item(item, page.roster, time=_when(item.message, page.now))
+    lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
     kept: list[str] = []
@@ -170,4 +166,6 @@ def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str
 
 
 def _title(message: Message) -> str:
-    return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
+    if message.type == "control":
+        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), frame.TITLE).replace('"', "'")
+    return frame.title(message)

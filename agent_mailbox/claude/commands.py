@@ -10,8 +10,8 @@ damages nothing, and a refusal here could not be overruled by the person who sit
 
 from __future__ import annotations
 
+from ..core import shell
 from ..core.text import clipped, neutral
-from . import shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ IDENTITY = ("--from", "--session", "--session-id")
 VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
 """Of ``roster``: what names others only to look, and what changes an entry."""
-PERSONAL = ("approve", "deny", "answer", "mode", "policy")
-"""Of ``control``: the person's decisions."""
+COMMANDING = ("mode", "policy")
+"""Of ``control``: what is ordered for the agents that are named. Who may order it, and who may answer a request, is
+judged where the roster is at hand; that nobody may for itself is told here, before it is tried."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
@@ -36,12 +37,21 @@ VERBS = (
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
-    *("--lead", "--state", "--format", "--max-live", "--project", "--interval", "--wait"),
+    *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
+    *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
+    *("--interval", "--wait"),
 )
 """Options that take the next word, whatever it looks like."""
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
+_STARTING = (
+    *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
+    *("import agent_mailbox", "from agent_mailbox"),
+)
+"""What code must hold to start a program, or ours without one: other code that names us only edits or prints texts."""
+_BACKTICKING = ("perl", "ruby", "php")
+"""Interpreters to which backticks start a program."""
 _QUOTING = ("ssh", "watch", "su", "script", "tmux", "screen", "parallel", "entr", "env", "alias", "trap")
 """Programs that take a whole command in one word."""
 _DATA = (
@@ -111,7 +121,7 @@ class _Found:
             if name in _SHELLS:
                 return self._shell(rest, inputs, depth)
             if name.rstrip("0123456789.") in _INTERPRETERS:
-                return self._interpreter(rest, inputs)
+                return self._interpreter(name, rest, inputs)
             if name == "eval":
                 return self.read(" ".join(rest), depth + 1)
             if name in _QUOTING:
@@ -147,19 +157,22 @@ class _Found:
             self.opaque.append(self._text)  # it runs what a pipe brings
         return None
 
-    def _interpreter(self, words: Sequence[str], inputs: Sequence[str]) -> None:
+    def _interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
         before, operands = "", 0
         for number, word in enumerate(words):
             rest = words[number + 1 :]
             if word in ("-c", "-e", "-E", "-r", "--eval"):
-                return self.opaque.append("\n".join([*rest, *inputs]))
+                inputs, operands = ["\n".join([*rest, *inputs])], 0
+                break
             module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
             if (module == PACKAGE or (module is None and _is_ours(word))) and (not operands or _verb(rest) in VERBS):
                 return self._ours(word, rest)
             operands += not word.startswith("-") and before not in ("-X", "-W")
             before = word
         if not operands:
-            self.opaque += inputs or [self._text]
+            starting = (*_STARTING, "`") if name.startswith(_BACKTICKING) else _STARTING
+            codes = inputs or [self._text]
+            self.opaque += (code for code in codes if any(start in code.lower() for start in starting))
         return None
 
 
@@ -217,8 +230,11 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
 def _call(arguments: Sequence[str], is_me: Me) -> str | None:
     identity, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
-    if verb == "control" and what in PERSONAL:
-        return f"`control {what}` is the person's decision, not an agent's. Ask the person to make it."
+    if verb == "control" and what in COMMANDING and any(_means(word, is_me) for word in more if word):
+        return (
+            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
+            "Without a name the command only shows what you are under."
+        )
     if verb == "roster" and what in LOOKS:
         return None
     if verb == "roster" and what in CHANGES:

@@ -21,8 +21,16 @@ BELL = "Doorbell"
 """What a hook calls that stays behind its event, to wake the session."""
 BELL_TIMEOUT = 14 * 24 * 3600
 """Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
+PERMIT = "Permit"
+"""What a hook calls before every tool: may the session do this? Beside the one that looks at what commands of ours are
+run as whom, for that one reads what a tool is given, and this one's guard nothing."""
+PERMISSION = "PermissionRequest"
+"""The event with which the client would ask its person."""
+PERMIT_TIMEOUT = 600
+"""Seconds the client leaves those two alone, which wait for an answer: its own limit, written down lest it change."""
 CLIENTS = ("codex", "gemini")
 """The last word of a hook that tells the shim whose it is."""
+_PARTS = (BELL, PERMIT)
 
 
 class Wanted(Record):
@@ -39,6 +47,11 @@ class Wanted(Record):
         """Is it a doorbell?"""
         return self.event == BELL
 
+    @property
+    def part(self) -> str:
+        """Which of the hooks of one event it is."""
+        return self.event if self.event in _PARTS else ""
+
 
 def is_ours(hook: Any) -> bool:
     """A hook that only calls us, from wherever we were installed."""
@@ -52,9 +65,15 @@ def calls_us(hook: Any) -> bool:
     return _calls(_words(hook))
 
 
+def part(hook: Any) -> str:
+    """Which of the hooks that one event may have it calls: the doorbell, the one that permits, or (empty) the other."""
+    words = {*map(str.lower, _words(hook)[1:])}
+    return next((name for name in _PARTS if name.lower() in words), "")
+
+
 def is_bell(hook: Any) -> bool:
     """Is it the doorbell that a hook of ours calls?"""
-    return BELL.lower() in map(str.lower, _words(hook)[1:])
+    return part(hook) == BELL
 
 
 def _calls(words: Sequence[str]) -> bool:

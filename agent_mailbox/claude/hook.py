@@ -7,6 +7,9 @@ that could not be shown stays unread. Shown means written and flushed; only then
 
 from __future__ import annotations
 
+import time
+
+from .. import clients
 from ..core import codec
 from ..core.address import check_id
 from ..core.records import BadLine, Record
@@ -24,25 +27,29 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..core.roster import Roster
     from ..delivery import Delivery
+    from ..store.offers import Offer
 
 ROLE_WAIT = 0.25
 """Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+FLUSH = (0.05, 0.1, 0.2)
+"""Seconds between looks at a turn's end for the model's last words: the client writes them down a moment late."""
 MAX_CHAIN = 5
 """Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
-ANEW = ("clear",)
-"""The client's words for a session that begins with somebody else's past."""
 BEFORE_TOOL = "PreToolUse"
+PERMITS = ("Permit", "PermissionRequest")
+"""What asks whether a session may use a tool: before each, and where the client would ask its person."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
-    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it."""
+    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
+    ``cwd`` is the project's directory, ``here`` the one it works in."""
 
     event: str
     session_id: str
@@ -53,12 +60,17 @@ class Call(Record):
     agent_id: str | None = None
     stop_hook_active: bool = False
     command: str = ""
+    here: str = "/"
+    tool: str = ""
+    given: dict[str, Any] | None = None
+    use_id: str = ""
+    prompt_id: str = ""
 
 
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*HOOKS, *SILENT) if name.lower() == wanted), None)
+    return next((name for name in (*HOOKS, *PERMITS, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
@@ -82,16 +94,22 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
-        transcript=text("transcript_path") if _writes_transcripts(environ) else "",
+        transcript=text("transcript_path") if _is_claude_code(session_id, environ) else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
+        here=text("cwd", here),
+        tool=text("tool_name"),
+        given=tool if isinstance(tool, dict) else None,
+        use_id=text("tool_use_id"),
+        prompt_id=text("prompt_id"),
     )
 
 
-def _writes_transcripts(environ: Mapping[str, str]) -> bool:
-    """Is it Claude Code, whose transcripts ``transcript`` can read?"""
-    return "CLAUDECODE" in environ
+def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
+    inherits its variables, but they name another session."""
+    return "CLAUDECODE" in environ and environ.get(clients.CLAUDE) in (None, "", session_id)
 
 
 class Hook(Record):
@@ -120,12 +138,13 @@ class Hook(Record):
             told.append(error.what)
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
-    def offered(self) -> bool:
-        """Is there a delivery of which the transcript is to tell what became of it?"""
-        return bool(self.call.transcript and offers.load(self.desk.logs, self.call.session_id))
+    def offered(self) -> list[Offer]:
+        """The deliveries of which the transcript is to tell what became of them."""
+        return offers.load(self.desk.logs, self.call.session_id) if self.call.transcript else []
 
-    def settle(self) -> bool:
-        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open."""
+    def settle(self, pauses: Sequence[float] = ()) -> bool:
+        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open. While
+        one is, it looks again after each of the ``pauses`` (seconds)."""
         begins = self.call.event == "SessionStart" and bool(self.call.transcript)
         if not begins and not self.offered():
             return False
@@ -133,10 +152,27 @@ class Hook(Record):
         from . import verdicts
 
         try:
-            judge = verdicts.judge(self.call.event, self.call.transcript)
-            return receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            judge = verdicts.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
+            left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            for pause in pauses:
+                if left:
+                    time.sleep(pause)
+                    left = receipts.settle(self.desk, self.call.session_id, judge)
+            return left
         except Busy:
             return True
+
+    def turns(self) -> int:
+        """How often in a row mail has kept the model from stopping."""
+        return int(cache.load(self._counter()) or 0)
+
+    def count_turns(self, turns: int) -> None:
+        """Keep that number."""
+        if turns or system.exists(self._counter()):
+            cache.save(self._counter(), b"%d" % turns)
+
+    def _counter(self) -> str:
+        return self.desk.logs.cache("chains", self.call.session_id)
 
     def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
         """Show unread mail behind the ``parts`` as ``answer`` makes the client's JSON of it; returns how much mail.
@@ -145,7 +181,8 @@ class Hook(Record):
         """
         transcript = self.call.transcript
         nonce = system.urandom(3).hex() if transcript else None
-        offering = Offering(nonce, system.size(transcript) if transcript else 0, {}, quiet)
+        length = system.size(transcript) if transcript else 0
+        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, quiet)
 
         def show(items: list[Item]) -> Sequence[Item]:
             told = self._told([item for item in items if not item.muted], parts, nonce)
@@ -160,6 +197,14 @@ class Hook(Record):
             if error.code != "busy":
                 raise
             return 0  # another process is showing this session its mail at this moment; ours has nothing to add
+
+    def report_idle(self) -> None:
+        """Tell the session's lead, if it has one, that its turn ends."""
+        agent = self.desk.logs.read_roster().get(self.call.session_id)
+        if agent is not None and agent.lead is not None:
+            from ..control import Control  # a worker's turn ends
+
+            Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)
 
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
         before = "\n".join(parts)
@@ -205,11 +250,13 @@ def _context(event: str) -> Callable[[str], str]:
 
 
 def _session_start(hook: Hook) -> None:
+    if hook.call.source == "compact" and hook.state() == "dead":
+        return  # it left; what the client does by itself does not bring it back
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
     if known:
         hook.settle()
-    if known or hook.call.source in ANEW:
+    if known or hook.call.source == "clear":
         from . import owed  # at most a few times in a session's life
 
         told += owed.lines(hook.desk, hook.call.session_id, hook.program)
@@ -219,8 +266,11 @@ def _session_start(hook: Hook) -> None:
 def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
-        # What became of earlier deliveries the turn's tools and end will find out: the model has not spoken since.
-        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not hook.offered())
+        offered = hook.offered()
+        grown = any(system.size(hook.call.transcript) > offer.length for offer in offered)  # else nobody spoke since
+        left = hook.settle() if grown else bool(offered)
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
+        hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on
 
 
 def _tool_used(hook: Hook) -> None:
@@ -232,16 +282,18 @@ def _tool_used(hook: Hook) -> None:
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
-    hook.settle()
-    counter = hook.desk.logs.cache("chains", hook.call.session_id)
-    turns = int(cache.load(counter) or 0) if hook.call.stop_hook_active else 0
+    left = hook.settle(FLUSH)
+    turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
+        hook.report_idle()
         return
     # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
-    as_context = "CLAUDECODE" in hook.environ
+    as_context = _is_claude_code(hook.call.session_id, hook.environ)
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
-    if hook.deliver(answer):
-        cache.save(counter, b"%d" % (turns + 1))
+    if hook.deliver(answer, quiet=not left):
+        hook.count_turns(turns + 1)
+    else:
+        hook.report_idle()
 
 
 def _flush(hook: Hook) -> None:
@@ -268,5 +320,5 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
 SILENT = ("SubagentStop", "TeammateIdle")
 """Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
 own."""
-HOOKS = (*EVENTS, BEFORE_TOOL)
+HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
 """Every event that calls us."""

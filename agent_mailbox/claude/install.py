@@ -22,7 +22,7 @@ from .install_clients import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
@@ -78,13 +78,13 @@ def _baked() -> bytes:
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _parts(target: Target, hook: str, program: str) -> Iterator[Part]:
+def _parts(target: Target, hook: str, program: str, asks: Sequence[str] = ()) -> Iterator[Part]:
     client = target.client
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
     hooks = [(wanted, texts.hook_command(hook, wanted.event, client.word)) for wanted in client.hooks]
-    ours = merge.Ours(hooks, client.rules(program))
+    ours = merge.Ours(hooks, client.rules(program), asks)
     yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
 
 
@@ -117,8 +117,9 @@ def _settings(path: str, ours: merge.Ours) -> Part:
     def remove(data: bytes, original: bytes | None) -> bytes:
         settings, form = merge.read(path, data)
         before = merge.read(path, original)[0] if original else {}
-        theirs = merge.allowed(before)
-        kept = merge.without(settings, lambda rule: texts.is_rule(rule) and rule not in theirs)
+        kept = merge.without(
+            settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
+        )
         return data if kept == settings else merge.write(kept, form)
 
     return Part(path, add, remove)
@@ -127,8 +128,9 @@ def _settings(path: str, ours: merge.Ours) -> Part:
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def installation(target: Target, environ: Mapping[str, str], program: str) -> Plan:
-    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
+def installation(target: Target, environ: Mapping[str, str], program: str, asks: Sequence[str] = ()) -> Plan:
+    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours, ``asks`` what the
+    client is to ask about whatever else is said.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
     """
@@ -137,7 +139,7 @@ def installation(target: Target, environ: Mapping[str, str], program: str) -> Pl
     changes, left = [], []
     if text is not None and (there := files.read(hook)) != text:
         changes.append(files.Change(hook, there, text, None, 0o777))
-    for part in _parts(target, hook, program):
+    for part in _parts(target, hook, program, asks):
         data, entry = files.read(part.path), records.find(part.path)
         untouched = data is not None and entry is not None and files.checksum(data) in entry.written
         wanted = part.add(data, untouched)

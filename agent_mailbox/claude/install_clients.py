@@ -14,8 +14,8 @@ import os
 from ..core.records import Record
 from ..errors import NotFound
 from . import install_texts as texts
-from .entries import BELL, BELL_TIMEOUT, TIMEOUT, Wanted
-from .hook import HOOKS
+from .entries import BELL, BELL_TIMEOUT, PERMISSION, PERMIT, PERMIT_TIMEOUT, TIMEOUT, Wanted
+from .hook import BEFORE_TOOL, HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,11 @@ CLAUDE_CODE = Client(
     name="claude-code",
     word="",
     hooks=(
-        *(Wanted(event, event, texts.MATCHERS.get(event)) for event in HOOKS),
+        *(
+            Wanted(event, event, texts.MATCHERS.get(event), PERMIT_TIMEOUT if event == PERMISSION else TIMEOUT)
+            for event in HOOKS
+        ),
+        Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
         *(Wanted(event, BELL, None, BELL_TIMEOUT) for event in BELLS),
     ),
     variable="CLAUDE_CONFIG_DIR",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..core.records import Record
 from ..errors import BadData
-from .entries import calls_us, covers, group, is_bell, is_group, is_ours
+from .entries import calls_us, covers, group, is_group, is_ours, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from .entries import Wanted
 
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
+ALLOW, ASK = "allow", "ask"
 _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: hooks, each with its command, and the rules of what needs no asking."""
+    """What is to be in the settings: hooks, each with its command, the rules of what needs no asking, and of what
+    always needs it."""
 
     hooks: Sequence[tuple[Wanted, str]]
     rules: Sequence[str]
+    asks: Sequence[str] = ()
 
 
 class Form(Record):
@@ -140,18 +143,18 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
         groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
         hooks[wanted.on] = _with_hook(groups, wanted, command)
     result["hooks"] = hooks
-    if not ours.rules:
-        return result
-    permissions = dict(_table(path, "permissions", result.get("permissions", {})))
-    rules = _list(path, "permissions.allow", permissions.get("allow", []))
-    permissions["allow"] = [*rules, *(rule for rule in ours.rules if rule not in rules)]
-    result["permissions"] = permissions
+    for key, wanted_rules in ((ALLOW, ours.rules), (ASK, ours.asks)):
+        if wanted_rules:
+            permissions = dict(_table(path, "permissions", result.get("permissions", {})))
+            rules = _list(path, f"permissions.{key}", permissions.get(key, []))
+            permissions[key] = [*rules, *(rule for rule in wanted_rules if rule not in rules)]
+            result["permissions"] = permissions
     return result
 
 
 def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
     covering = [g for g in groups if is_group(g) and covers(g, wanted.matcher)]
-    there = any(calls_us(h) and not is_ours(h) and is_bell(h) == wanted.is_bell for g in covering for h in g["hooks"])
+    there = any(calls_us(h) and not is_ours(h) and part(h) == wanted.part for g in covering for h in g["hooks"])
     kept = []
     for one in groups:
         if not is_group(one):
@@ -159,7 +162,7 @@ def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
             continue
         inner = []
         for hook in one["hooks"]:
-            if not is_ours(hook) or is_bell(hook) != wanted.is_bell:
+            if not is_ours(hook) or part(hook) != wanted.part:
                 inner.append(hook)
             elif not there and covers(one, wanted.matcher):
                 inner.append({**hook, "command": command})
@@ -171,24 +174,26 @@ def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
     return kept
 
 
-def allowed(settings: Mapping[str, Any]) -> list[Any]:
-    """The rules that the settings allow; none where they have another shape."""
+def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
+    """The rules by which the settings allow or ask; none where they have another shape."""
     permissions = settings.get("permissions")
-    rules = permissions.get("allow") if isinstance(permissions, dict) else None
+    rules = permissions.get(key) if isinstance(permissions, dict) else None
     return rules if isinstance(rules, list) else []
 
 
-def without(settings: Mapping[str, Any], is_rule: Callable[[Any], bool]) -> dict[str, Any]:
-    """The settings without our hooks, and the rules that ``is_rule`` knows; what is empty for that is gone, too."""
+def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
+    """The settings without our hooks, and the rules that ``is_ours_by`` knows (by which key they stand); what is empty
+    for that is gone, too."""
     result = dict(settings)
     hooks = result.get("hooks")
     if isinstance(hooks, dict):
         kept = {event: _without_hooks(groups) for event, groups in hooks.items()}
         _put(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
-    if rules := allowed(result):
-        fewer = dict(result["permissions"])
-        _put(fewer, "allow", [rule for rule in rules if not is_rule(rule)])
-        _put(result, "permissions", fewer)
+    for key in (ALLOW, ASK):
+        if rules := rules_of(result, key):
+            fewer = dict(result["permissions"])
+            _put(fewer, key, [rule for rule in rules if not is_ours_by(key, rule)])
+            _put(result, "permissions", fewer)
     return result
 
 

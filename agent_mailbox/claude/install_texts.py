@@ -10,10 +10,17 @@ from ..core.text import shell_quoted
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
+    *("control request", "control wait", "control pending", "control log", "control report"),
+    *("control approve", "control deny", "control answer"),
 )
-"""The commands an agent may use without asking: plain mail, and looking. None of them changes who anybody is."""
+"""The commands an agent may use without asking: plain mail, looking, asking for leave, and answering who asks for it
+(the command knows who may, and nobody may for itself). None of them changes who anybody is."""
 EXACT = ("roster retire",)
 """Those it may use only just so: without an id an agent retires nobody but itself."""
+
+FLOOR = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*")
+"""What acts. A client that asks about all of it runs nothing of it where our hooks fail, and lets a hook that answers
+for its person widen that; a rule that denies it would not."""
 
 MATCHERS = {"PreToolUse": "Bash"}
 """The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
@@ -36,8 +43,10 @@ def rules(program: str) -> tuple[str, ...]:
     )
 
 
-def is_rule(rule: object) -> bool:
-    """One of these, however an agent started ours when it was written."""
+def is_rule(key: str, rule: object) -> bool:
+    """One of ours among those that allow or ask, however an agent started ours when it was written."""
+    if key == "ask":
+        return rule in FLOOR
     if not isinstance(rule, str) or not ("agent-mailbox" in rule or "agent_mailbox" in rule):
         return False
     ends = (*(f" {words}:*)" for words in FREE), *(f" {words})" for words in EXACT))

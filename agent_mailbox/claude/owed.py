@@ -7,7 +7,6 @@ nothing.
 from __future__ import annotations
 
 from ..core import frame, inbox
-from ..core.text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 MOST = 5
 """Messages named in each list: enough to go on, and ``status`` has the rest."""
-TITLE = 60
 
 
 def lines(desk: Desk, session_id: str, program: str) -> list[str]:
@@ -45,7 +43,6 @@ def _list(messages: Sequence[Message], state: State, now: int, program: str, way
     for m in messages[-MOST:]:
         who = frame.sender_of(m, state.roster) if way == "from" else frame.target_of(m, state.roster)
         stale = inbox.staleness(m, state, now)
-        title = clipped(neutral(m.subject or m.content[: 4 * TITLE]), TITLE).replace('"', "'")
-        shown.append(f'{frame.short(m.id)} {way} {who}: "{title}"' + (f" ({stale})" if stale else ""))
+        shown.append(f'{frame.short(m.id)} {way} {who}: "{frame.title(m)}"' + (f" ({stale})" if stale else ""))
     more = len(messages) - len(shown)
     return [*shown, *([f"{more} more: {program} status"] if more else [])]

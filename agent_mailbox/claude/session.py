@@ -10,6 +10,7 @@ import os
 from .. import clients, registry
 from ..core.address import check_id, check_name, check_role, check_tag
 from ..core.enrol import Request
+from ..core.records import USER
 from ..core.roster import DEAD, FROZEN, Agent, Roster
 from ..errors import MailboxError, Refused
 from ..store import paths, places
@@ -27,10 +28,10 @@ CLEARED = "clear"
 def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
     """Register the session (or take note that it is back); returns what it has to be told.
 
-    A new session gets role, name and tags from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS`` and the configuration, and
-    ``project:`` by itself; after a ``clear`` it continues the one that went. One that is resumed or compacted stays
-    who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the session registers
-    all the same.
+    A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
+    configuration, and ``project:`` by itself; after a ``clear`` it continues the one that went. One that is resumed or
+    compacted stays who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the
+    session registers all the same. A lead is never left out: in the place of one that cannot be had is the person.
     """
     roster = desk.logs.read_roster()
     told: list[str] = []
@@ -58,7 +59,7 @@ def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Map
 
 def _register(desk: Desk, request: Request, told: list[str]) -> None:
     """Register with what can be had: all of it, else without the name, else without roles and tags."""
-    bare = Request(session_id=request.session_id, client=request.client)
+    bare = Request(session_id=request.session_id, client=request.client, lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare):
         try:
             _, decision = registry.register(desk, attempt, request.session_id)
@@ -86,11 +87,13 @@ def _wishes(desk: Desk, session_id: str, directory: str, environ: Mapping[str, s
         return tuple(found)
 
     names = [name] if (name := environ.get("AGENT_MAILBOX_NAME", "").strip()) else []
+    leads = [lead] if (lead := environ.get("AGENT_MAILBOX_LEAD", "").strip()) else []
     roles = _listed(environ.get("AGENT_MAILBOX_ROLE") or config.session_role)
     tags = [*_listed(environ.get("AGENT_MAILBOX_TAGS")), *config.session_tags]
     return Request(
         session_id=session_id,
         name=next(iter(good(names, check_name)), None),
+        lead=next(iter(good(leads, check_id)), USER) if leads else None,
         roles=good(roles, check_role) or None,
         add_tags=(*good(tags, lambda tag: check_tag(tag, config.namespaces)), *_project(directory)),
     )

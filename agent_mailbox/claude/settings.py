@@ -16,7 +16,7 @@ from ..core.records import Record
 from ..doctor.findings import Problem
 from . import install, others, places, runnable
 from . import install_texts as texts
-from .entries import PROGRAM, SHIM, calls_us, covers, is_bell
+from .entries import BELL, PERMIT, PROGRAM, SHIM, calls_us, covers, part
 from .hook import HOOKS
 from .runnable import INSTALL, SHIMS
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class Found(Record):
-    """A hook that calls us: where, for which event, by what command."""
+    """A hook that calls us: where, for which event, by what command; which of those one event may have."""
 
     source: Source
     event: str
     command: str
-    bell: bool = False
+    part: str = ""
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _ours(source: Source) -> Iterator[Found]:
         if not isinstance(command, str) or (not covers(group, texts.MATCHERS.get(event)) and event in texts.MATCHERS):
             continue
         if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-            yield Found(source, event, command, is_bell(hook))
+            yield Found(source, event, command, part(hook))
 
 
 def _line(text: bytes, command: str) -> int | None:
@@ -121,16 +121,17 @@ def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[
 
 
 def _notes(found: Sequence[Found]) -> Iterator[Problem]:
-    hooked: dict[str, list[Source]] = {}
-    bells: dict[str, list[Source]] = {}
+    parts: dict[str, dict[str, list[Source]]] = {"": {}, BELL: {}, PERMIT: {}}
     for hook in found:
-        (bells if hook.bell else hooked).setdefault(hook.event, []).append(hook.source)
+        parts[hook.part].setdefault(hook.event, []).append(hook.source)
+    hooked = parts[""]
     missing = [event for event in HOOKS if event not in hooked]
     if missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
         yield Problem(found[0].source.path, None, what, note=True)
     yield from _doubled(found, hooked, "")
-    yield from _doubled(found, bells, " for its doorbell")
+    yield from _doubled(found, parts[BELL], " for its doorbell")
+    yield from _doubled(found, parts[PERMIT], " for what it may do")
 
 
 def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: str) -> Iterator[Problem]:

@@ -3,7 +3,9 @@
 Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to).
 A hook's text stands in an ``attachment`` of type ``hook_additional_context``; what the model says in lines of type
 ``assistant``, each with the id of the answer it is part of. Whatever else quotes us (a tool's output, a prompt, the
-model) is not how mail is shown, and counts for nothing.
+model) is not how mail is shown, and counts for nothing. Nor is every such line the model's: the client writes its own
+errors in the model's place. And a prompt that is taken back (Escape before a word of the answer) leaves the lines that
+came with it, but is never sent again: the next prompt stands right behind it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ spoke since · nothing happened since."""
 
 MARGIN = 1 << 18
 """Bytes looked at before an offer was made: the answer in which it was made stands there."""
+_CLIENT = "<synthetic>"
+"""The model of an answer that is none: an error of the API, as the client words it."""
+_INTERRUPTED = b'"[Request interrupted by user'
+"""The client's line for a prompt that stays in the conversation without an answer."""
 _CHUNK = 1 << 20
 _MAX_LINE = 64 << 20
 
@@ -39,7 +45,8 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
         there = system.fstat(fd)
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
-        return _states(_lines(fd, max(min(o.length for o in offers) - MARGIN, 0), there.st_size), offers)
+        start = min(o.length for o in offers) if all(o.length <= there.st_size for o in offers) else 0  # another file
+        return _states(_lines(fd, max(start - MARGIN, 0), there.st_size), offers)
     except OSError:
         return None
     finally:
@@ -49,29 +56,37 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
 def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
     found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
     during: dict[str, object] = {}
+    prompted: set[str] = set()  # shown with a prompt that may still be taken back
     answer: object = None
     marks = {f"agent-mailbox {offer.nonce}:".encode(): offer.nonce for offer in offers}
     for line in lines:
         shown = [nonce for mark, nonce in marks.items() if mark in line]
-        if not shown and b'"type":"assistant"' not in line:
+        if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
             continue
         event = codec.parse(line, _MAX_LINE, ours=False)
         if isinstance(event, BadLine) or event.get("isSidechain") is True:
             continue
-        if event.get("type") == "assistant":
+        kind = event.get("type")
+        if kind == "user" and prompted and event.get("isMeta") is not True:
+            found.update(dict.fromkeys(() if _INTERRUPTED in line else prompted, PASSED))
+            prompted.clear()
+        elif kind == "assistant":
+            prompted.clear()
             message = event.get("message")
-            answer = message.get("id") if isinstance(message, dict) else None
-            spoken = _when(event)
+            if not isinstance(message, dict) or message.get("model") == _CLIENT:
+                continue
+            answer, spoken = message.get("id"), _when(event)
             for offer in offers:
                 state = found[offer.nonce]
                 if state == SHOWN and answer != during[offer.nonce]:
                     found[offer.nonce] = SEEN
                 elif state == OPEN and spoken >= offer.time:
                     found[offer.nonce] = PASSED
-        else:
-            for nonce in shown:
-                if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
-                    found[nonce], during[nonce] = SHOWN, answer
+        for nonce in shown:
+            if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
+                found[nonce], during[nonce] = SHOWN, answer
+                if event["attachment"].get("hookEvent") == "UserPromptSubmit":
+                    prompted.add(nonce)
     return found
 
 
@@ -96,8 +111,12 @@ def _when(event: dict[str, Any]) -> int:
 
 def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
     """The whole lines between two positions; of the one the first is in, the rest."""
-    carry, offset = b"", start
+    carry, offset = [b""], start
     while offset < end and (data := system.pread(fd, min(_CHUNK, end - offset), offset)):
         offset += len(data)
-        *whole, carry = (carry + data).split(b"\n")
-        yield from whole
+        first, *more = data.split(b"\n")
+        carry.append(first)
+        if more:
+            yield b"".join(carry)
+            yield from more[:-1]
+            carry = more[-1:]

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from ..store.offers import Offer
 
 
-def judge(event: str, path: str) -> Callable[[Sequence[Offer]], Verdict]:
-    """The judge that ``receipts.settle`` asks: what the client's transcript at ``path`` says at this event."""
+def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Verdict]:
+    """The judge that ``receipts.settle`` asks: what the client's transcript at ``path`` says at this event of the
+    client's process ``client``."""
 
     def verdict(offers: Sequence[Offer]) -> Verdict:
         states = transcript.states(path, offers)
         if states is None:
             return _without_transcript(event, path, frozenset(offer.nonce for offer in offers))
-        lost = _LOST.get(event, ())
-        return Verdict(
-            seen=frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN),
-            lost=frozenset(nonce for nonce, state in states.items() if state in lost),
-        )
+        lost = frozenset(nonce for nonce, state in states.items() if state in _LOST.get(event, ()))
+        if event == "SessionStart" and client:  # another hook of this very start has just shown it
+            lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == transcript.OPEN}
+        return Verdict(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
 
     return verdict
 

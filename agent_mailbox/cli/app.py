@@ -76,6 +76,7 @@ class Context:
         self.directory = directory
         self.json = False
         self.answered = False  # an answer was begun: under --json an error is no second document behind it
+        self.vouched = False  # was the mailbox named, or made by the user's own ``init``?
         self._desk: Desk | None = None
 
     def desk(self, kind: type[D]) -> D:
@@ -83,7 +84,8 @@ class Context:
         if not isinstance(self._desk, kind):
             place = locate(self.directory, self.environ)
             self._desk = desk = kind(place.directory)
-            if not place.named and not paths.recorded(desk.directory, self.environ):
+            self.vouched = place.named or paths.recorded(desk.directory, self.environ)
+            if not self.vouched:
                 self.warn(
                     f"{desk.directory} was not made by your `agent-mailbox init`;"
                     " if it came with a clone, its mail is a stranger's"

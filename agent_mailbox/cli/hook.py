@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from ..claude import hook as hooks
+from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
 from ..store import paths, system
+from ..store.trail import Trail
 from .output import PATIENCE, write_out
 from .place import Place, environment, locate
 
@@ -74,6 +76,9 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if name == hooks.BEFORE_TOOL:
         hooks.refuse(call, lambda: _roster(call, directory, environ), write)
         return
+    if name in hooks.PERMITS:
+        _permit(call, directory, environ, write)
+        return
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
@@ -95,6 +100,24 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
     words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
     nothing = subprocess.DEVNULL
     subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
+
+
+def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    """May the session use the tool? Where that cannot be told, one that was bound when it last could may not."""
+    from ..claude import permit  # where a lead or a policy may be, by the guard
+    from ..control import Control
+
+    place = mailbox_of(call, directory, environ)
+    if place is None:
+        return
+    try:
+        control = Control(place.directory, wait=hooks.LOCK_WAIT)
+        start = program(environ.get("PATH", ""))
+        permit.Permit(call=call, control=control, environ=environ, program=start, write=write).answer()
+    except Exception as error:
+        if Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
+            write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+        raise
 
 
 def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:

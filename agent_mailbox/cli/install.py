@@ -8,6 +8,7 @@ import click
 
 from ..claude import install as installer
 from ..claude import install_clients as clients
+from ..claude import install_texts as texts
 from ..core.text import neutral, neutral_lines
 from ..errors import Malformed, Refused
 from .hook import program
@@ -16,6 +17,7 @@ from .options import App, Verb, pass_app
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ..claude.install_clients import Client, Target
@@ -50,13 +52,13 @@ def _target(app: App, client: Client, project: str | None, user: bool) -> Target
     return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
 
 
-def _install(app: App, target: Target, dry_run: bool) -> None:
+def _install(app: App, target: Target, dry_run: bool, asks: Sequence[str] = ()) -> None:
     word = program(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
         app.warn(
             f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
         )
-    plan = installer.installation(target, app.environ, word)
+    plan = installer.installation(target, app.environ, word, asks)
     _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=target.client.after)
 
 
@@ -69,17 +71,21 @@ def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_ru
 @install.command("claude-code", cls=Verb)
 @_said
 @click.option("--force", is_flag=True, help="Also where the same sessions call us already: each hook then runs twice.")
+@click.option("--closed", is_flag=True, help="Have the client itself ask about all that acts: for led sessions.")
 @pass_app
-def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool, force: bool) -> None:
+def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool, force: bool, closed: bool) -> None:
     """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
 
     Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
     Hooks go into DIR/.claude/settings.local.json, which is yours alone, or with --user into ~/.claude/settings.json
     (CLAUDE_CONFIG_DIR counts).
+
+    With --closed the client's own rules ask about every tool that acts, and our hooks answer for sessions that have a
+    lead: what a policy denies does not run even where a hook fails. Sessions without a lead ask their person.
     """
     target = _target(app, clients.CLAUDE_CODE, project, user)
     _refuse_twice(app, target, force)
-    _install(app, target, dry_run)
+    _install(app, target, dry_run, texts.FLOOR if closed else ())
 
 
 def _refuse_twice(app: App, target: Target, force: bool) -> None:

@@ -59,7 +59,9 @@ def message_json(message: Message, reads: Reads | None = None) -> dict[str, Any]
 def item_json(item: Item) -> dict[str, Any]:
     """An unread message as ``check`` gives it."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)
-    return {**message_object(item.message, item.read_by, whole=True), "mode": item.mode, "expires_at": expires}
+    note = {"control": item.note} if item.message.type == "control" else {}
+    whole = message_object(item.message, item.read_by, whole=True)
+    return {**whole, "mode": item.mode, "expires_at": expires, **note}
 
 
 def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, Any]:
@@ -72,8 +74,9 @@ def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster
     lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
     for item in items:
         lines += [*frame.item(item, roster, style), ""]
-    if items:
-        lines.append(f'Reply: agent-mailbox reply {frame.short(items[0].message.id)} --body "…"')
+    chat = [item for item in items if item.message.type != "control"]  # which is not answered by a reply
+    if chat:
+        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)} --body "…"')
     if more:
         lines.append(f"{more} more: agent-mailbox check")
     return "\n".join(lines) + "\n"
@@ -98,10 +101,10 @@ def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style
     return "\n".join(lines) + "\n"
 
 
-def reach(delivery: Delivery, roster: Roster) -> list[tuple[str, str]]:
+def reach(delivery: Delivery, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
     """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
     waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
-    said = {"will see it now": [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
+    said = {now: [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
     return [(what, some(whom)) for what, whom in said.items() if whom]
 
 

@@ -97,7 +97,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
     return Draft(
         sender=sender,
         to=verbs.recipients(to),
-        content=_body(app, given["body"]),
+        content=body(app, given["body"]),
         subject=given["subject"],
         thread=given.get("thread"),
         ttl_hours=_hours(given["ttl_hours"]),
@@ -108,7 +108,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
     )
 
 
-def _body(app: App, given: str | None) -> str:
+def body(app: App, given: str | None) -> str:
     """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
     if given is None:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
@@ -268,8 +268,8 @@ def show(app: App, /, message_id: str) -> None:
     roster = app.mailbox.logs.read_roster()
     lines = render.message_text(found.message, roster, app.style)
     resolved = inbox.delivery(found.message, roster)
-    lines += ["", *(f"{what}: {whom}" for what, whom in letters.reach(resolved, roster))]
-    lines += render.receipts_text(receipts, roster) or ["nobody has read it"]
+    lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
+    lines += [] if receipts else ["nobody has read it"]
     value = {
         "message": letters.message_json(found.message, found.reads),
         "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},

@@ -6,8 +6,9 @@ Belongs here: layout and colour of everything but mail itself (``core.frame``), 
 from __future__ import annotations
 
 from ..core import frame, instant
-from ..core.claims import OFFERED, readers
+from ..core.claims import OFFERED, READ
 from ..core.text import clipped, neutral
+from . import letters
 from .letters import some
 
 TYPE_CHECKING = False
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.cost import Cost
+    from ..core.inbox import Delivery
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
     from ..doctor.findings import Problem
@@ -54,8 +56,10 @@ def messages_text(messages: Sequence[Message], reads: Reads, roster: Roster, sty
     """A list of messages, one line each."""
     rows, styles = [], []
     for m in messages:
-        seen = readers(m, reads)
-        read = f"read by {some([frame.name_of(s, roster) for s in seen], 3)}" if seen else "unread"
+        stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
+        known = [who for who, stage in stages.items() if stage != OFFERED]
+        by = some([frame.name_of(who, roster) for who in known or stages], 3)
+        read = f"{'read by' if known else 'offered to'} {by}" if stages else "unread"
         title = clipped(_title(m), 50)
         way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), title, read))
@@ -97,9 +101,11 @@ def receipt_json(read: Read) -> dict[str, Any]:
     }
 
 
-def receipts_text(records: Sequence[Read], roster: Roster) -> list[str]:
-    """Who did what to a message, when, as lines."""
-    return table(
+def receipts_text(message: Message, reach: Delivery, records: Sequence[Read], roster: Roster) -> list[str]:
+    """A message's way: sent, whom it reaches by now and what it waits for, who did what to it, as lines."""
+    rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
+    rows += [("", what, whom, "") for what, whom in letters.reach(reach, roster, now="reaches")]
+    rows += [
         (
             frame.when(r.timestamp),
             OFFERED if r.event == "read" and r.nonce else r.event,
@@ -107,7 +113,8 @@ def receipts_text(records: Sequence[Read], roster: Roster) -> list[str]:
             f"as {frame.word(r.via)}" if r.via else "",
         )
         for r in records
-    )
+    ]
+    return table(rows)
 
 
 def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:

@@ -141,7 +141,8 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
     try:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
-        whom = check_id(word)  # any id may send, registered or not
+        whom = check_id(word)
+        app.warn(f"nobody called {whom!r} is known; whoever sends under that id is muted")
     request = Request(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.actor)
     _answer(app, agent)

@@ -22,6 +22,8 @@ BAR = "| "
 WORD = 128
 """Characters of a word in the frame: the longest id there can be."""
 _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
+TITLE = 60
+"""Characters of a title, where a message is given by that alone."""
 SUBJECT = 300
 """Characters of a subject that are shown: beyond it is a body."""
 
@@ -86,14 +88,27 @@ def notes(message: Message) -> list[str]:
     return said
 
 
-def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, time: str | None = None) -> list[str]:
+def title(message: Message) -> str:
+    """What a message is about, to stand in double quotes on a line of others."""
+    return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
+
+
+def item(
+    shown: Item,
+    roster: Roster,
+    style: Callable[[str, str], str] = plain,
+    time: str | None = None,
+    program: str = "agent-mailbox",
+) -> list[str]:
     """An unread message as lines: the head, the subject, the body behind its bar. ``time`` (empty: nothing) stands in
-    place of when it was sent."""
+    place of when it was sent; ``program`` is how its reader starts ours."""
     m = shown.message
     said = [when(m.timestamp) if time is None else time, *notes(m)]
     through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}"
-    return [", ".join([head, *filter(None, said)]), *body(m, style)]
+    said += [clipped(neutral(shown.note), SUBJECT)] if shown.note else []
+    lines = control(m, "" if shown.note else program) if m.type == "control" else body(m, style)
+    return [", ".join([head, *filter(None, said)]), *lines]
 
 
 def _role(shown: Item) -> str:
@@ -101,7 +116,18 @@ def _role(shown: Item) -> str:
     return shown.via if shown.via.startswith("role:") or not roles else roles[0]
 
 
+def control(message: Message, program: str = "agent-mailbox") -> list[str]:
+    """A control message as lines: the command that answers it (no ``program``: it is decided); what it is."""
+    from .control import telling, wire  # most mail is none
+
+    payload = wire.parse(message.content)
+    question = telling.question(payload, program) if program else ""
+    return [*([f"Decide: {question}"] if question else []), BAR + telling.line(payload)]
+
+
 def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
     """Subject and text of a message as lines."""
+    if message.type == "control":
+        return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

@@ -37,7 +37,8 @@ class State(Record):
 class Item(Record):
     """A message as it reaches one reader: by which mode, read through which address, and if reading it claims it.
 
-    ``read_by`` are those who read it before; ``muted``: hooks do not bring it up.
+    ``read_by`` are those who read it before; ``muted``: hooks do not bring it up; ``note``: what became of a control
+    message, where that is to be told.
     """
 
     message: Message
@@ -47,6 +48,7 @@ class Item(Record):
     expires_at: int | None
     read_by: tuple[str, ...] = ()
     muted: bool = False
+    note: str = ""
 
 
 def item_for(message: Message, reader: Reader, state: State, now: int) -> Item | None:

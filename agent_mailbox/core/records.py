@@ -19,12 +19,12 @@ else:
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """A frozen value whose fields are its annotations, in order, with class attributes as defaults."""
+    """A frozen value whose fields are its annotations (a base's first), in order, with class attributes as defaults."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = tuple(name for name in cls.__annotations__ if not name.startswith("_"))
+        cls._fields = (*cls._fields, *(name for name in cls.__annotations__ if not name.startswith("_")))
 
     def __init__(self, *args: Any, **values: Any) -> None:
         mine = self.__dict__

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import claims, inbox
 from .address import DIRECT, ROLE
+from .control.state import Plane
 from .records import Message, Record, RosterEvent
 from .roster import DEAD, Agent, Roster
 
@@ -32,6 +33,8 @@ def plan(state: State, now: int, max_live: int) -> Plan:
         replies = inbox.repliers(state)
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
+        if any(m.type == "control" for m in state.messages.values()):
+            move = _without_standing(move, state)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
     return Plan(move=frozenset(move), pending=pending)
 
@@ -46,6 +49,17 @@ def _without_settling_replies(finished: set[str], state: State) -> set[str]:
         if not staying:
             return move
         move -= staying
+
+
+def _without_standing(move: set[str], state: State) -> set[str]:
+    """The same, less the control messages that still count, and those whose request stays in part: a request that
+    came back without its answer would be open again."""
+    plane = Plane(state.roster, state.messages.values())
+    move = move - plane.standing()
+    for group in plane.groups():
+        if not move.issuperset(group):
+            move = move.difference(group)
+    return move
 
 
 def is_finished(message: Message, state: State, now: int, replies: Mapping[str, set[str]]) -> bool:
@@ -124,10 +138,12 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
         return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, **said)
 
     lost = tuple(sorted(held - set(agent.tags)))
-    first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=agent.lead)
+    at_first = dict(agent.leads[:1]).get(agent.registered)
+    first = event("register", agent.registered, name=agent.name, tags=(*agent.tags, *lost), lead=at_first)
     selves = [event("update", agent.registered, tags=agent.tags)] if lost else []
     older = zip(reversed(agent.continues), reversed(agent.heir), strict=True)
     selves += [event("update", since, continues=old) for old, since in older]
+    selves += [event("update", since, lead=lead) for since, lead in agent.leads[1 if at_first else 0 :]]
     spans = []
     for start, end in agent.frozen:
         if end is None or end > since:

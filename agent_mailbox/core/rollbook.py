@@ -144,8 +144,8 @@ def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
     for key in obj.keys() & {"tags", "continues", "heir", "muted"}:
         obj[key] = tuple(obj[key])
-    if "frozen" in obj:
-        obj["frozen"] = tuple((since, until) for since, until in obj["frozen"])
+    for key in obj.keys() & {"frozen", "leads"}:
+        obj[key] = tuple((since, then) for since, then in obj[key])
     return Agent(**obj), lineage
 
 

@@ -41,7 +41,8 @@ class Agent(Record):
     """One session as the roster knows it.
 
     Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
-    ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it.
+    ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it,
+    ``leads`` every lead it had, each with the instant from which it was that: a command counts by who led it then.
     """
 
     session_id: str
@@ -57,6 +58,7 @@ class Agent(Record):
     reason: str | None = None
     client: str | None = None
     muted: tuple[str, ...] = ()
+    leads: tuple[tuple[int, str], ...] = ()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -89,6 +91,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         reason=event.reason if state != before.state or event.reason else before.reason,
         client=event.client if event.client is not None else before.client,
         muted=event.muted if event.muted is not None else before.muted,
+        leads=(*before.leads, (event.timestamp, event.lead)) if event.lead not in (None, before.lead) else before.leads,
     )
 
 

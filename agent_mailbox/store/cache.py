@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECOND = 1_000_000_000
-VERSION = b"agent-mailbox 2"
+VERSION = b"agent-mailbox 3"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 TAIL = 512
 """Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
@@ -58,6 +58,8 @@ def load(path: str) -> bytes | None:
     finally:
         system.close(fd)
     head, _, body = data.partition(b"\n")
+    size = head[len(VERSION) + 1 :].partition(b" ")[0]
+    body = body[: int(size)] if size.isdigit() else b""  # behind it may stand what is left of a longer one
     return body if head == _head(body, there.st_mtime_ns // SECOND) else None
 
 
@@ -67,6 +69,7 @@ def save(path: str, body: bytes) -> None:
     The file holds a random number and bears it as its modification time: whoever else writes to it, or dies writing,
     breaks the seal. (A checksum would cost as much as reading the file.) It is written in place; renaming over the old
     one would be neater and costs 0.7 ms, for file systems then write the new one out at once, as if it were precious.
+    It is not cut either: of two who write at once, one would cut what the other sealed.
     """
     seal = int.from_bytes(system.urandom(4), "big") >> 1
     data = _head(body, seal) + b"\n" + body
@@ -78,7 +81,6 @@ def save(path: str, body: bytes) -> None:
             fd = _create(path)
         try:
             if system.write(fd, data) == len(data):  # else the disk is nearly full, and what is there stays unsealed
-                system.ftruncate(fd, len(data))
                 system.utime(fd, ns=(seal * SECOND, seal * SECOND))
         finally:
             system.close(fd)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
 ROSTER = "agent-roster.jsonl"
+EVENTS = "agent-mailbox-events.jsonl"
+EVENTS_BEFORE = "agent-mailbox-events.1.jsonl"
 HEARTBEATS = "agent-heartbeats"
 ARCHIVE = "agent-mailbox-archive"
 CONFIG = "config.toml"

@@ -1,7 +1,7 @@
 """What our own writers leave behind beside the logs: where each log ended, and who has nothing to read.
 
-Belongs here: the quiet stamps the shell guard looks for, and the record of a log's end by which a writer notices that
-a foreign program has written since. Both are derived: a missing one costs time.
+Belongs here: the quiet stamps the shell guard looks for, those that say nothing binds a session, and the record of a
+log's end by which a writer notices that a foreign program has written since. All are derived: a missing one costs time.
 
 **Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and
 nothing was written since that could change that:
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 QUIET = "quiet"
+UNBOUND, BOUND = "unbound", "bound"
 ENDS = "ends"
+GRANT_LIFE = 60_000
+"""Milliseconds for which a decision answers the question that follows it at once."""
 
 
 class Trail:
@@ -36,13 +39,16 @@ class Trail:
 
     def __init__(self, directory: str) -> None:
         self._quiet = system.join(directory, QUIET)
+        self._unbound = system.join(directory, UNBOUND)
+        self._bound = system.join(directory, BOUND)
         self._ends = system.join(directory, ENDS)
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
-    def stamp(self, session_id: str) -> None:
-        """Say that the session has nothing to read; the caller holds the locks of all three logs."""
-        self._write(system.join(self._quiet, session_id), b"")
+    def stamp(self, session_id: str, *, led: bool = False) -> None:
+        """Say that the session has nothing to read; the caller holds the locks of all three logs. ``led``: the end of
+        its turns is to be reported to its lead, for which the guard lets that hook through."""
+        self._write(system.join(self._quiet, session_id), b"led\n" if led else b"")
 
     def is_quiet(self, session_id: str) -> bool:
         """Is there a stamp that says the session has nothing to read?"""
@@ -50,16 +56,54 @@ class Trail:
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (None: of everyone); raises ``StorageFailed`` if one would stay."""
+        known = None if sessions is None else [*sessions]
+        for directory in (self._quiet, self._unbound):
+            try:
+                for session_id in system.listdir(directory) if known is None else known:
+                    try:
+                        system.unlink(system.join(directory, session_id))
+                    except (FileNotFoundError, ValueError):
+                        pass
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError as error:
+                raise storage_failed("remove a stamp in", directory, error) from None
+
+    # -- who is bound by a policy -------------------------------------------------------------------------------------
+
+    def unbind(self, session_id: str) -> None:
+        """Say that the session has neither lead nor policy; the caller holds the locks of messages and roster. Who is
+        given one is written to there, which ends this stamp as it does the quiet one."""
+        self._write(system.join(self._unbound, session_id), b"")
+        self._remove(system.join(self._bound, session_id))
+
+    def bind(self, session_id: str) -> None:
+        """Note that the session has a lead or a policy, for whoever cannot read which."""
+        if not self.is_bound(session_id):
+            self._write(system.join(self._bound, session_id), b"")
+
+    def is_bound(self, session_id: str) -> bool:
+        """Had it a lead or a policy when somebody last looked?"""
+        return system.exists(system.join(self._bound, session_id))
+
+    def grant(self, path: str) -> None:
+        """Note a decision for the question that follows."""
+        self._write(path, b"")
+
+    def take(self, path: str, now: int) -> bool:
+        """Is there such a note, not older than ``GRANT_LIFE``? It answers once: taking it is removing it."""
         try:
-            for session_id in system.listdir(self._quiet) if sessions is None else sessions:
-                try:
-                    system.unlink(system.join(self._quiet, session_id))
-                except (FileNotFoundError, ValueError):
-                    pass
-        except (FileNotFoundError, NotADirectoryError):
+            made = system.stat(path).st_mtime_ns // 1_000_000
+            system.unlink(path)
+        except OSError:
+            return False
+        return now - made <= GRANT_LIFE
+
+    def _remove(self, path: str) -> None:
+        try:
+            system.unlink(path)
+        except OSError:
             pass
-        except OSError as error:
-            raise storage_failed("remove a stamp in", self._quiet, error) from None
 
     # -- where each log ended -----------------------------------------------------------------------------------------
 

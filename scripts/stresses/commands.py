@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -23,6 +24,8 @@ _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/
 FAKETIME = [path for place in _PLACES for path in glob.glob(f"{place}/libfaketime.so.1")]
 """The library that gives a process a clock of its own; empty where it is not installed."""
 READING = ("check", "hook")
+_REMINDER = re.compile(r'\\n\S+ (?:from|to) [^\\]*: \\"[^"]*\\"')
+"""A line of ``claude.owed``, as it stands in a hook's JSON."""
 REFUSALS = {"send": {1}, "reply": {1}, "ack": {1}, "release": {1}, "doctor": {3}}
 """Exit codes beside 0 and 4 (busy) that are no surprise in the middle of everything."""
 
@@ -132,8 +135,8 @@ class Command:
 
     @property
     def shown(self) -> list[str]:
-        """The tokens of the mail it showed."""
-        return cast.tokens(self.said) if self.what in READING else []
+        """The tokens of the mail it showed; a reminder of what is owed quotes titles, and shows nothing."""
+        return cast.tokens(_REMINDER.sub("", self.said)) if self.what in READING else []
 
     def complaint(self) -> str | None:
         """What is wrong with how it ended, if anything is."""

@@ -34,6 +34,8 @@ class Account:
     def __init__(self) -> None:
         self.sent: dict[str, str | None] = {}
         self.tried: set[str] = set()
+        self.again: set[str] = set()
+        """Tried by an earlier life, of which nobody knows what it came to."""
         self.busy: set[str] = set()
         self.shows: list[Show] = []
         self.retired: set[str] = set()
@@ -58,6 +60,8 @@ class Account:
         op = note["op"]
         self.counts[op] += 1
         if op == "send":
+            if note["token"] in self.tried:
+                self.again.add(note["token"])
             self.tried.add(note["token"])
         elif op == "sent":
             self.sent.update(note["pairs"])
@@ -119,7 +123,7 @@ def _stored_once(evidence: Evidence, told: Account) -> Iterator[str]:
     for token, there in evidence.by_token.items():
         if len(there) > 1 or len(there[0].places) > 1:
             yield f"{token} stands {[(m.id, m.places) for m in there]}"
-        if token in told.busy and token not in told.sent:
+        if token in told.busy and token not in told.sent and token not in told.again:
             yield f"{token} was refused as busy and is there all the same"
 
 

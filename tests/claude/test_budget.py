@@ -73,13 +73,17 @@ def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> No
         {"to": "all", "priority": "high"},
         {"to": "all", "type": "control"},
     ]
-    mail = [message(f"m{n}", content=f"{n} {long}", sender=f"s-{n}", **way) for n, way in enumerate(ways)]
+
+    def content(n: int) -> str:
+        return f'{{"type": "idle_notification", "summary": "{n} {long}"}}' if n == 5 else f"{n} {long}"
+
+    mail = [message(f"m{n}", content=content(n), sender=f"s-{n}", **way) for n, way in enumerate(ways)]
     unread = items(*mail)
     in_full = []
     for room in range(800, 8000, 200):
         text = told(unread, room).text
         assert budget.units(text) <= max(room, 900)
-        in_full.append({n for n in range(6) if f"| {n} A sentence" in text})
+        in_full.append({n for n in range(6) if f" {n} {long[:200]}" in text})
     assert all(fewer <= more for fewer, more in pairwise(in_full))
     order = [next(iter(new)) for old, now in zip([set(), *in_full], in_full, strict=False) if (new := now - old)]
     assert order == [5, 4, 3, 2, 1, 0][: len(order)]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import commands, shell
+from agent_mailbox.claude import commands
 from agent_mailbox.claude.commands import refusal
+from agent_mailbox.core import shell
 from tests.test_docs import LEAVES
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -98,6 +99,9 @@ REFUSED = (
     "python3 -c \"import subprocess; subprocess.run(['agent-mailbox','send','--from','user'])\"",
     "python3 - <<'EOF'\nimport os; os.system(\"agent-mailbox send --from user\")\nEOF",
     "node -e 'exec(\"agent-mailbox check --session bob\")'",
+    "perl -e 'print `agent-mailbox check --session bob`'",
+    "cat x.py | python3 - # subprocess\nagent-mailbox check --session bob",
+    'python3 -c \'from agent_mailbox.launch import main; main(["agent-mailbox", "check", "--session", "bob"])\'',
     'agent-mailbox send --from user "unbalanced',
     "agent-mailbox send --to x --body 'it's' --from user",
     "echo $(agent-mailbox send --from user",
@@ -108,11 +112,12 @@ REFUSED = (
     "agent-mailbox roster heartbeat bob",
     "agent-mailbox roster freeze --session bob",
     "agent-mailbox roster retire user",
-    "agent-mailbox control approve 17",
-    "agent-mailbox control deny 17 --json",
-    "agent-mailbox --dir /x control policy bob none",
-    "agent-mailbox control mode bob plan",
-    "agent-mailbox control answer 17 --body yes",
+    "agent-mailbox control approve 17 --session user",
+    "agent-mailbox control deny 17 --json --session bob",
+    f"agent-mailbox --dir /x control policy {ME} --allow Bash",
+    f"agent-mailbox control mode {ME} acceptEdits",
+    "agent-mailbox control mode $CLAUDE_CODE_SESSION_ID default",
+    "agent-mailbox control answer 17 approve --session=bob",
 )
 LEFT_ALONE = (
     "agent-mailbox send --to bob --body hi",
@@ -134,7 +139,11 @@ LEFT_ALONE = (
     "agent-mailbox history --with user",
     "agent-mailbox ack $id",
     "for i in a b; do agent-mailbox ack $i; done",
-    "agent-mailbox control list",
+    "agent-mailbox control approve 17",
+    "agent-mailbox control deny 17 --json --reason 'not now'",
+    "agent-mailbox control policy bob --deny Bash",
+    "agent-mailbox control mode bob plan",
+    "agent-mailbox control mode",
     # maintenance is the client's own to ask about
     "agent-mailbox steward run",
     "agent-mailbox doctor --repair",
@@ -150,6 +159,10 @@ LEFT_ALONE = (
     "cat > notes.md <<'EOF'\nagent-mailbox send --from user\nEOF",
     "cd /work/agent-mailbox && psql --session bob",
     "git log --from=bob -- agent_mailbox",
+    "python3 - <<'EOF'\np = 'README.md'\ns = open(p).read().replace('`agent-mailbox send --from bob`', 'x')\nEOF",
+    "python3 -c \"print('agent-mailbox check --session bob')\"",
+    "perl -pi -e 's/agent-mailbox send --from bob/x/' README.md",
+    "node -e 'console.log(`agent-mailbox send --from bob`)'",
     'gh pr create --title x --body "agent-mailbox send --from bob now works"',
     "mypy agent_mailbox && ruff check agent_mailbox",
     "for f in agent_mailbox/*.py; do wc -l $f; done",
@@ -250,7 +263,7 @@ def test_deep_nesting_ends() -> None:
 
 def test_the_tables_are_the_command_line_s() -> None:
     """Every verb, every option that takes a value, every option that says who acts."""
-    verbs = {path[0] for path in LEAVES} | {"read", "control"}
+    verbs = {path[0] for path in LEAVES} | {"read"}
     assert set(commands.VERBS) == verbs
     valued = {
         spelling

@@ -207,6 +207,11 @@ def test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever(client:
     assert stop(active=True) == ""
     assert client.post.unread(ME) == [late]
     assert late[:8] in stop(active=False)
+    for _ in range(4):
+        assert client.post.send("x", ME)[:8] in stop(active=True)
+    late = client.post.send("x", ME)
+    assert stop(active=True) == ""
+    assert late[:8] in client.context("UserPromptSubmit")  # the doorbell's turn begins
     assert client.post.send("x", ME)[:8] in stop(active=True)
 
 

@@ -25,7 +25,10 @@ from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse")
+EVENTS = (
+    *("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse"),
+    "PermissionRequest",
+)
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
 SETTINGS = {
     "model": "opus",
@@ -86,9 +89,9 @@ class House:
         return dict(json.loads(self.settings.read_text(encoding="utf-8")))
 
     def commands(self, event: str) -> list[str]:
-        """The commands of an event that call us, but for the doorbell."""
+        """The commands of an event that call us, but for the doorbell and what permits."""
         groups = self.loaded().get("hooks", {}).get(event, [])
-        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.is_bell(h)]
+        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.part(h)]
 
     def bells(self) -> dict[str, list[dict[str, Any]]]:
         """The hooks of the doorbell, event by event."""
@@ -191,6 +194,7 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
         *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
+        *(f"control {verb}" for verb in ("request", "wait", "pending", "log", "report", "approve", "deny", "answer")),
     }
     assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
 
@@ -469,7 +473,8 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert same.newline == form.newline
     for event in EVENTS:
         calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
-        assert [entries.is_bell(hook) for hook in calls] == [False, True][: 1 + (event in BELLS)]
+        more = [entries.BELL] if event in BELLS else [entries.PERMIT] if event == "PreToolUse" else []
+        assert [entries.part(hook) for hook in calls] == ["", *more]
     back = merge.without(again, texts.is_rule)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
@@ -655,7 +660,8 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     run(copied, "install", "claude-code", **here)
     assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
     run(copied, "install", "claude-code", "--user", **here)
-    hooks, bells = run(copied, "doctor", **here)["notes"]
+    hooks, bells, permits = run(copied, "doctor", **here)["notes"]
+    assert permits["what"].startswith("PreToolUse calls us 2 times for what it may do, here, and in")
     assert hooks["file"] == bells["file"] == str(copied.settings)
     assert hooks["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")
     assert bells["what"].startswith(f"{', '.join(BELLS)} call us 2 times for its doorbell, here, and in")

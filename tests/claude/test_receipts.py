@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.claude.test_hooks import ME, Client
-from tests.helpers import READS, Post, stamp
+from tests.helpers import MESSAGES, READS, Post, record, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +88,8 @@ def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
     assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "offered"}}
     shown = talk.post.call("show", sent).stdout
     assert re.search(rf"^.*  offered  {ME[:8]}", shown, re.MULTILINE)
-    assert f"will see it now: {ME[:8]}" in shown
+    assert re.search(rf"^ +reaches  {ME[:8]}", shown, re.MULTILINE)
+    assert f"offered to {ME[:8]}" in talk.post.call("history", "--all").stdout
 
 
 @pytest.mark.parametrize(
@@ -146,9 +147,99 @@ def test_what_was_not_answered_is_offered_again_when_the_session_comes_back(
         assert sent[:8] in (talk.told if kept else talk.context)("UserPromptSubmit")
         if not cached:
             talk.post.file(".cache", "offers", ME).unlink()
-        assert sent[:8] in talk.told("SessionStart", source=source)
+        assert sent[:8] in talk.told("SessionStart", source=source, env={"CLAUDE_PID": f"2{cached:d}"})
         talk.speak()
         assert talk.context("SessionStart", source=source) == ""
+
+
+def test_two_hooks_of_one_start_show_mail_once(talk: Talk) -> None:
+    """Plugin and settings both call: the transcript does not have the first one's text yet. A start of another client
+    offers it again."""
+    talk.speak()
+    sent = talk.post.send("x", ME)
+    assert sent[:8] in talk.context("SessionStart", source="resume")
+    assert talk.context("SessionStart", source="resume") == ""
+    assert sent[:8] in talk.context("SessionStart", source="resume", env={"CLAUDE_PID": "2"})
+
+
+def test_an_error_of_the_api_is_no_word_of_the_model(talk: Talk) -> None:
+    """The client writes it in the model's place: nobody has seen anything."""
+    sent = talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    talk.speak(message={"id": "e", "model": "<synthetic>", "role": "assistant", "content": []}, isApiErrorMessage=True)
+    assert talk.context("UserPromptSubmit") == ""
+    assert talk.events() == ["read"]
+    talk.write(type="user", message={"role": "user", "content": "again"})  # the conversation still holds it
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+    talk.post.send("x", ME, "second")
+    talk.told("UserPromptSubmit")
+    talk.speak(message={"id": "f", "model": "<synthetic>", "role": "assistant", "content": []})
+    talk.hook("SessionEnd")
+    assert talk.events() == ["read", "seen", "read", "release"]
+    assert sent[:8] not in talk.context("SessionStart", source="resume")
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_prompt_that_was_taken_back_took_its_mail_along(talk: Talk, interrupted: bool) -> None:
+    """Escape before a word of the answer: the prompt is never sent again, its mail comes with the turn's end. A prompt
+    that stays in the conversation, interrupted, keeps its mail."""
+    sent = talk.post.send("x", ME)
+    talk.write(type="user", message={"role": "user", "content": "first"})
+    talk.told("UserPromptSubmit")
+    talk.write(type="user", isMeta=True, message={"role": "user", "content": "what a command expands to"})
+    if interrupted:
+        talk.write(type="user", message={"role": "user", "content": [{"text": "[Request interrupted by user]"}]})
+    assert talk.context("UserPromptSubmit") == ""
+    talk.write(type="user", message={"role": "user", "content": "second"})
+    talk.speak()
+    assert (sent[:8] in talk.told("Stop")) is not interrupted
+    assert talk.events() == (["read", "seen"] if interrupted else ["read", "release", "read"])
+
+
+def test_a_transcript_that_is_not_the_one_of_the_offer_is_read_from_its_beginning(talk: Talk) -> None:
+    """A session that is resumed elsewhere has another, shorter file; a line may be longer than what is read at once."""
+    talk.write(type="user", message="x" * 3_000_000)
+    sent = talk.post.send("x", ME)
+    text = talk.context("UserPromptSubmit")
+    talk.path.unlink()
+    talk.keep("UserPromptSubmit", text)
+    talk.write(type="system", message="x" * 2_000_000)
+    talk.speak()
+    assert talk.context("SessionStart", source="resume") == ""
+    assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "seen"}}
+
+
+def test_what_the_client_has_not_written_yet_is_looked_for_with_the_next_prompt(talk: Talk) -> None:
+    """The turn ends before its last words are in the file: no stamp keeps the next hook from finding them."""
+    talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    assert talk.context("Stop") == ""
+    talk.speak()
+    assert talk.context("UserPromptSubmit") == ""
+    assert talk.events() == ["read", "seen"]
+
+
+def test_an_id_of_any_text_is_offered_and_seen(talk: Talk) -> None:
+    """A foreign program's ids are its own business."""
+    odd = "tab\tline\nend"
+    with open(talk.post.file(MESSAGES), "a") as log:
+        log.write(json.dumps(record(id=odd, recipient=ME)) + "\n")
+    assert "1 message" in talk.told("UserPromptSubmit")
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+
+
+def test_a_client_within_claude_code_is_not_taken_for_it(talk: Talk) -> None:
+    """It has the outer one's variables, and another's session in them; what it calls a transcript is no such thing."""
+    inner: dict[str, Any] = {"session_id": "inner", "env": {"CLAUDE_CODE_SESSION_ID": ME}}
+    talk.hook("SessionStart", **inner)
+    talk.post.send("x", "inner")
+    assert talk.context("UserPromptSubmit", **inner).startswith("agent-mailbox: 1 message;")
+    talk.post.send("x", "inner")
+    assert json.loads(talk.hook("Stop", **inner).raw)["decision"] == "block"
 
 
 def test_a_session_closed_before_a_word_was_said_gives_back_what_it_was_shown(talk: Talk) -> None:
@@ -246,6 +337,25 @@ def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> Non
     assert talk.context("SessionStart", session_id="another", source="startup") == ""
 
 
+def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> None:
+    """Their ask is owed, and their reply and their ack settle what they were asked, spaces and escapes and all."""
+    post = talk.post
+    post.register("ann")
+    asked = [post.send(ME, "ann", body, "--ack") for body in ("replied to", "acked", "open")]
+    mine, odd = record("ann", ME, "foreign ask", ack=True), record("ann", ME, "odd ask", ack=True)
+    with open(post.file(MESSAGES), "a") as log:
+        log.write(json.dumps(mine) + "\n" + json.dumps(odd).replace('"ack"', '"\\u0061ck"') + "\n")
+        log.write(json.dumps(record("ann", ME, "a reply", thread=asked[0])) + "\n")
+    read = {"message_id": asked[1], "reader_session_id": "ann", "timestamp": stamp(), "event": "ack"}
+    with open(post.file(READS), "a") as log:
+        log.write(json.dumps(read).replace('"ack"', '"\\u0061ck"') + "\n")
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    lines = talk.context("SessionStart", source="compact").splitlines()
+    named = [line[:8] for line in lines if " from " in line or " to " in line]
+    assert named == [mine["id"][:8], odd["id"][:8], asked[2][:8]]
+
+
 def _program() -> str:
     """How an agent starts ours, as these tests run."""
     from agent_mailbox.cli.hook import program
@@ -279,7 +389,7 @@ def test_a_muted_sender_is_not_shown_by_hooks_and_stays_unread(talk: Talk) -> No
     post.ok("roster", "retire", "noisy")
     post.register("noisy-2", "--name", "Noise")
     again = post.send("noisy-2", ME)
-    control = post.send("noisy-2", ME, "{}", "--type", "control")
+    control = post.send("noisy-2", ME, '{"type": "idle_notification"}', "--type", "control")
     person, other = post.send("user", ME), post.send("x", ME)
     text = talk.context("UserPromptSubmit")
     assert [i[:8] in text for i in (sent, again, control, person, other)] == [False, False, True, True, True]

@@ -207,7 +207,7 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
     plain = pair.send("x", "alice", "plain")
     role = pair.send("x", "architect", "for the role")
     high = pair.send("x", "all", "high", "--priority", "high")
-    control = pair.send("x", "project:inscription", "control", "--type", "control")
+    control = pair.send("x", "project:inscription", '{"type": "idle_notification"}', "--type", "control")
     pair.send("alice", "all", "her own")
     pair.ok("check", "--session", "bob-0123456789")
     answer = pair.ok("check", "--session", "alice")
@@ -216,7 +216,8 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
     assert [m["mode"] for m in answer["messages"]] == ["tag", "broadcast", "direct", "role"]
     assert [m["expires_at"] is None for m in answer["messages"]] == [False, False, False, True]
     assert [m["read_by"] for m in answer["messages"]] == [["bob-0123456789"]] * 2 + [[], []]
-    assert list(answer["messages"][0]) == [*KEYS, "mode", "expires_at"]
+    assert list(answer["messages"][0]) == [*KEYS, "mode", "expires_at", "control"]
+    assert list(answer["messages"][1]) == [*KEYS, "mode", "expires_at"]
     reads = [r for r in pair.objects(READS) if r["reader_session_id"] == "alice"]
     assert [(r["message_id"], r["as"]) for r in reads] == [
         (control, "project:inscription"),

@@ -394,3 +394,13 @@ def test_a_sender_in_a_loop_is_stopped_where_the_mailbox_says_so(post: Post) -> 
     post.send("user", "all")
     post.send("other", "all")
     assert len(post.objects(MESSAGES)) == 8
+
+
+def test_mail_of_the_future_says_nothing_of_the_last_minute(post: Post) -> None:
+    """A clock that was set back leaves it in the log; its sender is not kept waiting until then."""
+    post.file("config.toml").write_text("[limits]\nmessages_per_minute = 2\n")
+    for _ in range(2):
+        post.append(MESSAGES, record("bob", timestamp="2999-01-01T00:00:00.000Z"))
+    for _ in range(2):
+        post.send("bob", "all")
+    refused(post.call("send", "--from", "bob", "--to", "all", "--body", "third"), 1, "bob sent 2 messages")

@@ -120,6 +120,10 @@ class Terminal:
         """Does it say that a turn is going on?"""
         return self._registered().get("status") == "busy"
 
+    def waiting(self) -> bool:
+        """Does it say that a dialog waits for the person?"""
+        return self._registered().get("status") == "waiting"
+
     def _registered(self) -> dict[str, Any]:
         try:
             return dict(json.loads((self.client.post.home / f".claude/sessions/{self.pid}.json").read_text()))

@@ -267,3 +267,33 @@ def test_a_cleared_session_goes_on_as_itself(client: Client) -> None:
     agents = {a["session_id"]: a for a in client.post.ok("roster", "list")["agents"]}
     assert (agents[new]["name"], agents[new]["continues"]) == ("Ann", [old])
     assert agents[old]["state"] == "dead"
+
+
+def test_a_prompt_taken_back_does_not_take_its_mail_along(client: Client) -> None:
+    """Escape before a word of the answer: the client never sends that prompt again, nor what its hook told. The mail
+    is in the next turn, and only then seen."""
+    held = threading.Event()
+
+    def script(body: Body) -> list[Body]:
+        if body.get("tools") and not held.is_set():
+            held.wait(PATIENCE)
+        return [said("ANSWER")]
+
+    with Terminal(client) as terminal:
+        session = str(terminal.wait(lambda: terminal.idle() and terminal.session()))
+        (client.post.box / "config.toml").write_text("[hook]\ndoorbell = false\n")
+        client.post.send("bob", "project:inscription", "MAIL_TAKEN_BACK")
+        client.model.script = script
+        assert "MAIL_TAKEN_BACK" in terminal.ask("PROMPT_ONE")
+        terminal.mark()
+        terminal.type("\x1b")
+        terminal.wait(terminal.idle)
+        held.set()
+        assert client.events("MAIL_TAKEN_BACK") == [(session, "read")]
+        terminal.type("AND_MORE")
+        terminal.wait(lambda: b"AND_MORE" in terminal.screen)
+        terminal.type("\r")
+        terminal.wait(lambda: "MAIL_TAKEN_BACK" in (client.model.asked("AND_MORE") or [""])[-1])
+        assert "MAIL_TAKEN_BACK" not in client.model.asked("AND_MORE")[0]
+        terminal.leave()
+    assert [event for _, event in client.events("MAIL_TAKEN_BACK")] == ["read", "release", "read", "seen"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import socket
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.e2e import figures
 from tests.e2e.conftest import VERSION, Client
 from tests.e2e.standin import StandIn
 from tests.e2e.terminal import Terminal
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 20
 DOCUMENT = ROOT / "docs/claude-code.md"
-BEGIN, END = "<!-- scripts/bench-doorbell writes this -->\n", "<!-- to here -->\n"
+BEGIN = "<!-- scripts/bench-doorbell writes this -->\n"
 PROGRAM = f"{sys.executable} -I -S -X utf8 {ROOT / 'agent_mailbox/__main__.py'}"
 
 
@@ -154,17 +154,13 @@ def main(arguments: list[str]) -> int:
     rounds = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else ROUNDS
     lines = ["| way | median | fastest | slowest | the one who waits |", "| --- | --- | --- | --- | --- |"]
     for name, measure in WAYS.items():
-        figures, memory = measure(rounds)
-        spread = " | ".join(f"{value:.2f} s" for value in (statistics.median(figures), min(figures), max(figures)))
+        seconds, memory = measure(rounds)
+        spread = " | ".join(f"{value:.2f} s" for value in (statistics.median(seconds), min(seconds), max(seconds)))
         lines.append(f"| {name} | {spread} | {memory} |")
         print(lines[-1], flush=True)
-    where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
-    table = "\n".join(
-        [*lines, "", f"{rounds} each, client {VERSION}, CPython {platform.python_version()}, {where}.", ""]
-    )
+    table = figures.table(lines, rounds)
     if "--print" not in arguments:
-        before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)
-        DOCUMENT.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
+        figures.write(DOCUMENT, BEGIN, table)
     return 0
 
 

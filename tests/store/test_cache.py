@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import cache
+from agent_mailbox.store import cache, system
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,3 +45,24 @@ def test_a_file_that_is_written_while_it_is_read_is_not_taken(
     assert cache.load(path) is None
     monkeypatch.undo()
     assert cache.load(path) == NEW
+
+
+def test_of_two_who_write_at_once_nobody_s_seal_stands_on_the_other_s_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever is shorter, whoever sets the time last: what is loaded is the one or the other, whole, or nothing."""
+    path = str(tmp_path / "x")
+    real = system.utime
+    for first, second in ((b"long " * 100, b"short"), (b"short", b"long " * 100)):
+
+        def meanwhile(fd: int, *, ns: tuple[int, int], other: bytes = second) -> None:
+            monkeypatch.setattr(system, "utime", real)
+            cache.save(path, other)
+            real(fd, ns=ns)
+
+        monkeypatch.setattr(system, "utime", meanwhile)
+        cache.save(path, first)
+        assert cache.load(path) in (None, first, second)
+        for body in (first, second, b""):
+            cache.save(path, body)
+            assert cache.load(path) == body

@@ -1,12 +1,12 @@
 """A shell's text as the simple commands in it, seen through quotes, compounds, substitutions and here-documents.
 
 Belongs here: the grammar, as far as somebody who hides nothing writes it. Pure. Nothing is expanded: a word that holds
-``$X`` keeps it. What a command means is ``commands``' business.
+``$X`` keeps it. What a command means is the business of who asks (``claude.commands``, ``core.rules``).
 """
 
 from __future__ import annotations
 
-from ..core.records import Record
+from .records import Record
 
 MAX_DEPTH = 20
 """Substitutions within each other: more is no honest command, and Python's own stack ends somewhere."""
@@ -24,10 +24,13 @@ class Unreadable(ValueError):
 
 class Simple(Record):
     """One simple command: its words without their quotes, those that set a variable for it (``NAME=value``) first, and
-    the texts it is handed on standard input (here-documents, here-strings)."""
+    the texts it is handed on standard input (here-documents, here-strings), and the files it is redirected from
+    (``<``) and to (``>``)."""
 
     words: list[str]
     inputs: list[str]
+    sources: list[str]
+    targets: list[str]
 
 
 def commands(text: str, depth: int = 0) -> list[Simple]:
@@ -51,13 +54,12 @@ class _Reader:
 
     def read(self, end: str) -> None:
         """Commands up to the character that ends them (empty: the end of the text), which is consumed."""
-        words: list[str] = []
-        inputs: list[str] = []
+        one = Simple([], [], [], [])
         opened = 0
         while self.at < len(self.text):
             char = self.text[self.at]
             if char == end and not opened:
-                self._finish(words, inputs)
+                self._finish(one)
                 self.at += 1
                 return
             if char in _SPACE:
@@ -67,29 +69,29 @@ class _Reader:
             elif char == "#":
                 self._comment()
             elif char in _BREAKS:
-                self._finish(words, inputs)
-                words, inputs = [], []
+                self._finish(one)
+                one = Simple([], [], [], [])
                 self.at += 1
                 opened += {"(": 1, ")": -1 if opened else 0}.get(char, 0)
                 if char == "\n":
                     self._here_documents()
             elif char in "<>":
-                self._redirection(inputs)
+                self._redirection(one)
             else:
                 start = self.at
                 word = self._word()
                 numbers = self.text[self.at : self.at + 1] in ("<", ">") and self.text[start : self.at].isdigit()
-                words += [] if numbers else [word]
+                one.words.extend([] if numbers else [word])
         if end:
             raise Unreadable(f"no {end}")
-        self._finish(words, inputs)
+        self._finish(one)
         self._here_documents()
 
-    def _finish(self, words: list[str], inputs: list[str]) -> None:
-        while words and words[0] in _LEADING:
-            words = words[1:]
-        if words or inputs:
-            self.found.append(Simple(words, inputs))  # a here-document's text comes into the list later
+    def _finish(self, one: Simple) -> None:
+        while one.words and one.words[0] in _LEADING:
+            del one.words[0]
+        if one.words or one.inputs or one.sources or one.targets:
+            self.found.append(one)  # a here-document's text comes into its list later
 
     def _comment(self) -> None:
         end = self.text.find("\n", self.at)
@@ -229,7 +231,7 @@ class _Reader:
 
     # -- redirections -------------------------------------------------------------------------------------------------
 
-    def _redirection(self, inputs: list[str]) -> None:
+    def _redirection(self, one: Simple) -> None:
         if self.text.startswith(("<(", ">("), self.at):
             self.at += 2
             self._nested()
@@ -241,10 +243,12 @@ class _Reader:
         start = self.at
         target = self._word()
         if operator == "<<<":
-            inputs.append(target)
+            one.inputs.append(target)
         elif operator in ("<<", "<<-"):
             raw = self.text[start : self.at]
-            self._waiting.append((target, operator == "<<-", not set(raw) & set("'\"\\"), inputs))
+            self._waiting.append((target, operator == "<<-", not set(raw) & set("'\"\\"), one.inputs))
+        elif not (operator.endswith("&") and (target.isdigit() or target == "-")):
+            (one.sources if operator[0] == "<" else one.targets).append(target)
 
     def _here_documents(self) -> None:
         for end, tabs, expanded, inputs in self._waiting:

@@ -1,0 +1,274 @@
+"""May this session use this tool? Its policy, its mode, its plan; and where those say so, its lead, who is waited for.
+
+Belongs here: from the client's question to its answer. What a policy says is ``core.policy``, asking and deciding is
+``control``. A client passes by a hook that fails (Claude Code 2.1.329, seen live), so a session that was bound once is
+answered "no" where nothing better is known, and what must hold without us stands in the client's own rules (``floor``).
+"""
+
+from __future__ import annotations
+
+from ..control import Control
+from ..core import codec, frame, policy, rules
+from ..core.control import flows, messages
+from ..core.patterns import Where
+from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
+from ..core.records import Record
+from ..core.roster import DEAD
+from ..core.text import ascii_json, clipped, neutral
+from . import install_texts as texts
+from .entries import PERMISSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..control import Standing
+    from ..core.control.messages import Payload
+    from ..core.control.state import Request
+    from ..core.roster import Agent
+    from .hook import Call
+
+SHARE = 4
+"""The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
+MAX_SAID = 500
+PERSONS = ("AskUserQuestion",)
+"""Tools by which the model asks the person beside it: no lead stands between those two."""
+GRANTS = "grants"
+
+
+class Permit(Record):
+    """A question of the client's in its surroundings; ``program`` is how an agent starts ours."""
+
+    call: Call
+    control: Control
+    environ: Mapping[str, str]
+    program: str
+    write: Callable[[str], None]
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The tool's input."""
+        return self.call.given or {}
+
+    @property
+    def asks_the_person(self) -> bool:
+        """Would the client ask its person now?"""
+        return self.call.event == PERMISSION
+
+    def answer(self) -> None:
+        """Answer the client; say nothing where nothing binds the session, or it may go on as it would without us."""
+        me = self.call.session_id
+        standing = self.control.standing(me)
+        agent = self.control.plane().roster.get(me)
+        if not binds(standing, agent):
+            self._unbind()
+            return
+        self.control.logs.trail.bind(me)
+        verdict = self._judged(standing, agent)
+        led = agent is not None and agent.lead is not None
+        if verdict.decision in (ALLOW, DENY):
+            self._say(verdict.decision, verdict.reason)
+        elif led and self.call.tool == policy.EXIT_PLAN:
+            self._ask(standing, self._plan())
+        elif verdict.decision == ASK and not led:
+            self._say(ASK, verdict.reason)
+        elif led and (verdict.decision == ASK or self._is_for_the_lead()):
+            self._ask(standing, self._request(verdict))
+
+    # -- what the policy says -----------------------------------------------------------------------------------------
+
+    def _judged(self, standing: Standing, agent: Agent | None) -> Verdict:
+        call, given = self.call, self.given
+        free = texts.rules(self.program)
+        where = self._where()
+        if is_over(standing, agent) and not policy.is_reading(call.tool, given):
+            return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
+        verdict = policy.judge(_policy(standing), call.tool, given, where, free)
+        if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
+            return verdict
+        if self._take_grant():
+            return Verdict(ALLOW)
+        if (
+            verdict == NO_OPINION
+            and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
+        ):
+            return Verdict(ALLOW)  # what asks before it is our own floor
+        return verdict
+
+    def _is_for_the_lead(self) -> bool:
+        """The client would ask its person: a session with a lead asks that, too; the first to answer counts."""
+        return self.asks_the_person and self.call.tool not in PERSONS
+
+    def _where(self) -> Where:
+        from os import path  # where a policy is
+
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", path.realpath)
+
+    def _unbind(self) -> None:
+        """Spare the hooks that follow the question: sound as the quiet stamps are (``store.trail``)."""
+        logs, me = self.control.logs, self.call.session_id
+        with logs.messages.held(), logs.roster.held():
+            if not binds(self.control.standing(me), self.control.plane().roster.get(me)):
+                logs.trail.unbind(me)
+
+    # -- asking the lead ----------------------------------------------------------------------------------------------
+
+    def _plan(self) -> Payload:
+        plan, file = self.given.get("plan"), self.given.get("planFilePath")
+        return messages.PlanRequest(
+            content=self._shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
+        )
+
+    def _request(self, verdict: Verdict) -> Payload:
+        if verdict.host is not None:
+            return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
+        written = codec.dumps(dict(self.given))
+        command, why = self.given.get("command"), self.given.get("description")
+        return messages.PermissionRequest(
+            tool=self.call.tool,
+            use_id=self.call.use_id,
+            arguments=self._shortened(command if isinstance(command, str) else written),
+            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
+            reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
+        )
+
+    def _shortened(self, text: str) -> str:
+        """The text, or its beginning and a word of that: a request must fit into a message however it is spelt."""
+        most = self.control.config.max_content // SHARE
+        if _size(text) <= most:
+            return text
+        length = most
+        while _size(text[:length]) > most:
+            length //= 2
+        return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
+
+    def _ask(self, standing: Standing, payload: Payload) -> None:
+        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), the request is given up: what is
+        approved later counts for nothing."""
+        control, me = self.control, self.call.session_id
+        seconds = control.config.control_timeout
+        request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
+        try:
+            decided = _until_ended(lambda: control.wait(me, request.id, seconds))
+        except _Ended:
+            control.give_up(me, request)
+            return
+        self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
+        control.consume(me, decided)
+
+    def _tell(self, request: Request, lead: str, seconds: float) -> None:
+        answer = request.answer
+        notes = clipped(neutral(answer.notes), MAX_SAID) if isinstance(answer, messages.Answer) else ""
+        if request.state == flows.APPROVED:
+            self._approved(request, lead, notes)
+        elif request.state == flows.TIMED_OUT:
+            why = f"{lead} did not answer {request.id} within {seconds:g} s; what comes later counts for nothing"
+            self._say(self.control.config.control_default, why)
+        else:
+            self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
+
+    def _approved(self, request: Request, lead: str, notes: str) -> None:
+        answer = request.answer
+        changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
+        if changed is not None:
+            again = policy.judge(
+                _policy(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
+            )
+            if again.decision == DENY:
+                self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
+                return
+        said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
+        if request.flow == flows.PLAN:
+            changed = dict(self.given)  # without one the client asks its person all the same
+        if not self.asks_the_person:
+            self._grant(self.given if changed is None else changed)
+        self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
+
+    # -- answering ----------------------------------------------------------------------------------------------------
+
+    def _say(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
+        if text := said(self.call.event, decision, reason, changed):
+            self.write(text)
+
+    def _grant(self, given: Mapping[str, Any]) -> None:
+        """Where the floor makes the client ask all the same, its next question is answered by this decision."""
+        logs = self.control.logs
+        logs.trail.grant(logs.cache(GRANTS, self._call_id(given)))
+
+    def _take_grant(self) -> bool:
+        logs = self.control.logs
+        return logs.trail.take(logs.cache(GRANTS, self._call_id(self.given)), self.control.now())
+
+    def _call_id(self, given: Mapping[str, Any]) -> str:
+        from hashlib import sha256  # where a lead approved
+
+        words = [self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
+        return sha256(codec.dumps(words).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
+    """An answer in the client's own format; empty where that is to say nothing (it asks its person already)."""
+    reason = f"agent-mailbox: {reason}" if reason else ""
+    body: dict[str, Any]
+    if event == PERMISSION:
+        if decision == ASK:
+            return ""
+        more = {"message": reason} if decision == DENY else {"updatedInput": dict(changed)} if changed else {}
+        body = {"hookEventName": event, "decision": {"behavior": decision, **more}}
+    else:
+        body = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason}
+        if changed is not None:
+            body["updatedInput"] = dict(changed)
+    return ascii_json(codec.dumps({"hookSpecificOutput": body})) + "\n"
+
+
+def closed(event: str, why: str) -> str:
+    """The answer where a session is bound and nobody can tell by what."""
+    return said(
+        event, DENY, f"this session is bound by a policy that cannot be read: {clipped(neutral(why), MAX_SAID)}"
+    )
+
+
+def binds(standing: Standing, agent: Agent | None) -> bool:
+    """Is there anything that may keep the agent from using a tool?"""
+    led = agent is not None and agent.lead is not None
+    return led or is_over(standing, agent) or _policy(standing).binds
+
+
+def is_over(standing: Standing, agent: Agent | None) -> bool:
+    """Did the agent agree to end, and was not begun anew since?"""
+    return standing.is_shut_down and agent is not None and agent.state == DEAD
+
+
+def _policy(standing: Standing) -> Policy:
+    given = standing.policy
+    return Policy(
+        mode=standing.mode,
+        allow=given.allow,
+        deny=given.deny,
+        hosts=given.hosts or None,
+        plan_required=standing.waits_for_plan,
+    )
+
+
+def _size(text: str) -> int:
+    """Bytes of the text within a message."""
+    return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
+
+
+class _Ended(BaseException):
+    """The client waits no longer."""
+
+
+def _until_ended(do: Callable[[], Request]) -> Request:
+    import signal  # only who waits can be told to stop
+
+    def end(*_: object) -> None:
+        raise _Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        return do()
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,178 @@
+"""What everything on the control plane shares, and what a lead orders: modes, policies; what a worker reports.
+
+Belongs here: looking into the fold, sending one control message, finding a request, who is refused; orders and reports.
+Requests and their answers are ``control``.
+"""
+
+from __future__ import annotations
+
+from . import plane
+from .core.address import ALL
+from .core.compose import Draft
+from .core.control import authority, flows, messages, wire
+from .core.control.state import REFUSED, Plane, Request
+from .core.records import USER, Record
+from .core.roster import DEAD
+from .errors import Ambiguous, Malformed, NotFound, Refused
+from .plane import Step, note
+from .posting import Posting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .core.control.messages import Payload
+    from .core.control.standing import Policy
+    from .core.control.state import Verdict
+    from .core.records import Message
+    from .posting import Sent
+
+MIN_PREFIX = 4
+"""Characters of a request's id that may stand for it, as of a message's."""
+
+
+class Standing(Record):
+    """What an agent is under: its mode, its policy, whether it waits for a plan's approval, whether it agreed to end;
+    who decides for it."""
+
+    session_id: str
+    mode: str
+    policy: Policy
+    waits_for_plan: bool
+    is_shut_down: bool
+    lead: str
+
+
+class Coordination(Posting):
+    """The part of the facade for orders and reports, on which ``Control`` is built."""
+
+    def plane(self) -> Plane:
+        """The fold of all control messages, up to this moment."""
+        return plane.of(self)
+
+    def standing(self, session_id: str) -> Standing:
+        """What the agent is under at this moment."""
+        now = self.plane()
+        return Standing(
+            session_id,
+            now.mode(session_id),
+            now.policy(session_id),
+            now.waits_for_plan(session_id),
+            now.is_shut_down(session_id),
+            authority.lead_of(session_id, now.roster),
+        )
+
+    def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
+        """Send one control message. Raises as ``send`` does."""
+        roster = self.logs.read_roster()
+        agent = roster.get(me)
+        payload = payload.replace(
+            timestamp=self.now(), agent_id=me, agent_name=(agent.name or "") if agent is not None else ""
+        )
+        content = wire.written(payload)
+        draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
+        # An answer goes to who asked, whatever the roster says of it by now.
+        return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
+
+    def find(self, word: str) -> Request:
+        """The request of an id, of its message's id, or of a unique beginning of either; raises ``NotFound`` or
+        ``Ambiguous``."""
+        fold = self.plane()
+        everything = {**fold.tasks, **fold.requests}
+        if word in everything:
+            return everything[word]
+        found = [
+            request
+            for request in everything.values()
+            if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
+        ]
+        if not found:
+            raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists those that wait")
+        if len(found) > 1:
+            shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
+            raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
+        return found[0]
+
+    def refuse_other(self, me: str, worker: str, what: str) -> None:
+        """Raise ``Refused`` unless ``me`` may command the worker."""
+        roster = self.logs.read_roster()
+        if authority.commands(me, worker, self.now(), roster):
+            return
+        lead = authority.lead_of(worker, roster)
+        who = USER if lead == USER else f"{lead} or {USER}"
+        why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
+        note(self, Step(me, what, REFUSED, worker, cause=why))
+        raise Refused(f"{what}: {why}", f"only {who} may", code="not_lead")
+
+    def report(self, me: str, word: str, phase: str, text: str) -> Request:
+        """Say how far a task is (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``, and ``Refused``
+        to who was not given it or where it is done."""
+        task = self.find(word)
+        if task.flow != flows.TASK:
+            raise Refused(f"{task.id} is no task", "`agent-mailbox control answer` decides a request")
+        if not authority.is_same(me, task.answerer, self.now(), self.plane().roster):
+            raise Refused(
+                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
+            )
+        if task.state == flows.DONE and phase == "done":
+            return task
+        if task.state == flows.DONE:
+            raise Refused(f"{task.id} is done", "what is done stays so; ask for a new task", code="decided")
+        done = messages.TaskCompleted(request_id=task.id, summary=text)
+        payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
+        self.post(me, payload, (task.asker,), thread=task.message_id)
+        return self.find(task.id)
+
+    def led(self, me: str) -> list[str]:
+        """The agents, not dead, that ``me`` decides for."""
+        roster = self.logs.read_roster()
+        return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
+
+    def log(self) -> list[tuple[Message, Verdict]]:
+        """The control messages in log order, each with what became of it."""
+        return plane.history(self)
+
+    def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
+        """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
+        lead them, ``Malformed`` for a mode that cannot be set."""
+        try:
+            mode = wire.mode(mode)
+        except ValueError as error:
+            raise Malformed(str(error), f"one of {', '.join(messages.MODES)}") from None
+        return self._command(me, to, messages.ModeSet(mode=mode))
+
+    def set_policy(
+        self,
+        me: str,
+        to: Sequence[str],
+        *,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        adds: bool = False,
+    ) -> Sent:
+        """Put agents under rules and hosts, in the place of earlier ones unless ``adds``; raises as ``set_mode``."""
+        try:
+            rules = [tuple(map(wire.check_rule, given)) for given in (allow, deny)]
+        except ValueError as error:
+            raise Malformed(str(error), "a rule is Tool or Tool(what), such as Bash(git:*)") from None
+        return self._command(
+            me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds)
+        )
+
+    def _command(self, me: str, to: Sequence[str], payload: Payload) -> Sent:
+        roster = self.logs.read_roster()
+        stored = [word if word == ALL else roster.find(word).session_id for word in to]
+        for worker in stored:
+            if worker != ALL:
+                self.refuse_other(me, worker, messages.name(payload))
+        return self.post(me, payload, stored)
+
+    def report_idle(self, me: str, reason: str = "available") -> Sent | None:
+        """Tell the lead that the agent's turn ended; nothing where it has no lead."""
+        roster = self.logs.read_roster()
+        agent = roster.get(me)
+        if agent is None or agent.lead is None or authority.leads_itself(me, roster):
+            return None
+        lead = authority.lead_of(me, roster)
+        return self.post(me, messages.IdleNotification(reason=reason), (lead,))

@@ -1,0 +1,63 @@
+"""The control messages as a JSON Schema (draft 2020-12): what this program writes, for other programs.
+
+Belongs here: the schema, from the table in ``messages``. ``scripts/schemas`` writes it to docs/control.
+"""
+
+from __future__ import annotations
+
+from ..address import MAX_ID
+from .messages import FIELDS, MODES, SPECS, VERSION, Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_INSTANT = {"type": "string", "format": "date-time"}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_KINDS: dict[str, dict[str, Any]] = {
+    "id": {"type": "string", "minLength": 1, "maxLength": MAX_ID},
+    "text": {"type": "string"},
+    "texts": _TEXTS,
+    "rules": _TEXTS,
+    "flag": {"type": "boolean"},
+    "mode": {"enum": list(MODES)},
+    "instant": _INSTANT,
+    "when": _INSTANT,
+    "version": {"type": "integer", "minimum": 1, "maximum": VERSION},
+    "any": {"type": "object"},
+    "list": {"type": "array"},
+}
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The schema of one type of message. Readers take more: see ``spellings``, and ``messages.Field.also``."""
+    whole: dict[str, Any] = _object({"type": {"const": kind}}, ["type", "version", "timestamp"])
+    for field in FIELDS[kind]:
+        place = whole
+        for word in field.path[:-1]:
+            if field.required:
+                _require(place, word)
+            place = place["properties"].setdefault(word, _object({}, []))
+        place["properties"][field.path[-1]] = _value(field)
+        if field.required:
+            _require(place, field.path[-1])
+    told = " ".join((SPECS[kind][0].__doc__ or "").split())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": kind,
+        "description": told.split("``")[0].split(". ")[0].split("? ")[0].rstrip(" .("),
+        **whole,
+    }
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _require(place: dict[str, Any], word: str) -> None:
+    if word not in place["required"]:
+        place["required"].append(word)
+
+
+def _value(field: Field) -> dict[str, Any]:
+    return {"enum": list(field.kind)} if isinstance(field.kind, tuple) else dict(_KINDS[field.kind])

@@ -1,0 +1,126 @@
+"""Standing orders: what modes, policies and the wait for a plan an agent is under.
+
+Belongs here: the orders that counted when they were given, and what they come to for one agent. They pass over to
+whoever continues the agent: clearing a context sheds no policy.
+"""
+
+from __future__ import annotations
+
+from ..address import ALL
+from ..records import Record
+from . import authority
+from .messages import PolicyUpdate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ..roster import Roster
+
+MODE, POLICY, HOSTS, HOLD, RELEASE = "mode", "policy", "hosts", "hold", "release"
+
+
+class Order(Record):
+    """Something that was ordered: by whom, when (ms), to which agent or all whom that leads, what. ``place`` is its
+    place in the log's order."""
+
+    place: int
+    sender: str
+    when: int
+    to: str
+    kind: str
+    value: Any
+    message_id: str
+
+
+class Policy(Record):
+    """Rules in the client's own syntax, and the hosts that may be talked to. A deny rule goes before any allow rule."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it say nothing at all?"""
+        return not (self.allow or self.deny or self.hosts)
+
+
+def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iterator[Order]:
+    line = roster.lineage(session_id)
+    for order in orders:
+        if order.to in line or (
+            order.to == ALL and any(authority.commands(order.sender, one, order.when, roster) for one in line)
+        ):
+            yield order
+
+
+def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
+    """The mode and the orders it rests on."""
+    mode, since = "default", -1
+    rests: list[Order] = []
+    for order in _orders_of(orders, session_id, roster):
+        if order.kind == MODE:
+            mode, since, rests = order.value, order.place, [order]
+        elif order.kind == RELEASE and mode == "plan" and order.value[0] > since:
+            mode, rests = order.value[1] or "default", [*rests, order]
+    return mode, rests
+
+
+def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
+    """The agent's mode. The approval of a plan that was asked for in plan mode ends that mode."""
+    return _modes(orders, session_id, roster)[0]
+
+
+def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[Policy, list[Order]]:
+    found = Policy()
+    rests: list[Order] = []
+    for order in _orders_of(orders, session_id, roster):
+        if order.kind == HOSTS:
+            found = found.replace(hosts=_joined(found.hosts, order.value))
+        elif order.kind == POLICY:
+            update: PolicyUpdate = order.value
+            base = found if update.adds else Policy()
+            rests = rests if update.adds else []
+            found = Policy(
+                _joined(base.allow, update.allow), _joined(base.deny, update.deny), _joined(base.hosts, update.hosts)
+            )
+        else:
+            continue
+        rests = [*rests, order]
+    return found, rests
+
+
+def _joined(one: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *more)))
+
+
+def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> Policy:
+    """The agent's policy: the last one set, and what was added since."""
+    return _policies(orders, session_id, roster)[0]
+
+
+def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
+    held: Order | None = None
+    rests: list[Order] = []
+    for order in _orders_of(orders, session_id, roster):
+        if order.kind == HOLD:
+            held, rests = order, [order]
+        elif order.kind == RELEASE and held is not None and order.value[0] > held.value:
+            held, rests = None, [*rests, order]
+    return held is not None, rests
+
+
+def waits_for_plan(orders: Sequence[Order], session_id: str, roster: Roster) -> bool:
+    """Is a plan required of the agent, and none approved that it asked for since?"""
+    return _holds(orders, session_id, roster)[0]
+
+
+def order_ids(orders: Sequence[Order], roster: Roster) -> Iterator[str]:
+    """The messages on which an agent that is not dead still rests, and what was ordered to all."""
+    for agent in roster.agents.values():
+        if agent.session_id in roster.heirs(agent.session_id):
+            for found in (_modes, _policies, _holds):
+                yield from (order.message_id for order in found(orders, agent.session_id, roster)[1])
+    yield from (order.message_id for order in orders if order.to == ALL)

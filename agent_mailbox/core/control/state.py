@@ -1,0 +1,322 @@
+"""What is so, by the control messages: their fold in log order.
+
+Belongs here: the state of every request and task, every agent's mode, policy and whether it must wait for a plan; and
+what became of each message. The first decision on a request counts; all others, repeated, late or contrary, change
+nothing. Who may is ``authority``, what follows what is ``flows``.
+"""
+
+from __future__ import annotations
+
+from ..address import ALL
+from ..records import USER, Record
+from . import authority, flows, spellings, wire
+from .messages import (
+    TIMEOUT,
+    Answer,
+    IdleNotification,
+    ModeSet,
+    Payload,
+    PermissionResponse,
+    PlanResponse,
+    PolicyUpdate,
+    SandboxRequest,
+    SandboxResponse,
+    ShutdownApproved,
+    ShutdownRejected,
+    TaskAssignment,
+    TaskProgress,
+    Unknown,
+    name,
+)
+from .standing import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, Policy, mode, order_ids, policy, waits_for_plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..records import Message
+    from ..roster import Roster
+
+APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
+"""What became of a message: it took effect; it only informs; it said again what was so; it came after another
+decision; its sender may not, or there is no such step; it is none that we know."""
+
+
+class Verdict(Record):
+    """What became of a control message, and why; the step it made, if any. ``about`` is the agent it concerns,
+    ``forbidden`` says that it was refused because of who sent it."""
+
+    outcome: str
+    kind: str
+    why: str = ""
+    request_id: str = ""
+    before: str | None = None
+    after: str | None = None
+    about: str = ""
+    forbidden: bool = False
+
+
+def told(verdict: Verdict) -> str:
+    """What a reader of the message should know of its fate; empty where it took effect, or only informs."""
+    if verdict.outcome in (APPLIED, NOTED):
+        return verdict.why
+    return f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
+
+
+class Request(Record):
+    """A request, or a task, and how it stands. ``asker`` asked, ``answerer`` is who has to answer where that is one
+    agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing."""
+
+    id: str
+    flow: str
+    asker: str
+    answerer: str
+    payload: Payload
+    message_id: str
+    place: int
+    asked: int
+    state: str
+    answer: Payload | None = None
+    by: str = ""
+    answer_id: str = ""
+    decided: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Does it still want a decision?"""
+        return self.state == flows.OPEN
+
+    @property
+    def worker(self) -> str:
+        """The agent that goes on or ends by it."""
+        return self.answerer or self.asker
+
+
+class Plane:
+    """The fold. Messages go in by ``apply``, in log order; a message that is no control message is passed over."""
+
+    def __init__(self, roster: Roster, messages: Iterable[Message] = ()) -> None:
+        self.roster = roster
+        self.requests: dict[str, Request] = {}
+        self.tasks: dict[str, Request] = {}
+        self.verdicts: dict[str, Verdict] = {}
+        self.idle: dict[str, Message] = {}
+        self._orders: list[Order] = []
+        self._groups: dict[str, list[str]] = {}
+        for message in messages:
+            self.apply(message)
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def mode(self, session_id: str) -> str:
+        """The mode the agent works in."""
+        return mode(self._orders, session_id, self.roster)
+
+    def policy(self, session_id: str) -> Policy:
+        """The rules and hosts in force for the agent; deny rules go before allow rules."""
+        return policy(self._orders, session_id, self.roster)
+
+    def waits_for_plan(self, session_id: str) -> bool:
+        """Must the agent wait for a plan's approval before it acts?"""
+        return waits_for_plan(self._orders, session_id, self.roster)
+
+    def is_shut_down(self, session_id: str) -> bool:
+        """Did the agent agree to end, at its lead's request?"""
+        line = self.roster.lineage(session_id)
+        agreed = (r for r in self.requests.values() if r.flow == flows.SHUTDOWN and r.state == flows.APPROVED)
+        return any(request.answerer in line for request in agreed)
+
+    def open_requests(self) -> list[Request]:
+        """The requests that nobody has decided, oldest first."""
+        return [request for request in self.requests.values() if request.is_open]
+
+    def may_answer(self, speaker: str, request: Request, when: int) -> bool:
+        """May the speaker decide the request at that instant? The worker a shutdown's, the worker's lead the rest."""
+        if request.flow == flows.SHUTDOWN:
+            return authority.is_same(speaker, request.answerer, when, self.roster)
+        return authority.commands(speaker, request.asker, when, self.roster)
+
+    def standing(self) -> frozenset[str]:
+        """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
+        kept = set(order_ids(self._orders, self.roster))
+        for request in (*self.requests.values(), *self.tasks.values()):
+            ending = request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
+            if (ending or request.state in flows.UNFINISHED) and self.roster.heirs(request.worker):
+                kept.add(request.message_id)
+        return frozenset(kept)
+
+    def groups(self) -> list[list[str]]:
+        """Message ids that belong together: a request with all that was said about it."""
+        return list(self._groups.values())
+
+    # -- the fold -----------------------------------------------------------------------------------------------------
+
+    def apply(self, message: Message) -> Verdict | None:
+        """Fold one more message in; what became of it (the same again for the same id), None for what is no control
+        message."""
+        if message.type != "control":
+            return None
+        if message.id not in self.verdicts:
+            payload = wire.parse(message.content)
+            if isinstance(payload, Unknown):
+                verdict = Verdict(UNKNOWN, payload.type, payload.reason)
+            else:
+                verdict = self._applied(message, payload).replace(kind=name(payload), request_id=payload.request_id)
+                if payload.request_id:
+                    self._groups.setdefault(payload.request_id, []).append(message.id)
+            self.verdicts[message.id] = verdict
+        return self.verdicts[message.id]
+
+    def _applied(self, message: Message, payload: Payload) -> Verdict:
+        flow = flows.FLOWS.get(type(payload))
+        if flow == flows.TASK:
+            return self._task(message, payload)
+        if flow is not None:
+            what = flows.event(payload)
+            return (
+                self._asked(message, payload, flow) if what == flows.REQUEST else self._decided(message, payload, flow)
+            )
+        if isinstance(payload, ModeSet | PolicyUpdate):
+            return self._ordered(message, payload)
+        if isinstance(payload, IdleNotification):
+            self.idle[message.sender] = message
+        return Verdict(NOTED, "", about=message.sender)
+
+    def _asked(self, message: Message, payload: Payload, flow: str) -> Verdict:
+        known = self.requests.get(payload.request_id) or self.tasks.get(payload.request_id)
+        answerer, about = "", message.sender
+        if flow == flows.SHUTDOWN:
+            if len(message.recipients) != 1 or message.recipients[0] == ALL or ":" in message.recipients[0]:
+                return Verdict(REFUSED, "", "a shutdown is asked of one agent by its id")
+            answerer = about = message.recipients[0]
+            if not authority.commands(message.sender, answerer, message.timestamp, self.roster):
+                return self._forbidden(message, about)
+        if known is not None:
+            if known.asker == message.sender and _same(known.payload, payload):
+                return Verdict(REPEATED, "", "asked before", about=about)
+            return Verdict(REFUSED, "", "another request has this id", about=about)
+        if message.sender == USER and flow != flows.SHUTDOWN:
+            return Verdict(REFUSED, "", "the person asks nobody for leave", about=about)
+        state = flows.after(flow, None, flows.REQUEST) or flows.OPEN
+        self.requests[payload.request_id] = Request(
+            payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
+            message.timestamp, state,
+        )  # fmt: skip
+        return Verdict(APPLIED, "", after=state, about=about)
+
+    def _decided(self, message: Message, payload: Payload, flow: str) -> Verdict:
+        request = self.requests.get(payload.request_id)
+        if request is None:
+            return Verdict(REFUSED, "", "there is no such request")
+        what, about = flows.event(payload), request.worker
+        if flow != request.flow:
+            return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
+        if what == TIMEOUT:
+            if not authority.is_same(message.sender, request.asker, message.timestamp, self.roster):
+                return self._forbidden(message, about, "only who asked says that it waits no longer")
+        elif not self.may_answer(message.sender, request, message.timestamp):
+            return self._forbidden(message, about)
+        after = flows.after(flow, request.state, what)
+        if after is None:
+            same = flows.after(flow, flows.OPEN, what) == request.state
+            why = f"{request.state} before, by {request.by}"
+            return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
+        decided = request.replace(
+            state=after, answer=payload, by=message.sender, answer_id=message.id, decided=message.timestamp
+        )
+        self.requests[request.id] = decided
+        if what != TIMEOUT:
+            self._consequences(decided, message)
+        return Verdict(APPLIED, "", before=request.state, after=after, about=about)
+
+    def _consequences(self, request: Request, message: Message) -> None:
+        """What a decision changes beside its request: mode, rules, hosts, the wait for a plan."""
+        answer, to = request.answer, request.asker
+        if isinstance(answer, PlanResponse):
+            if answer.approved:
+                self._order(message, to, RELEASE, (request.place, answer.mode))
+            if answer.mode:
+                self._order(message, to, MODE, answer.mode)
+        elif isinstance(answer, PermissionResponse):
+            if answer.mode:
+                self._order(message, to, MODE, answer.mode)
+            allow, deny = _added(answer)
+            if allow or deny:
+                self._order(message, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
+        elif isinstance(answer, SandboxResponse) and answer.approved and answer.scope == "session":
+            asked = request.payload.hosts if isinstance(request.payload, SandboxRequest) else ()
+            self._order(message, to, HOSTS, answer.hosts or asked)
+
+    def _ordered(self, message: Message, payload: Payload) -> Verdict:
+        """A mode or a policy: for each agent it is addressed to by its id, or for everyone the sender leads."""
+        refused = []
+        about = message.recipients[0]
+        for to in message.recipients:
+            if to != ALL and ":" in to:
+                refused.append(f"{to}: only ids and all are taken here, for an agent chooses its own tags")
+            elif to != ALL and not authority.commands(message.sender, to, message.timestamp, self.roster):
+                refused.append(f"{message.sender} is not the lead of {to}")
+            elif isinstance(payload, ModeSet):
+                self._order(message, to, MODE, payload.mode)
+            else:
+                self._order(message, to, POLICY, payload)
+        if len(refused) == len(message.recipients):
+            return Verdict(REFUSED, "", "; ".join(refused), about=about, forbidden=True)
+        return Verdict(APPLIED, "", "; ".join(refused), about=about)
+
+    def _task(self, message: Message, payload: Payload) -> Verdict:
+        known = self.tasks.get(payload.request_id)
+        what = flows.event(payload)
+        if isinstance(payload, TaskAssignment):
+            if known is not None or payload.request_id in self.requests:
+                same = known is not None and known.asker == message.sender and _same(known.payload, payload)
+                return Verdict(REPEATED if same else REFUSED, "", "this task is there already")
+            worker = message.recipients[0]
+            leads = authority.commands(message.sender, worker, message.timestamp, self.roster)
+            if payload.plan_required and leads:
+                self._order(message, worker, HOLD, len(self.verdicts))
+            why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
+            state = flows.after(flows.TASK, None, what) or flows.ASSIGNED
+            self.tasks[payload.request_id] = Request(
+                payload.request_id, flows.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
+                message.timestamp, state,
+            )  # fmt: skip
+            return Verdict(APPLIED, "", why, after=state, about=worker)
+        if known is None:
+            return Verdict(NOTED, "", "of a task nobody assigned here", about=message.sender)
+        if not authority.is_same(message.sender, known.answerer, message.timestamp, self.roster):
+            return self._forbidden(message, known.answerer, f"the task is {known.answerer}'s")
+        after = flows.after(flows.TASK, known.state, what)
+        if after is None:
+            return Verdict(LATE, "", f"the task is {known.state}", before=known.state, after=known.state)
+        done = {} if isinstance(payload, TaskProgress) else {"decided": message.timestamp, "answer_id": message.id}
+        self.tasks[known.id] = known.replace(state=after, answer=payload, by=message.sender, **done)
+        return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
+
+    def _order(self, message: Message, to: str, kind: str, value: object) -> None:
+        place = len(self.verdicts)
+        self._orders.append(Order(place, message.sender, message.timestamp, to, kind, value, message.id))
+
+    def _forbidden(self, message: Message, about: str, why: str = "") -> Verdict:
+        own = message.sender == about
+        why = why or (f"{about} cannot decide for itself" if own else f"{message.sender} is not the lead of {about}")
+        return Verdict(REFUSED, "", why, about=about, forbidden=True)
+
+
+def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The rules a response brings, as far as they are rules."""
+    try:
+        allow, deny = spellings.added_rules(answer.updates)
+        return tuple(map(wire.check_rule, allow)), tuple(map(wire.check_rule, deny))
+    except ValueError:
+        return (), ()
+
+
+def _same(one: Payload, other: Payload) -> bool:
+    """Do two messages ask the same, whenever each was written?"""
+    return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}
+
+
+def is_decision(payload: Payload) -> bool:
+    """Does the message answer a request?"""
+    return isinstance(payload, Answer | ShutdownApproved | ShutdownRejected)

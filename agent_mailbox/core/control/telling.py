@@ -1,0 +1,72 @@
+"""Control messages in words: one line that says what a message is, and the command that answers it.
+
+Belongs here: the words. What stands in a message is other people's text, and goes through ``text`` like all of it.
+"""
+
+from __future__ import annotations
+
+from .. import codec
+from ..text import clipped, neutral
+from . import messages as m
+
+WIDTH = 600
+"""Characters of a message that are shown: enough for a command; the rest stands in ``show --json``."""
+PROGRAM = "agent-mailbox"
+
+
+def line(payload: m.Payload | m.Unknown) -> str:
+    """What a message says, in one line."""
+    if isinstance(payload, m.Unknown):
+        return clipped(neutral(f"not understood ({payload.reason}): {payload.raw}"), WIDTH)
+    parts = [f"{m.name(payload)} {payload.request_id}".rstrip(), *filter(None, _said(payload))]
+    return clipped(neutral(f"{parts[0]}: {'; '.join(parts[1:])}" if parts[1:] else parts[0]), WIDTH)
+
+
+def _said(p: m.Payload) -> tuple[str, ...]:
+    if isinstance(p, m.PermissionRequest):
+        what = codec.dumps(p.input, -codec.MAX_DEPTH) if p.input is not None else p.arguments
+        return f"{p.tool} {what}".rstrip(), p.reason
+    if isinstance(p, m.PlanRequest):
+        steps = " / ".join(p.steps)
+        return p.goal, p.content, steps, _listed("risks", p.risks), _listed("tools", p.tooling), p.file
+    if isinstance(p, m.SandboxRequest):
+        return f"{p.capability} {', '.join(p.hosts)}".strip(), p.reason
+    if isinstance(p, m.Answer):
+        return _answer(p)
+    if isinstance(p, m.TaskAssignment):
+        return p.title, p.instructions, p.context, "plan required" if p.plan_required else ""
+    if isinstance(p, m.TaskProgress):
+        return p.phase, p.message
+    if isinstance(p, m.TaskCompleted):
+        return p.title, p.status, p.summary, _listed("artifacts", p.artifacts), _listed("errors", p.errors)
+    if isinstance(p, m.IdleNotification):
+        return p.reason, p.summary, f"{p.task} {p.task_status}".strip(), p.failure
+    if isinstance(p, m.PolicyUpdate):
+        rules = _listed("allow", p.allow), _listed("deny", p.deny), _listed("hosts", p.hosts)
+        return "adds" if p.adds else "", *rules
+    if isinstance(p, m.ModeSet):
+        return (p.mode,)
+    if isinstance(p, m.ShutdownRejected):
+        return "waited no longer" if p.cause else "", p.reason
+    return (getattr(p, "reason", ""),)
+
+
+def _answer(p: m.Answer) -> tuple[str, ...]:
+    said = "waited no longer" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
+    mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
+    with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
+    return said, p.notes, f"mode {mode}" if mode else "", with_input
+
+
+def _listed(what: str, items: tuple[str, ...]) -> str:
+    return f"{what} {', '.join(items)}" if items else ""
+
+
+def question(payload: m.Payload | m.Unknown, program: str = PROGRAM) -> str:
+    """The command that answers a request; empty for what asks nothing."""
+    if not isinstance(payload, m.Ask):
+        return ""
+    which = neutral(payload.request_id)
+    if isinstance(payload, m.ShutdownRequest):
+        return f'{program} control answer {which} approve (or deny --reason "…")'
+    return f'{program} control approve {which} (or deny {which} --reason "…")'

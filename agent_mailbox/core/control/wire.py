@@ -1,0 +1,226 @@
+"""Control messages to JSON text and back.
+
+Belongs here: reading whatever spelling into the one value, writing the catalog's, and the checks by which a message is
+one of the union at all. What is not comes back as ``Unknown``; nothing else ever comes out, and nothing raises.
+"""
+
+from __future__ import annotations
+
+from .. import codec, instant
+from ..address import MAX_ID
+from ..records import BadLine
+from . import spellings
+from .messages import FIELDS, MODES, NAMES, SPECS, STRICTNESS, VERSION, Field, Payload, PlanRequest, Unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_RULE = 1000
+"""Characters of one rule: a path and some; more is a mistake."""
+_MODE_KEYS = ("mode", "permissionmode", "defaultmode")
+_TOOL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
+
+
+def parse(text: str) -> Payload | Unknown:
+    """The message that a control envelope's content is."""
+    try:
+        obj = codec.parse(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return Unknown("half of a surrogate pair", raw=text)
+    if isinstance(obj, BadLine):
+        return Unknown(obj.reason, raw=text)
+    kind = obj.get("type")
+    if type(kind) is not str:
+        return Unknown("no type", raw=text)
+    try:
+        return _read(*spellings.catalog(kind, obj))
+    except ValueError as error:
+        return Unknown(str(error), kind, text)
+
+
+def _read(kind: str, obj: dict[str, Any]) -> Payload:
+    if kind not in SPECS:
+        raise ValueError("not a type of message there is")
+    said: dict[str, Any] = {}
+    levels: dict[int, dict[str, Any]] = {}
+    for field in FIELDS[kind]:
+        value = _value(field, obj, levels)
+        if value is not None:
+            said[field.name] = value
+        elif field.required:
+            raise ValueError(f"no {'.'.join(field.path)}")
+    payload = SPECS[kind][0](**said)
+    if isinstance(payload, PlanRequest) and not (payload.goal or payload.content or payload.steps):
+        raise ValueError("no plan")
+    if kind.endswith("_response") and said.get("approved") and said.get("cause"):
+        raise ValueError("a time-out approves nothing")
+    _refuse_modes(said.get("updates", ()))
+    return payload
+
+
+def _value(field: Field, obj: dict[str, Any], levels: dict[int, dict[str, Any]]) -> Any:
+    """What the object says of the field in whatever spelling; None for nothing. Raises ``ValueError``.
+
+    ``levels`` keeps the objects by their plain keys, for the fields that follow.
+    """
+    found = [
+        _checked(field, given)
+        for path in field.places
+        if (given := _at(path, obj, levels)) is not None and not (field.kind == "text" and given == "")
+    ]
+    if not found:
+        return None
+    if field.kind == "mode":
+        return max(found, key=STRICTNESS.index)
+    if field.kind in ("id", "flag", "rules", "version", "any") and any(one != found[0] for one in found):
+        raise ValueError(f"{'.'.join(field.path)} is said in two ways that differ")
+    return found[0]
+
+
+def _at(path: tuple[str, ...], obj: Any, levels: dict[int, dict[str, Any]]) -> Any:
+    for word in path:
+        if type(obj) is not dict:
+            return None
+        level = levels.get(id(obj))
+        if level is None:
+            level = levels[id(obj)] = spellings.level(obj)
+        obj = level.get(word)
+    return obj
+
+
+def _checked(field: Field, given: Any) -> Any:
+    kind, where = field.kind, ".".join(field.path)
+    if isinstance(kind, tuple):
+        if given not in kind:
+            raise ValueError(f"{where} is none of {', '.join(kind)}")
+        return given
+    return _KINDS[kind](given, where)
+
+
+def _text(given: Any, where: str) -> str:
+    if type(given) is not str:
+        raise ValueError(f"{where} is not text")
+    return given
+
+
+def _id(given: Any, where: str) -> str:
+    if type(given) is not str or not 0 < len(given) <= MAX_ID or not given.isprintable() or " " in given:
+        raise ValueError(f"{where} is no id")
+    return given
+
+
+def _texts(given: Any, where: str) -> tuple[str, ...]:
+    given = [given] if type(given) is str else given
+    if type(given) is not list or not all(type(one) is str for one in given):
+        raise ValueError(f"{where} is no list of texts")
+    return tuple(dict.fromkeys(one for one in given if one))
+
+
+def _rules(given: Any, where: str) -> tuple[str, ...]:
+    return tuple(map(check_rule, _texts(given, where)))
+
+
+def check_rule(text: str) -> str:
+    """``text`` if it has the form of a permission rule of the client (``Tool`` or ``Tool(what)``); raises
+    ``ValueError``. A rule for every tool there is would be a mode that bypasses permissions."""
+    tool, bracket, rest = text.partition("(")
+    name = tool.removesuffix("*") if tool.startswith("mcp__") else tool
+    closed = not bracket or (rest.endswith(")") and len(rest) > 1)
+    if not name or not _TOOL.issuperset(name) or not closed or len(text) > MAX_RULE or not text.isprintable():
+        raise ValueError(f"{text[:60]!r} is no permission rule")
+    return text
+
+
+def _flag(given: Any, where: str) -> bool:
+    given = spellings.FLAGS.get(given, given) if type(given) is str else given
+    if type(given) is not bool:
+        raise ValueError(f"{where} is not true or false")
+    return given
+
+
+def mode(given: Any, where: str = "mode") -> str:
+    """A mode in whatever spelling; raises ``ValueError`` for what no message may set."""
+    found = next((one for one in MODES if type(given) is str and spellings.key(one) == spellings.key(given)), None)
+    if found is None:
+        raise ValueError(f"{where}: no message can set the mode {str(given)[:40]!r}")
+    return found
+
+
+def _refuse_modes(value: Any) -> None:
+    """No mode that ``mode`` would not take may come in by a side entrance, however deep."""
+    if type(value) is dict:
+        for word, inner in value.items():
+            if spellings.key(word) in _MODE_KEYS:
+                mode(inner, word)
+            _refuse_modes(inner)
+    elif type(value) in (list, tuple):
+        for inner in value:
+            _refuse_modes(inner)
+
+
+def _instant(given: Any, where: str) -> int:
+    return instant.parse(_text(given, where))
+
+
+def _when(given: Any, where: str) -> int | None:  # it decides nothing: one that cannot be read is left out
+    if type(given) is int and -(1 << 45) < given < 1 << 45:
+        return given
+    try:
+        return _instant(given, where)
+    except ValueError:
+        return None
+
+
+def _version(given: Any, where: str) -> int:
+    if type(given) is not int or given < 1:
+        raise ValueError(f"{where} is no version")
+    if given > VERSION:
+        raise ValueError(f"{where} {given} is newer than this program, which knows {VERSION}")
+    return given
+
+
+def _any(given: Any, where: str) -> Any:
+    if type(given) is not dict:
+        raise ValueError(f"{where} is no object")
+    return given
+
+
+def _list(given: Any, where: str) -> tuple[Any, ...]:
+    if type(given) is not list:
+        raise ValueError(f"{where} is no list")
+    return tuple(given)
+
+
+_KINDS = {
+    "text": _text,
+    "id": _id,
+    "texts": _texts,
+    "rules": _rules,
+    "flag": _flag,
+    "mode": mode,
+    "instant": _instant,
+    "when": _when,
+    "version": _version,
+    "any": _any,
+    "list": _list,
+}
+
+
+def written(payload: Payload) -> str:
+    """The message as JSON text in the catalog's form; raises ``ValueError`` for values JSON cannot hold."""
+    kind = NAMES[type(payload)]
+    obj: dict[str, Any] = {"type": kind}
+    for field in FIELDS[kind]:
+        value = getattr(payload, field.name)
+        if (
+            not field.required
+            and field.name not in ("version", "state")
+            and value == getattr(type(payload), field.name)
+        ):
+            continue
+        place = obj
+        for word in field.path[:-1]:
+            place = place.setdefault(word, {})
+        place[field.path[-1]] = instant.text(value) if field.kind in ("when", "instant") else value
+    return codec.dumps(obj)

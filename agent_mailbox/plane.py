@@ -1,0 +1,142 @@
+"""The control plane of a mailbox: the fold of its control messages, kept up with the log, and what is told of it.
+
+Belongs here: finding the control messages in the log, folding them, one event of telemetry for a step. The rules are
+``core.control``; asking and answering is ``control``, what a delivery does with control messages ``applying``.
+"""
+
+from __future__ import annotations
+
+from .core import codec, instant
+from .core.control.state import Plane
+from .core.records import Message, Record
+from .store import events, system
+from .store.log import boundary, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .core.control.state import Verdict
+    from .core.roster import Roster
+    from .desk import Desk
+    from .store.logs import Logs
+
+_MARK = b'"control"'
+"""What a control message's line holds: in the text of other mail its quotation marks are escaped."""
+
+
+class Reading:
+    """The fold of a mailbox's control messages, as far as it was read. Reading again reads what is new."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self._inode, self._position = 0, 0
+        self.messages: list[Message] = []
+        self._roster: Roster | None = None
+        self._plane: Plane | None = None
+
+    def plane(self) -> Plane:
+        """Everything up to the log's end, folded. The roster is read after the log: who wrote is in it."""
+        fresh = self._news()
+        roster = self._logs.read_roster()
+        if self._plane is None or roster is not self._roster:
+            self._plane, fresh = Plane(roster), self.messages
+            self._roster = roster
+        for message in fresh:
+            self._plane.apply(message)
+        return self._plane
+
+    def _news(self) -> list[Message]:
+        fd = self._logs.messages.open()
+        if fd is None:
+            return []
+        try:
+            there = system.fstat(fd)
+            if there.st_ino != self._inode or there.st_size < self._position:
+                self._inode, self._position, self.messages, self._plane = there.st_ino, 0, [], None
+            if there.st_size == self._position:
+                return []
+            end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
+            found = [codec.message(line) for _, line in lines_of(fd, self._position, end) if _MARK in line]
+            self._position = max(end, self._position)
+        finally:
+            system.close(fd)
+        news = [m for m in found if isinstance(m, Message) and m.type == "control"]
+        self.messages += news
+        return news
+
+
+def of(desk: Desk) -> Plane:
+    """The control plane of an opened mailbox, up to this moment."""
+    if desk.reading is None:
+        desk.reading = Reading(desk.logs)
+    return desk.reading.plane()
+
+
+def history(desk: Desk) -> list[tuple[Message, Verdict]]:
+    """The control messages in log order, each with what became of it."""
+    fold = of(desk)
+    first: dict[str, Message] = {}
+    for message in desk.reading.messages if desk.reading is not None else ():
+        first.setdefault(message.id, message)
+    return [(message, fold.verdicts[message.id]) for message in first.values()]
+
+
+class Step(Record):
+    """What telemetry tells: who did what to which request; from which state to which; why; how long it had waited."""
+
+    who: str
+    what: str
+    outcome: str
+    about: str = ""
+    request_id: str = ""
+    before: str | None = None
+    after: str | None = None
+    cause: str = ""
+    latency: int | None = None
+    message_id: str = ""
+    at: str = ""
+
+    def told(self, now: int) -> Mapping[str, Any]:
+        """The event as it is written; ``latency`` in ms."""
+        return {
+            "timestamp": instant.text(now),
+            "who": self.who,
+            "what": self.what,
+            "outcome": self.outcome,
+            "about": self.about,
+            "from": self.before,
+            "to": self.after,
+            "cause": self.cause,
+            "requestId": self.request_id,
+            "latency_ms": self.latency,
+            "message_id": self.message_id,
+            "at": self.at,
+        }
+
+
+def note(desk: Desk, step: Step) -> None:
+    """Write a step down."""
+    events.note(desk.logs, step.told(desk.now()))
+
+
+def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
+    """Write down what became of a control message; ``asked``: when what it answers was asked (ms); ``at``: at its
+    sending, or whose reading of it."""
+    note(
+        desk,
+        Step(
+            who=message.sender,
+            what=verdict.kind or "unknown",
+            outcome=verdict.outcome,
+            about=verdict.about,
+            request_id=verdict.request_id,
+            before=verdict.before,
+            after=verdict.after,
+            cause=verdict.why,
+            latency=None if asked is None else max(message.timestamp - asked, 0),
+            message_id=message.id,
+            at=at,
+        ),
+    )

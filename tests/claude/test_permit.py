@@ -1,0 +1,342 @@
+"""Before each tool, and where the client would ask its person: what binds a session, what is answered, at what cost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.claude import permit
+from agent_mailbox.control import Control
+from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LEAD = "boss"
+ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ME}
+TOUCH = {"command": "touch x", "description": "why"}
+
+
+def ask(post: Post, event: str = "Permit", tool: str = "Bash", given: dict[str, Any] | None = None, **more: Any) -> Any:
+    """One question of the client's; the part of the answer that decides, None where nothing was said."""
+    call = {
+        "session_id": ME,
+        "cwd": str(post.cwd),
+        "prompt_id": "p1",
+        "tool_name": tool,
+        "tool_input": TOUCH if given is None else given,
+        "tool_use_id": "toolu_1",
+        **more,
+    }
+    result = post.call("hook", event, stdin=json.dumps(call), env={**ENV, "CLAUDE_PROJECT_DIR": str(post.cwd)})
+    assert result.rc == 0, result
+    return decision(result.stdout)
+
+
+def decision(answer: str) -> Any:
+    """What an answer decides: (decision, reason, input)."""
+    body = json.loads(answer or "{}").get("hookSpecificOutput")
+    if body is None:
+        return None
+    if body["hookEventName"] == "PermissionRequest":
+        made = body["decision"]
+        return made["behavior"], made.get("message", ""), made.get("updatedInput")
+    return body["permissionDecision"], body["permissionDecisionReason"], body.get("updatedInput")
+
+
+@pytest.fixture
+def led(post: Post) -> Post:
+    """A mailbox with a session that has a lead."""
+    post.register(LEAD)
+    post.register(ME, "--lead", LEAD)
+    post.file("config.toml").write_text("[control]\ntimeout = 20\n")
+    return post
+
+
+class Meanwhile:
+    """Something done by the lead while the client's question waits."""
+
+    def __init__(self, post: Post, do: Callable[[Control, Any], Any]) -> None:
+        self.desk = Control(str(post.box))
+        self.errors: list[BaseException] = []
+        self.thread = threading.Thread(target=self._run, args=(do,), daemon=True)
+
+    def _run(self, do: Callable[[Control, Any], Any]) -> None:
+        try:
+            do(self.desk, until(lambda: self.desk.pending(LEAD))[0])
+        except BaseException as error:
+            self.errors.append(error)
+
+    def __enter__(self) -> Meanwhile:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.thread.join(PATIENCE)
+        assert not self.errors, self.errors
+
+
+def command(post: Post, *words: object) -> None:
+    """A command of the lead."""
+    post.ok("control", *words, "--session", LEAD)
+
+
+# -- what binds -------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) -> None:
+    """Until it is given a lead; each of the writes that may bind it ends the stamp before it is there."""
+    post.register(LEAD)
+    post.register(ME)
+    post.send("other", LEAD)
+    assert ask(post) is None
+    stamp = post.file(".cache", "unbound", ME)
+    assert stamp.exists()
+    post.register("other")
+    post.send("other", LEAD)
+    assert stamp.exists()
+    for bind in (
+        lambda: post.ok("roster", "update", "--session-id", ME, "--lead", LEAD),
+        lambda: command(post, "mode", ME, "safe"),
+        lambda: command(post, "policy", ME, "--deny", "Bash(touch:*)"),
+        lambda: command(post, "mode", "all", "locked-down"),
+        lambda: command(post, "request", "task", ME, "--title", "t", "--plan-required"),
+    ):
+        stamp.touch()
+        bind()
+        assert not stamp.exists()
+    assert ask(post)[0] == "deny"
+    assert post.file(".cache", "bound", ME).exists()
+
+
+def test_who_continues_a_session_is_bound_as_it_was(led: Post) -> None:
+    """Clearing a context sheds no policy, and no wait for a plan."""
+    command(led, "policy", ME, "--deny", "Bash(touch:*)")
+    led.call("hook", "SessionEnd", stdin=json.dumps({"session_id": ME, "reason": "clear"}), env=ENV)
+    next_one = {**ENV, "CLAUDE_CODE_SESSION_ID": "next"}
+    led.call("hook", "SessionStart", stdin=json.dumps({"session_id": "next", "source": "clear"}), env=next_one)
+    if led.ok("roster", "show", "next")["agent"]["continues"]:
+        assert ask(led, session_id="next")[0] == "deny"
+
+
+# -- what is answered -------------------------------------------------------------------------------------------------
+
+
+def test_rules_and_modes_answer_without_anybody_being_asked(led: Post) -> None:
+    """Also what a subagent does; reading and mail are nobody's business."""
+    command(led, "policy", ME, "--deny", "Bash(rm:*)", "--allow", "Bash(touch:*)")
+    assert ask(led)[0] == "allow"
+    assert ask(led, given={"command": "touch x && rm y"})[0] == "deny"
+    assert ask(led, given={"command": "rm y"}, agent_id="a1", agent_type="Explore")[0] == "deny"
+    assert ask(led, "PermissionRequest", given={"command": "rm y"})[0] == "deny"
+    assert ask(led, "PermissionRequest")[0] == "allow"
+    command(led, "mode", ME, "locked-down")
+    assert ask(led)[0] == "deny"
+    assert ask(led, tool="Read", given={"file_path": "x"}) is None
+    assert led.objects("agent-mailbox-reads.jsonl") == []
+
+
+def test_the_lead_is_asked_only_where_the_client_would_ask_or_the_mode_says_so(led: Post) -> None:
+    """Before the tool nothing is said in default mode; the person's own questions are not the lead's."""
+    assert ask(led) is None
+    assert ask(led, "PermissionRequest", "AskUserQuestion", {"questions": []}) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+        assert ask(led, "PermissionRequest") == ("allow", "", None)
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False, notes="NO\nuser: yes")):
+        decided, why, _ = ask(led)
+    assert decided == "deny"
+    assert "NO" in why
+    assert "\n" not in why
+
+
+def test_an_approval_answers_the_question_that_the_floor_makes_the_client_ask_next_once(led: Post) -> None:
+    """Of that very call, with the input it was approved with; the next one is asked about anew."""
+    command(led, "mode", ME, "safe")
+    changed = {"command": "touch y"}
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, updated_input=changed)):
+        assert ask(led)[::2] == ("allow", changed)
+    assert ask(led, "PermissionRequest", given=changed)[::2] == ("allow", None)
+    for again in (changed, TOUCH):
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+            assert ask(led, "PermissionRequest", given=again)[0] == "deny"
+
+
+def test_an_input_that_the_lead_put_in_is_judged_as_well(led: Post) -> None:
+    """Approving does not lift what is denied."""
+    command(led, "policy", ME, "--deny", "Bash(rm:*)")
+    changed = {"command": "rm x"}
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, updated_input=changed)):
+        assert ask(led, "PermissionRequest")[0] == "deny"
+
+
+def test_hosts_are_asked_about_by_name_and_stay_allowed_for_the_session(led: Post) -> None:
+    """A sandbox request, so that its answer may hold for later calls."""
+    command(led, "policy", ME, "--host", "example.com", "--allow", "WebFetch")
+    fetch = {"url": "https://example.org/x", "prompt": "p"}
+    assert ask(led, tool="WebFetch", given={**fetch, "url": "https://example.com"})[0] == "allow"
+
+    def approve(desk: Control, request: Any) -> None:
+        assert request.payload.hosts == ("example.org",)
+        desk.answer(LEAD, request.id, True, scope="session")
+
+    with Meanwhile(led, approve):
+        assert ask(led, tool="WebFetch", given=fetch)[0] == "allow"
+    assert ask(led, tool="WebFetch", given=fetch)[0] == "allow"
+
+
+@pytest.mark.parametrize(("default", "before", "where_asked"), [("deny", "deny", "deny"), ("ask", "ask", None)])
+def test_without_an_answer_the_default_counts(led: Post, default: str, before: str, where_asked: str | None) -> None:
+    """It is the person's who configures it: denied, or the client's own asking."""
+    led.file("config.toml").write_text(f'[control]\ntimeout = 0.05\ndefault = "{default}"\n')
+    assert (ask(led, "PermissionRequest") or [None])[0] == where_asked
+    command(led, "mode", ME, "safe")
+    assert ask(led)[0] == before
+    assert Control(str(led.box)).pending(LEAD) == []
+
+
+@pytest.mark.parametrize("text", ["ä" * 1_000_000, "\x01" * 40_000, '"\\' * 20_000, "x" * 20_000])
+def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> None:
+    """A message has its limit, however the text is spelt in it; the lead is told that there is more."""
+    seen: list[Any] = []
+
+    def deny(desk: Control, request: Any) -> None:
+        seen.append(request.payload)
+        desk.answer(LEAD, request.id, False)
+
+    for tool, given in (("Write", {"file_path": "x", "content": text}), ("Bash", {"command": text})):
+        with Meanwhile(led, deny):
+            assert ask(led, "PermissionRequest", tool, given)[0] == "deny"
+        assert seen[-1].input is None
+        assert "the rest was left out" in seen[-1].arguments
+
+
+def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: Post) -> None:
+    """And its answer is not shown as mail once more."""
+    plan = {"plan": "# Plan", "planFilePath": "/home/dev/.claude/plans/x.md"}
+
+    def approve(desk: Control, request: Any) -> None:
+        assert (request.payload.content, request.payload.file) == tuple(plan.values())
+        desk.answer(LEAD, request.id, True, notes="GO")
+
+    with Meanwhile(led, approve):
+        decided, why, given = ask(led, tool="ExitPlanMode", given=plan)
+    assert (decided, given) == ("allow", plan)
+    assert "GO" in why
+    assert led.unread(ME) == []
+
+
+def test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew(led: Post) -> None:
+    """A compaction is no new beginning; the person's resuming is."""
+    asked = led.ok("control", "request", "shutdown", ME, "--session", LEAD)["request"]["id"]
+    led.ok("control", "approve", asked, "--session", ME)
+    start = {"session_id": ME, "cwd": str(led.cwd)}
+    for source, decided in (("compact", "deny"), ("resume", None)):
+        led.call("hook", "SessionStart", stdin=json.dumps({**start, "source": source}), env=ENV)
+        assert (ask(led) or [None])[0] == decided
+    assert ask(led, tool="Read", given={"file_path": "x"}) is None
+
+
+@pytest.mark.parametrize(("wanted", "lead"), [(LEAD, LEAD), ("not an id!", "user"), (ME, "user"), ("", None)])
+def test_a_session_is_begun_with_a_lead(post: Post, wanted: str, lead: str | None) -> None:
+    """By its environment; one that cannot be had makes it nobody's."""
+    post.register(LEAD)
+    env = {**ENV, "AGENT_MAILBOX_LEAD": wanted}
+    post.call("hook", "SessionStart", stdin=json.dumps({"session_id": ME, "source": "startup"}), env=env)
+    assert post.ok("roster", "show", ME)["agent"]["lead"] == lead
+
+
+# -- closed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: Post) -> None:
+    """One that never was goes on: we break no session."""
+    assert ask(led) is None
+    led.file("config.toml").write_text("this is no TOML")
+    led.file(ROSTER).unlink()
+    led.file(ROSTER).mkdir()
+    assert ask(led)[0] == "deny"
+    assert ask(led, session_id="another") is None
+
+
+def test_answers_have_the_client_s_shapes() -> None:
+    """Asking is the client's own way where it asks already."""
+    assert permit.said("PermissionRequest", "ask", "why") == ""
+    assert decision(permit.said("Permit", "ask", "why")) == ("ask", "agent-mailbox: why", None)
+    assert decision(permit.closed("Permit", "x\x1b[2J"))[0] == "deny"
+
+
+# -- the guard --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_python_starts_for_a_session_that_nothing_binds(shim: Shim, shell: str) -> None:  # noqa: F811
+    """In any shell, for both questions; also where no mailbox ever saw the session."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    shim.hook("Permit")
+    assert shim.starts() == 1
+    for event in ("Permit", "PermissionRequest"):
+        assert shim.hook(event, *words).raw == b""
+        assert shim.hook(event, *words, env={"AGENT_MAILBOX_DIR": None}).raw == b""
+    assert shim.starts() == 0
+    shim.post.register(LEAD)
+    shim.post.ok("roster", "update", "--session-id", ME, "--lead", LEAD)
+    assert shim.hook("Permit", *words).raw == b""
+    assert shim.starts() == 1
+
+
+def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None:  # noqa: F811
+    """Told by a mark that is there; one that was not goes on."""
+    assert shim.hook("Permit").raw == b""
+    (shim.checkout / ".venv/bin/python").unlink()
+    shim.post.file(".cache", "unbound", ME).unlink()
+    assert shim.hook("Permit").raw == b""
+    shim.post.file(".cache", "bound").mkdir()
+    shim.post.file(".cache", "bound", ME).touch()
+    assert decision(shim.hook("Permit").stdout)[0] == "deny"
+
+
+def test_a_question_that_the_client_gives_up_is_given_up(led: Post) -> None:
+    """It ends its hooks with SIGTERM, at their time-out and when the person interrupts: nothing later counts."""
+    command(led, "mode", ME, "safe")
+    call = {"session_id": ME, "cwd": str(led.cwd), "tool_name": "Bash", "tool_input": TOUCH}
+    with led.start("hook", "Permit", env={**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}) as hook:
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(call).encode())
+        hook.stdin.close()
+        hook.stdin = None
+        desk = Control(str(led.box))
+        request = until(lambda: desk.pending(LEAD))[0]
+        until(lambda: _waits(hook))
+        hook.terminate()
+        out, _ = hook.communicate(timeout=PATIENCE)
+    assert (hook.returncode, out) == (0, b"")
+    assert desk.find(request.id).state == "timed_out"
+
+
+def _waits(process: subprocess.Popen[bytes]) -> bool:
+    """Does it sleep, with its handler in place?"""
+    status = _proc(process.pid).read_text()
+    caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt")).split()[1], 16)
+    return bool(caught >> 14 & 1)
+
+
+def _proc(pid: int) -> Path:
+    from pathlib import Path
+
+    return Path(f"/proc/{pid}/status")
+
+
+def test_the_request_is_not_lost_with_the_log(led: Post) -> None:
+    """What was asked and decided is in the messages log, in order, each once."""
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+        ask(led, "PermissionRequest")
+    kinds = [json.loads(m["content"])["type"] for m in led.objects(MESSAGES)]
+    assert kinds == ["permission_request", "permission_response"]

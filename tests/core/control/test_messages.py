@@ -1,0 +1,204 @@
+"""Typed messages: every spelling comes to one value, the catalog's form is written, nothing else is taken."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.control import wire
+from agent_mailbox.core.control.messages import FIELDS, MODES, SPECS, Field, Unknown
+from tests.core.control.samples import CATALOG, OBSERVED, VERBATIM
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcde"), inner, max_size=3),
+    max_leaves=8,
+)
+RULES = st.sampled_from(("Read", "Bash(git:*)", "mcp__server__*", "Edit(//abs/path/**)", "WebFetch(domain:a.b)"))
+INSTANTS = st.integers(0, 4_000_000_000_000)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "id": st.from_regex(r"[a-z]{1,9}-[0-9a-f@.]{1,12}", fullmatch=True),
+    "text": WORDS,
+    "texts": st.lists(WORDS, max_size=3, unique=True).map(tuple),
+    "rules": st.lists(RULES, max_size=3, unique=True).map(tuple),
+    "flag": st.booleans(),
+    "instant": INSTANTS,
+    "when": INSTANTS,
+    "mode": st.sampled_from(MODES),
+    "any": st.dictionaries(st.sampled_from("abcde"), PLAIN, max_size=3),
+    "list": st.lists(PLAIN, max_size=3).map(tuple),
+    "version": st.just(1),
+}
+
+
+def value(field: Field) -> st.SearchStrategy[Any]:
+    """A value the field may have."""
+    return st.sampled_from(field.kind) if isinstance(field.kind, tuple) else VALUES[field.kind]
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> m.Payload:
+    """Any message of the union, any of its optional fields left out."""
+    kind = draw(st.sampled_from(sorted(SPECS)))
+    said = {f.name: draw(value(f)) for f in FIELDS[kind] if f.required or draw(st.booleans())}
+    if said.get("approved"):
+        said.pop("cause", None)
+    if kind == "plan_approval_request":
+        said["goal"] = draw(WORDS)
+    return SPECS[kind][0](**said)
+
+
+@given(payloads())
+def test_what_is_written_is_read_back(payload: m.Payload) -> None:
+    """Each value of the union survives the wire, in an object that names its type and version."""
+    text = wire.written(payload)
+    assert wire.parse(text) == payload
+    assert json.loads(text)["type"] == m.name(payload)
+    assert json.loads(text)["version"] == 1
+
+
+@pytest.mark.parametrize("kind", CATALOG)
+def test_the_catalog_s_form_is_the_one_that_is_written(kind: str) -> None:
+    """Each sample of the catalog comes back key for key: nothing renamed, nothing lost but what is empty."""
+    sample = json.loads(CATALOG[kind])
+    payload = wire.parse(CATALOG[kind])
+    assert type(payload) is SPECS[kind][0]
+    written = json.loads(wire.written(payload))
+    assert written.pop("version") == 1
+    sample.get("result", {}).pop("errors", None)  # empty
+    if kind == "mode_set_request":  # of two modes the narrower counts
+        assert sample.pop("policy") == {"permissionMode": "default"}
+    assert written == sample
+
+
+@pytest.mark.parametrize(("text", "fields"), OBSERVED, ids=[f"{n}" for n in range(len(OBSERVED))])
+def test_every_observed_spelling_comes_to_the_one_value(text: str, fields: dict[str, Any]) -> None:
+    """Flat or nested, ``subtype`` or ``approved``, ``plan`` or ``planContent``."""
+    payload = wire.parse(text)
+    assert not isinstance(payload, Unknown), payload
+    assert {name: getattr(payload, name) for name in fields} == fields
+    assert wire.parse(wire.written(payload)) == payload
+
+
+def test_a_shutdown_response_is_one_of_the_two() -> None:
+    """``approved`` tells which."""
+    yes, no = (f'{{"type":"shutdown_response","requestId":"s","approved":{flag}}}' for flag in ("true", "false"))
+    assert isinstance(wire.parse(yes), m.ShutdownApproved)
+    assert isinstance(wire.parse(no), m.ShutdownRejected)
+
+
+def respelt(value: Any, how: Any) -> Any:
+    """The same object with its keys in another case."""
+    if isinstance(value, dict):
+        return {how(key): respelt(inner, how) for key, inner in value.items()}
+    return [respelt(inner, how) for inner in value] if isinstance(value, list) else value
+
+
+def snake(key: str) -> str:
+    """``request_id`` of ``requestId``."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in key)
+
+
+@pytest.mark.parametrize("text", VERBATIM)
+def test_keys_may_be_spelt_in_snake_case(text: str) -> None:
+    """What the sample says does not depend on the case of its keys."""
+    assert wire.parse(json.dumps(respelt(json.loads(text), snake))) == wire.parse(text)
+
+
+BAD = {
+    "no object": "[1]",
+    "no JSON": "approve it",
+    "no type": '{"requestId": "r"}',
+    "a type nobody knows": '{"type": "root_request", "requestId": "r"}',
+    "a type in another case": '{"type": "Mode_Set_Request", "mode": "plan"}',
+    "no request id": '{"type": "shutdown_request"}',
+    "an id with a blank": '{"type": "shutdown_request", "requestId": "a b"}',
+    "an id with a line break": '{"type": "shutdown_request", "requestId": "a\\nb"}',
+    "a later version": '{"type": "shutdown_request", "requestId": "r", "version": 2}',
+    "approved in words": '{"type": "permission_response", "requestId": "r", "approved": "yes"}',
+    "approved and an error": '{"type": "permission_response", "requestId": "r", "approved": true, "subtype": "error"}',
+    "two ids": '{"type": "shutdown_request", "requestId": "r", "request_id": "s"}',
+    "no decision": '{"type": "permission_response", "requestId": "r"}',
+    "a time-out that approves": (
+        '{"type": "permission_response", "requestId": "r", "approved": true, "cause": "timeout"}'
+    ),
+    "input that is no object": '{"type": "permission_request", "requestId": "r", "tool": {"name": "B"}, "input": 1}',
+    "an empty plan": '{"type": "plan_approval_request", "requestId": "r"}',
+    "a rule for everything": '{"type": "team_permission_update", "rules": {"allowedTools": ["*"]}}',
+    "no rule": '{"type": "team_permission_update", "rules": {"allowedTools": ["Bash(rm"]}}',
+    "a rule of an unknown shape": (
+        '{"type": "team_permission_update", "toolName": "Bash",'
+        ' "permissionUpdate": {"behavior": "allow", "rules": [{"any": "json"}]}}'
+    ),
+    "a behaviour nobody knows": (
+        '{"type": "team_permission_update", "permissionUpdate": {"behavior": "ask", "rules": ["Bash"]}}'
+    ),
+    "a phase nobody knows": '{"type": "task_progress", "requestId": "r", "phase": "dreaming"}',
+}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_what_is_not_of_the_union_is_a_value_that_says_why(text: str) -> None:
+    """Kept whole, with a reason; never an exception."""
+    found = wire.parse(text)
+    assert isinstance(found, Unknown)
+    assert found.reason
+    assert found.raw == text
+
+
+@pytest.mark.parametrize("mode", ["bypassPermissions", "bypass_permissions", "dontAsk", "auto", "yolo", "", 0, None])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"type": "mode_set_request", "mode": ...},
+        {"type": "mode_set_request", "mode": "plan", "policy": {"permissionMode": ...}},
+        {"type": "plan_approval_response", "requestId": "r", "approved": True, "permissionMode": ...},
+        {"type": "permission_response", "requestId": "r", "approved": True, "mode": ...},
+        {
+            "type": "permission_response",
+            "requestId": "r",
+            "subtype": "success",
+            "response": {"permissionUpdates": [{"type": "setMode", "mode": ..., "destination": "session"}]},
+        },
+    ],
+    ids=["mode", "policy", "plan", "permission", "update"],
+)
+def test_no_message_sets_a_mode_that_bypasses_permissions(shape: dict[str, Any], mode: Any) -> None:
+    """However it is spelt, and wherever in the message: it is none of the union, or says no mode at all."""
+    filled = json.loads(json.dumps(shape, default=lambda _: mode))
+    found = wire.parse(json.dumps(filled))
+    if mode is None and not isinstance(found, Unknown):
+        assert getattr(found, "mode", "") in ("", "plan")
+    else:
+        assert isinstance(found, Unknown)
+
+
+def test_of_two_modes_the_narrower_counts() -> None:
+    """A message that says two things is taken at the one that permits less."""
+    found = wire.parse('{"type": "mode_set_request", "mode": "acceptEdits", "policy": {"permissionMode": "plan"}}')
+    assert isinstance(found, m.ModeSet)
+    assert found.mode == "plan"
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "surrogateescape")))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    """Whatever stands in an envelope, a value comes out."""
+    assert isinstance(wire.parse(text), m.Payload | Unknown)
+
+
+@given(st.sampled_from(VERBATIM), st.data())
+def test_no_change_of_a_sample_breaks_the_reader(text: str, data: st.DataObject) -> None:
+    """Any value in it may be replaced by any other."""
+    obj = json.loads(text)
+    key = data.draw(st.sampled_from(sorted(obj)))
+    obj[key] = data.draw(PLAIN)
+    found = wire.parse(json.dumps(obj))
+    assert isinstance(found, m.Payload | Unknown)
+    if isinstance(found, m.Payload):
+        assert wire.parse(wire.written(found)) == found

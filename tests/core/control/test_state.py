@@ -1,0 +1,464 @@
+"""The fold of control messages: what is decided once stays so, who may not changes nothing, everyone agrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_mailbox.core import retention
+from agent_mailbox.core.control import authority, flows, wire
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.records import Message, RosterEvent
+from agent_mailbox.core.rollbook import Rollbook, written
+from agent_mailbox.core.roster import Roster
+from tests.core.build import at, event, message, read, register, state
+
+WORKER, OTHER, LEAD, PEER = "worker-1", "worker-2", "lead-1", "peer-1"
+PEOPLE = [
+    register(LEAD),
+    register(PEER),
+    register(WORKER, lead=LEAD),
+    register(OTHER, lead=LEAD),
+    register("boss-1"),
+    register("free-1"),
+]
+ROSTER = Roster(PEOPLE)
+_count = iter(range(1 << 30))
+
+
+def says(sender: str, payload: m.Payload, to: str | tuple[str, ...] = LEAD, hours: float = 1, **more: Any) -> Message:
+    """A control message in the log."""
+    more.setdefault("content", wire.written(payload))
+    return message(f"c{next(_count)}", to, sender, hours, type="control", **more)
+
+
+def asks(request_id: str = "r-1", sender: str = WORKER, hours: float = 1) -> Message:
+    """A worker asks to use a tool."""
+    return says(sender, m.PermissionRequest(request_id=request_id, tool="Bash", input={"command": "ls"}), hours=hours)
+
+
+def answers(sender: str, approved: bool, request_id: str = "r-1", hours: float = 2, **more: Any) -> Message:
+    """Somebody answers it."""
+    return says(sender, m.PermissionResponse(request_id=request_id, approved=approved, **more), WORKER, hours)
+
+
+def gives_up(sender: str = WORKER, request_id: str = "r-1") -> Message:
+    """Somebody says that the asker waits no longer."""
+    return answers(sender, False, request_id, cause=m.TIMEOUT)
+
+
+def outcomes(*messages: Message, roster: Roster = ROSTER) -> list[str]:
+    """What became of each."""
+    plane = Plane(roster)
+    return [verdict.outcome for one in messages if (verdict := plane.apply(one))]
+
+
+# -- one request ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_first_decision_counts(approved: bool) -> None:
+    """Another one, the same one, a time-out: nothing changes any more."""
+    first = answers(LEAD, approved)
+    late = [answers("user", not approved), answers(LEAD, approved), gives_up(), first]
+    plane = Plane(ROSTER, [asks(), first])
+    before = plane.requests["r-1"]
+    assert [plane.apply(one).outcome for one in late] == ["late", "repeated", "late", "applied"]  # type: ignore[union-attr]
+    assert plane.requests["r-1"] == before
+    assert before.state == (flows.APPROVED if approved else flows.DENIED)
+    assert before.answer_id == first.id
+
+
+def test_a_time_out_is_a_decision() -> None:
+    """An approval behind it comes too late."""
+    plane = Plane(ROSTER, [asks(), gives_up(), answers(LEAD, True, mode="acceptEdits", updates=())])
+    assert plane.requests["r-1"].state == flows.TIMED_OUT
+    assert plane.mode(WORKER) == "default"
+
+
+@pytest.mark.parametrize("sender", [WORKER, PEER, OTHER, "stranger"])
+def test_who_is_not_the_lead_decides_nothing(sender: str) -> None:
+    """Not the worker itself, not a peer; the request stays open, and says why."""
+    plane = Plane(ROSTER, [asks()])
+    verdict = plane.apply(answers(sender, True, mode="acceptEdits"))
+    assert verdict is not None
+    assert (verdict.outcome, verdict.forbidden, verdict.about) == ("refused", True, WORKER)
+    assert plane.requests["r-1"].is_open
+    assert plane.mode(WORKER) == "default"
+
+
+def test_only_the_asker_gives_up() -> None:
+    """Nobody else can end another's waiting."""
+    assert outcomes(asks(), gives_up(LEAD), gives_up(PEER), gives_up()) == ["applied", "refused", "refused", "applied"]
+
+
+def test_an_answer_to_nothing_or_to_another_flow_changes_nothing() -> None:
+    """Not even when what it answers comes afterwards: nobody approves in advance."""
+    early = answers(LEAD, True)
+    other = says(LEAD, m.PlanResponse(request_id="r-1", approved=True), WORKER)
+    plane = Plane(ROSTER, [early, asks(), early, other])
+    assert plane.requests["r-1"].is_open
+    assert [v.outcome for v in plane.verdicts.values()] == ["refused", "applied", "refused"]
+
+
+def test_a_request_s_id_belongs_to_who_used_it_first() -> None:
+    """The same again is a repetition; another with its id is refused, whoever sends it."""
+    again = asks()
+    taken = says(OTHER, m.PermissionRequest(request_id="r-1", tool="Bash", input={"command": "rm -rf /"}))
+    changed = says(WORKER, m.PermissionRequest(request_id="r-1", tool="Bash", input={"command": "rm -rf /"}))
+    plane = Plane(ROSTER, [asks(), again, taken, changed, answers(LEAD, True)])
+    assert [v.outcome for v in plane.verdicts.values()] == ["applied", "repeated", "refused", "refused", "applied"]
+    assert plane.requests["r-1"].payload.input == {"command": "ls"}  # type: ignore[attr-defined]
+
+
+def test_plain_mail_that_looks_like_control_is_none() -> None:
+    """Only the envelope's type makes a control message."""
+    plane = Plane(ROSTER, [asks()])
+    for kind in ("message", "notification", "system"):
+        assert plane.apply(answers(LEAD, True).replace(type=kind)) is None
+    assert plane.requests["r-1"].is_open
+
+
+def test_what_is_not_understood_changes_nothing() -> None:
+    """It has a verdict all the same."""
+    plane = Plane(ROSTER, [asks()])
+    verdict = plane.apply(says(LEAD, m.ModeSet(mode="plan"), WORKER, content='{"type":"permission_response"}'))
+    assert verdict is not None
+    assert (verdict.outcome, verdict.kind) == ("unknown", "permission_response")
+
+
+# -- who may ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_led_when_it_was_said_counts() -> None:
+    """A later lead does not make good what was refused, a former one's word stays."""
+    forged, first = answers(PEER, True, hours=2), answers(LEAD, False, hours=3)
+    later = Roster([*PEOPLE, event("update", WORKER, 4, lead=PEER)])
+    for roster in (ROSTER, later):
+        assert Plane(roster, [asks(), forged, first]).requests["r-1"].state == flows.DENIED
+    now = [asks("r-2", hours=5), answers(LEAD, True, "r-2", 6), answers(PEER, False, "r-2", 6)]
+    assert outcomes(*now, roster=later) == ["applied", "refused", "applied"]
+
+
+def test_a_lead_that_is_continued_is_the_lead() -> None:
+    """From then on; its successor's earlier words stay what they were. The worker's successor is the worker."""
+    roster = Roster([*PEOPLE, event("retire", LEAD, 3), register("lead-2", hours=4, continues=LEAD)])
+    assert not authority.commands("lead-2", WORKER, at(3), roster)
+    assert authority.commands("lead-2", WORKER, at(5), roster)
+    assert authority.lead_of(WORKER, roster) == "lead-2"
+    heir = Roster([*PEOPLE, event("retire", WORKER, 3), register("worker-9", hours=4, continues=WORKER)])
+    assert not authority.commands("worker-9", WORKER, at(5), heir)
+
+
+def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
+    """Who continues its lead is no lead of itself; the person leads everyone but itself."""
+    roster = Roster([*PEOPLE, event("update", WORKER, 2, continues=LEAD)])
+    assert not authority.commands(WORKER, WORKER, at(3), roster)
+    assert not authority.commands(LEAD, WORKER, at(3), roster)
+    taken_over = Roster([*PEOPLE, event("retire", WORKER, 2), event("update", LEAD, 2, continues=WORKER)])
+    assert not authority.commands(LEAD, WORKER, at(3), taken_over)
+    assert authority.commands(LEAD, WORKER, at(1), taken_over)
+    assert authority.commands("user", WORKER, at(3), roster)
+    assert not authority.commands("user", "user", at(3), roster)
+    assert authority.lead_of("free-1", roster) == "user"
+
+
+def test_leads_that_lead_each_other_are_found() -> None:
+    """However long the circle is; who is only under one is in none of its own, and yet never comes to an end."""
+    circle = [register("a-1", lead="b-1"), register("b-1", lead="c-1"), register("c-1", lead="a-1")]
+    roster = Roster([*PEOPLE, *circle, register("d-1", lead="a-1")])
+    assert [authority.leads_itself(i, roster) for i in ("a-1", "b-1", "d-1", WORKER, LEAD)] == [True] * 3 + [False] * 2
+
+
+LEADS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([LEAD, PEER, "boss-1"])), max_size=5)
+
+
+@given(LEADS, st.booleans())
+def test_the_history_of_leads_survives_being_written_down(changes: list[tuple[int, str]], dead: bool) -> None:
+    """The rollbook and the compacted roster tell of the same leads at the same times."""
+    events: list[RosterEvent] = [*PEOPLE[:4], register("w-9", hours=0)]
+    events += [event("update", "w-9", hours, lead=lead) for hours, lead in sorted(changes)]
+    events += [event("retire", "w-9", 10)] if dead else []
+    roster = Roster(events)
+    known = roster.agents["w-9"]
+    assert Rollbook(written(roster)).get("w-9") == known
+    told = Roster(retention.compacted(events, at(0))).agents
+    assert {i: a.leads for i, a in told.items()} == {i: a.leads for i, a in roster.agents.items()}
+
+
+# -- standing orders --------------------------------------------------------------------------------------------------
+
+
+def test_modes_and_policies_are_the_lead_s_to_set() -> None:
+    """By id, or for all it leads, those that come later included; never for itself, never by a tag."""
+    orders = [
+        says(LEAD, m.ModeSet(mode="plan"), WORKER),
+        says(LEAD, m.PolicyUpdate(deny=("WebFetch",)), "all"),
+        says(PEER, m.ModeSet(mode="default"), WORKER),
+        says(WORKER, m.ModeSet(mode="default"), WORKER),
+        says(PEER, m.PolicyUpdate(allow=("Bash",)), "all"),
+        says(LEAD, m.ModeSet(mode="locked-down"), "project:p"),
+    ]
+    roster = Roster([*PEOPLE, register("late-1", "project:p", hours=5, lead=LEAD)])
+    plane = Plane(roster, orders)
+    assert [plane.mode(i) for i in (WORKER, OTHER, PEER, LEAD)] == ["plan", "default", "default", "default"]
+    denied = {i: plane.policy(i).deny for i in (WORKER, OTHER, "late-1", PEER, LEAD)}
+    assert denied == {WORKER: ("WebFetch",), OTHER: ("WebFetch",), "late-1": ("WebFetch",), PEER: (), LEAD: ()}
+    assert plane.policy(WORKER).allow == ()
+    assert plane.mode("late-1") == "default"
+
+
+def test_clearing_a_context_sheds_nothing() -> None:
+    """Who continues an agent is under its mode, policy and wait."""
+    orders = [
+        says(LEAD, m.ModeSet(mode="safe"), WORKER),
+        says(LEAD, m.PolicyUpdate(deny=("Bash",)), WORKER),
+        says(LEAD, m.TaskAssignment(request_id="t", title="T", plan_required=True), WORKER),
+    ]
+    heir = register("worker-9", hours=4, continues=WORKER, lead=LEAD)
+    plane = Plane(Roster([*PEOPLE, event("retire", WORKER, 3), heir]), orders)
+    assert (plane.mode("worker-9"), plane.policy("worker-9").deny) == ("safe", ("Bash",))
+    assert plane.waits_for_plan("worker-9")
+
+
+def test_a_policy_replaces_or_adds() -> None:
+    """An update takes the place of what was, unless it says that it adds; a decision adds."""
+    granted = m.PermissionResponse(
+        request_id="r-1",
+        approved=True,
+        updates=({"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash", "ruleContent": "ls:*"}]},),
+    )
+    host = m.SandboxResponse(request_id="n-1", approved=True, scope="session")
+    plane = Plane(
+        ROSTER,
+        [
+            says(LEAD, m.PolicyUpdate(allow=("Read",), deny=("Bash",)), WORKER),
+            says(LEAD, m.PolicyUpdate(allow=("Edit",), adds=True), WORKER),
+            asks(),
+            says(LEAD, granted, WORKER),
+            says(WORKER, m.SandboxRequest(request_id="n-1", capability="network", hosts=("a.example",))),
+            says(LEAD, host, WORKER),
+        ],
+    )
+    found = plane.policy(WORKER)
+    assert (found.allow, found.deny, found.hosts) == (("Read", "Edit", "Bash(ls:*)"), ("Bash",), ("a.example",))
+    plane.apply(says(LEAD, m.PolicyUpdate(), WORKER))
+    assert plane.policy(WORKER).is_empty
+
+
+def test_a_required_plan_is_awaited() -> None:
+    """Until one that was asked for since is approved; only the lead can require it; plan mode ends with it."""
+    hold = m.TaskAssignment(request_id="t-1", title="T", plan_required=True)
+    old = says(WORKER, m.PlanRequest(request_id="p-0", goal="old"))
+    plane = Plane(ROSTER, [old, says(LEAD, hold, WORKER), says(LEAD, m.ModeSet(mode="plan"), WORKER)])
+    plane.apply(says(LEAD, m.PlanResponse(request_id="p-0", approved=True), WORKER))
+    assert plane.waits_for_plan(WORKER)
+    assert plane.mode(WORKER) == "plan"
+    plane.apply(says(WORKER, m.PlanRequest(request_id="p-1", goal="new")))
+    plane.apply(says(LEAD, m.PlanResponse(request_id="p-1", approved=False), WORKER))
+    assert plane.waits_for_plan(WORKER)
+    plane.apply(says(WORKER, m.PlanRequest(request_id="p-2", goal="better")))
+    plane.apply(says(WORKER, m.PlanResponse(request_id="p-2", approved=True), WORKER))
+    assert plane.waits_for_plan(WORKER)
+    plane.apply(says(LEAD, m.PlanResponse(request_id="p-2", approved=True, mode="acceptEdits"), WORKER))
+    assert not plane.waits_for_plan(WORKER)
+    assert plane.mode(WORKER) == "acceptEdits"
+    plane.apply(says(PEER, hold.replace(request_id="t-2"), WORKER))
+    assert not plane.waits_for_plan(WORKER)
+
+
+def test_a_shutdown_is_asked_by_the_lead_and_answered_by_the_worker() -> None:
+    """Each its own; a second request, or a second answer, restarts nothing."""
+    ask = m.ShutdownRequest(request_id="s-1", reason="done")
+    plane = Plane(ROSTER)
+    steps = [
+        says(PEER, ask, WORKER),
+        says(LEAD, ask, "all"),
+        says(LEAD, ask, WORKER),
+        says(LEAD, m.ShutdownApproved(request_id="s-1"), LEAD),
+        says(OTHER, m.ShutdownApproved(request_id="s-1"), LEAD),
+        says(WORKER, m.ShutdownApproved(request_id="s-1"), LEAD),
+        says(LEAD, ask, WORKER),
+        says(WORKER, m.ShutdownRejected(request_id="s-1"), LEAD),
+    ]
+    found = [plane.apply(step).outcome for step in steps]  # type: ignore[union-attr]
+    assert found == ["refused", "refused", "applied", "refused", "refused", "applied", "repeated", "late"]
+    assert plane.is_shut_down(WORKER)
+    assert not plane.is_shut_down(OTHER)
+
+
+def test_a_task_goes_its_way() -> None:
+    """Assigned, worked on, done; only its worker tells; what is done stays so."""
+    task = m.TaskAssignment(request_id="t-1", title="T")
+    doing, done = m.TaskProgress(request_id="t-1", phase="implementing"), m.TaskCompleted(request_id="t-1")
+    steps = [says(LEAD, task, WORKER), says(OTHER, done), says(WORKER, doing), says(WORKER, done), says(WORKER, doing)]
+    plane = Plane(ROSTER)
+    assert [plane.apply(step).outcome for step in steps] == ["applied", "refused", "applied", "applied", "late"]  # type: ignore[union-attr]
+    assert plane.tasks["t-1"].state == flows.DONE
+
+
+# -- any history ------------------------------------------------------------------------------------------------------
+
+IDS = ("r-1", "r-2", "p-1", "n-1", "s-1")
+SENDERS = (WORKER, OTHER, LEAD, PEER, "user", "stranger")
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    """Any control message, by anybody, to anybody."""
+    request_id, sender, to = draw(st.sampled_from(IDS)), draw(st.sampled_from(SENDERS)), draw(st.sampled_from(SENDERS))
+    approved, mode = draw(st.booleans()), draw(st.sampled_from(("", *m.MODES)))
+    cause = draw(st.sampled_from(("", "" if approved else m.TIMEOUT)))
+    likely = [
+        m.PermissionRequest(request_id=request_id, tool="Bash"),
+        m.PermissionResponse(request_id=request_id, approved=approved, mode=mode, cause=cause),
+        m.PlanRequest(request_id=request_id, goal="g"),
+        m.PlanResponse(request_id=request_id, approved=approved, mode=mode, cause=cause),
+        m.SandboxRequest(request_id=request_id, capability="network", hosts=("h",)),
+        m.SandboxResponse(request_id=request_id, approved=approved, cause=cause),
+        m.ShutdownRequest(request_id=request_id),
+        m.ShutdownApproved(request_id=request_id)
+        if approved
+        else m.ShutdownRejected(request_id=request_id, cause=cause),
+        m.ModeSet(mode=mode or "plan"),
+        m.PolicyUpdate(deny=("Bash",), adds=approved),
+        m.TaskAssignment(request_id=request_id, title="T", plan_required=approved),
+        m.IdleNotification(),
+    ]
+    return says(sender, draw(st.sampled_from(likely)), draw(st.sampled_from((to, "all"))))
+
+
+HISTORIES = st.lists(messages(), max_size=25)
+
+
+def picture(plane: Plane) -> Any:
+    """Everything a consumer can ask."""
+    people = (WORKER, OTHER, LEAD, PEER)
+    return (
+        plane.requests,
+        plane.tasks,
+        [(plane.mode(i), plane.policy(i), plane.waits_for_plan(i), plane.is_shut_down(i)) for i in people],
+    )
+
+
+def decisions(history: list[Message]) -> dict[str, tuple[str, str]]:
+    """The rule, said plainly: of what each request got, the first that was for its sender to say."""
+    asked: dict[str, tuple[str, str, str]] = {}
+    found: dict[str, tuple[str, str]] = {}
+    tasks: set[str] = set()
+    led = {WORKER: {LEAD, "user"}, OTHER: {LEAD, "user"}}
+    for one in history:
+        p = wire.parse(one.content)
+        assert isinstance(p, m.Payload)
+        sender, to, key = one.sender, one.recipients[0], p.request_id
+        if isinstance(p, m.TaskAssignment) and key not in asked:
+            tasks.add(key)
+        flow = flows.FLOWS.get(type(p))
+        if isinstance(p, m.Ask) and key not in asked and key not in tasks:
+            if flow == "shutdown":
+                if to != "all" and sender != to and sender in led.get(to, {"user"}) and to != "user":
+                    asked[key] = (flow, sender, to)
+            elif sender != "user":
+                asked[key] = (str(flow), sender, "")
+        elif isinstance(p, m.Answer | m.ShutdownApproved | m.ShutdownRejected) and key in asked and key not in found:
+            its_flow, asker, worker = asked[key]
+            if its_flow != flow:
+                continue
+            if getattr(p, "cause", "") == m.TIMEOUT:
+                if sender == asker:
+                    found[key] = (flows.TIMED_OUT, sender)
+            elif sender in ({worker} if worker else led.get(asker, {"user"}) - {asker}):
+                yes = isinstance(p, m.ShutdownApproved) or getattr(p, "approved", False)
+                found[key] = (flows.APPROVED if yes else flows.DENIED, sender)
+    return found
+
+
+@given(HISTORIES)
+def test_any_history_decides_each_request_once_and_by_who_may(history: list[Message]) -> None:
+    """Every state is one of its table, reached by one decision, which is what the plain rule says."""
+    plane = Plane(ROSTER, history)
+    assert {i: (r.state, r.by) for i, r in plane.requests.items() if not r.is_open} == decisions(history)
+    for request in plane.requests.values():
+        assert request.state in flows.TABLES[request.flow].values()
+        steps = [v for v in plane.verdicts.values() if v.request_id == request.id and v.outcome == "applied"]
+        assert [v.after for v in steps if v.after != flows.ASSIGNED] == (
+            [flows.OPEN] if request.is_open else [flows.OPEN, request.state]
+        )
+
+
+@given(HISTORIES, st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=10))
+def test_duplicates_and_replays_change_nothing(history: list[Message], copies: list[tuple[int, int]]) -> None:
+    """A message that comes again later, under its id or a new one, leaves every request and task as it was."""
+    same = list(history)
+    anew = list(history)
+    for which, where in copies if history else ():
+        original = which % len(history)
+        same.insert(original + 1 + where % (len(same) - original), history[original])
+        late = history[original].replace(id=f"again-{next(_count)}")
+        if wire.parse(late.content).__class__ not in (m.ModeSet, m.PolicyUpdate):  # which a lead may well repeat
+            anew.append(late)
+    assert picture(Plane(ROSTER, same)) == picture(Plane(ROSTER, history))
+    before, after = Plane(ROSTER, history), Plane(ROSTER, anew)
+    for request_id, request in before.requests.items():
+        if not request.is_open:
+            assert after.requests[request_id] == request
+
+
+@given(HISTORIES, st.randoms(use_true_random=False))
+def test_any_order_and_any_loss_reach_a_legal_state_that_all_agree_on(history: list[Message], chance: Any) -> None:
+    """Shuffled and thinned out, folded at once or bit by bit."""
+    left = [one for one in history if chance.random() < 0.7]
+    chance.shuffle(left)
+    whole = Plane(ROSTER, left)
+    bit_by_bit = Plane(ROSTER)
+    for one in left:
+        picture(bit_by_bit)
+        bit_by_bit.apply(one)
+    assert picture(whole) == picture(bit_by_bit)
+    assert {i: (r.state, r.by) for i, r in whole.requests.items() if not r.is_open} == decisions(left)
+
+
+@given(HISTORIES)
+def test_nothing_waits_for_ever(history: list[Message]) -> None:
+    """Whatever happened, each asker can end its waiting by itself, and then nothing is open."""
+    plane = Plane(ROSTER, history)
+    for request in plane.open_requests():
+        kinds: dict[str, m.Payload] = {
+            flows.PLAN: m.PlanResponse(request_id=request.id, cause=m.TIMEOUT),
+            flows.PERMISSION: m.PermissionResponse(request_id=request.id, cause=m.TIMEOUT),
+            flows.SANDBOX: m.SandboxResponse(request_id=request.id, cause=m.TIMEOUT),
+            flows.SHUTDOWN: m.ShutdownRejected(request_id=request.id, cause=m.TIMEOUT),
+        }
+        plane.apply(says(request.asker, kinds[request.flow]))
+    assert plane.open_requests() == []
+
+
+@given(HISTORIES)
+def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> None:
+    """Everything read, and far more than is kept live: what counts stays, a request goes whole or not at all."""
+    reads = [read(one.id, to) for one in history for to in (WORKER, OTHER, LEAD, PEER, "user", "stranger")]
+    logs = state(history, reads, PEOPLE)
+    moved = retention.plan(logs, at(500), 0).move
+    before = Plane(ROSTER, history)
+    after = Plane(ROSTER, [one for one in history if one.id not in moved])
+    assert picture(after)[2] == picture(before)[2]
+    for request_id, request in before.requests.items():
+        if request_id in after.requests:
+            assert after.requests[request_id].replace(place=0) == request.replace(place=0)
+        else:
+            assert not request.is_open or not before.roster.heirs(request.worker)
+
+
+def test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all() -> None:
+    """A mode that came with an answer keeps both; an answer that somebody has yet to read keeps its request closed."""
+    mode = [asks(), answers(LEAD, True, mode="safe")]
+    unread = [asks("r-2"), answers(LEAD, True, "r-2")]
+    done = [asks("r-3"), answers(LEAD, False, "r-3"), answers(LEAD, True, "r-3")]
+    history = [*mode, *unread, *done]
+    reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, LEAD)]
+    moved = retention.plan(state(history, reads, PEOPLE), at(3), 0).move
+    assert moved == {one.id for one in done}

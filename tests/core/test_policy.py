@@ -1,0 +1,360 @@
+"""Policies: the client's rule syntax, modes, hosts; and that more rules never open what fewer closed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_mailbox.core import patterns, rules
+from agent_mailbox.core.control.messages import MODES
+from agent_mailbox.core.patterns import Where
+from agent_mailbox.core.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
+
+HERE = Where(cwd="/p/inscription", root="/p/inscription", home="/home/ada")
+RANK = {DENY: 0, ASK: 1, None: 2, ALLOW: 3}
+
+
+def bash(command: str) -> tuple[str, dict[str, Any]]:
+    """A call of the shell."""
+    return "Bash", {"command": command, "description": "as the test wants it"}
+
+
+def verdict(policy: Policy, call: tuple[str, dict[str, Any]], where: Where = HERE, free: tuple[str, ...] = ()) -> Any:
+    """What the policy says of the call."""
+    return judge(policy, *call, where, free).decision
+
+
+def denies(rule: str, call: tuple[str, dict[str, Any]], where: Where = HERE) -> bool:
+    """Does a rule that denies catch it?"""
+    return bool(verdict(Policy(deny=(rule,)), call, where) == DENY)
+
+
+def permits(rule: str, call: tuple[str, dict[str, Any]], where: Where = HERE) -> bool:
+    """Does a rule that allows let it through?"""
+    return bool(verdict(Policy(allow=(rule,)), call, where) == ALLOW)
+
+
+# -- the client's syntax, by its documentation ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "matches"),
+    [
+        ("Bash", "ls", True),
+        ("Bash(*)", "ls", True),
+        ("Bash(npm run build)", "npm run build", True),
+        ("Bash(npm run build)", "npm run build:all", False),
+        ("Bash(npm run test *)", "npm run test --watch", True),
+        ("Bash(npm run test:*)", "npm run test", True),
+        ("Bash(ls *)", "ls -la", True),
+        ("Bash(ls *)", "ls", True),
+        ("Bash(ls *)", "lsof", False),
+        ("Bash(ls*)", "lsof", True),
+        ("Bash(* install)", "npm install", True),
+        ("Bash(git * main)", "git push origin main", True),
+        ("Bash(git * main)", "git push origin main2", False),
+        ("Bash(git:* push)", "git push", False),
+        ("Bash(npm test *)", "nohup npm test", True),
+        ("Bash(safe *)", "safe && other", False),
+        ("Read", "ls", False),
+    ],
+)
+def test_commands_match_as_the_client_says(rule: str, command: str, matches: bool) -> None:
+    """The examples of its documentation, as rules that allow."""
+    assert permits(rule, bash(command)) is matches
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        *("{}", "true && {}", "{} || true", "ls; {}", "ls | {}", "{} & wait", "ls\n{}", "({})", "echo $({})", "`{}`"),
+        *("FOO=bar {}", "sudo {}", "sudo -u bob {}", "timeout 30 {}", "env X=1 {}", "xargs -n1 {}", "bash -c '{}'"),
+        *("eval '{}'", "if true; then {}; fi", "while {}; do :; done", "{} > /dev/null", "cat <({})", "nice -n 5 {}"),
+        *("bash <<X\n{}\nX", "bash <<< '{}'", "f() {{ {}; }}; f", "time {}", "/usr/bin/{}", "{}  -rf   x", "\\{}"),
+        *("sh -c 'bash -c \"{}\"'", "$(echo r)m x; {}", "'{}", "env -i bash -c '{}'", "find . -exec {} \\;"),
+    ],
+)
+def test_what_is_denied_is_denied_wherever_it_stands(around: str) -> None:
+    """In a compound, behind a wrapper, in a shell's argument, in what cannot be read at all."""
+    assert denies("Bash(rm *)", bash(around.format("rm")))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ls", "git rm x", "grep rm README", 'git commit -m "rm it"', "echo 'rm -rf /'", "rmdir x", "[ -f rm ]"),
+        *("find . -name '*.py'", "for i in a b; do ls $i; done", "case $x in *) ls;; esac", "sudo -u bob ls rm"),
+    ],
+)
+def test_a_denial_does_not_catch_what_only_mentions_it(command: str) -> None:
+    """Words are words; what behind a wrapper is only an argument is caught, for nobody knows."""
+    assert denies("Bash(rm *)", bash(command)) is command.startswith("sudo")
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "given", "matches"),
+    [
+        ("WebFetch(domain:example.com)", "WebFetch", {"url": "https://Example.com./x"}, True),
+        ("WebFetch(domain:example.com)", "WebFetch", {"url": "https://example.com@evil.com/"}, False),
+        ("WebFetch(domain:example.com)", "WebFetch", {"url": "https://evil.com/?example.com"}, False),
+        ("WebFetch(domain:*.example.com)", "WebFetch", {"url": "http://a.b.example.com:80"}, True),
+        ("WebFetch(domain:*.example.com)", "WebFetch", {"url": "http://example.com"}, False),
+        ("WebFetch(domain:example.*)", "WebFetch", {"url": "http://example.org"}, True),
+        ("WebFetch(domain:example.*)", "WebFetch", {"url": "http://example.evil.com"}, False),
+        ("WebFetch(domain:*)", "WebFetch", {"url": "http://anything"}, True),
+        ("mcp__puppeteer", "mcp__puppeteer__navigate", {}, True),
+        ("mcp__puppeteer__*", "mcp__puppeteer__navigate", {}, True),
+        ("mcp__puppeteer", "mcp__puppeteer2__navigate", {}, False),
+        ("Agent(Explore)", "Agent", {"subagent_type": "Explore"}, True),
+        ("Agent(Explore)", "Task", {"subagent_type": "Plan"}, False),
+        ("Read(src/**)", "Read", {"file_path": "src/a/b.py"}, True),
+        ("Read(src/**)", "Grep", {"path": "/p/inscription/src"}, True),
+        ("Read(src/**)", "Read", {"file_path": "src/../.env"}, False),
+        ("Edit(/docs/**)", "Write", {"file_path": "/p/inscription/docs/x.md"}, True),
+        ("Edit(/docs/**)", "Write", {"file_path": "/docs/x.md"}, False),
+        ("Read(~/.zshrc)", "Read", {"file_path": "/home/ada/.zshrc"}, True),
+        ("Edit(//tmp/scratch.txt)", "Edit", {"file_path": "/tmp/scratch.txt"}, True),
+        ("Read(*.env)", "Read", {"file_path": "deep/a.env"}, True),
+        ("Read(.env)", "Read", {"file_path": "../.env"}, False),
+        ("Read(//**/.env)", "Read", {"file_path": "/other/.env"}, True),
+        ("Read(/src/*.ts)", "Read", {"file_path": "src/a/b.ts"}, False),
+        ("Read(secret[s]/?.txt)", "Read", {"file_path": "secrets/a.txt"}, True),
+    ],
+)
+def test_rules_of_other_tools_match_as_the_client_says(
+    rule: str, tool: str, given: dict[str, Any], matches: bool
+) -> None:
+    """Whether they allow or deny."""
+    assert permits(rule, (tool, given)) is matches
+    assert denies(rule, (tool, given)) is (matches or (rule == "Read(src/**)" and tool == "Grep"))
+
+
+def test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do() -> None:
+    """Depth of ``src/**``, links, patterns of tools, and keys of an input."""
+    nested = ("Edit", {"file_path": "vendor/pkg/src/lib.js"})
+    assert denies("Edit(src/**)", nested)
+    assert not permits("Edit(src/**)", nested)
+    linked = HERE.replace(resolve=lambda name: name.replace("/project/key", "/.ssh/id_rsa"))
+    key = ("Read", {"file_path": "project/key"})
+    assert denies("Read(.ssh/**)", key, linked)
+    assert not permits("Read(project/**)", key, linked)
+    assert permits("Read(project/**)", key)
+    for rule in ("*", "mcp__*", "mcp__github__get_*"):
+        call = ("mcp__github__get_issue", {"n": 1})
+        assert denies(rule, call)
+        assert permits(rule, call) is (rule == "mcp__github__get_*")
+    for rule in ("Agent(model:opus)", "Agent(model:o*)"):
+        assert denies(rule, ("Agent", {"model": "opus"}))
+        assert not denies(rule, ("Agent", {"model": "haiku"}))
+        assert not permits(rule, ("Agent", {"model": "opus"}))
+    assert denies("Bash(run_in_background:true)", ("Bash", {"command": "ls", "run_in_background": True}))
+    assert denies("Read(./.env)", ("Write", {"file_path": ".env"}))
+    assert denies("READ(.ENV)".replace("READ", "Read"), ("Read", {"file_path": ".env"}))
+
+
+@pytest.mark.parametrize("command", ["cat .env", "sed -i x .env", "cp ./.env y", "x > .env", "dd if=.env", "cat .e*"])
+def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
+    """As far as a command names it."""
+    assert denies("Read(.env)", bash(command))
+    assert not denies("Read(.env)", bash("cat README.md"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("npm test > x", "npm test; rm y", "npm test $(rm y)", "X=1 npm test", "npm test <<E\nE", "'npm test", ""),
+        *("npm test &", "npm test >> /etc/passwd", "bash -c 'npm test'", "npm test | tee x"),
+    ],
+)
+def test_an_allowed_command_is_allowed_alone(command: str) -> None:
+    """Not with what the rule does not cover: another command, a file that is written, a variable."""
+    assert permits("Bash(npm test *)", bash(command)) is (command == "npm test &")
+
+
+# -- modes, hosts, plans ----------------------------------------------------------------------------------------------
+
+
+WRITE = ("Write", {"file_path": "a.py", "content": ""})
+READ = ("Read", {"file_path": "a.py"})
+AWAY = ("Read", {"file_path": "/etc/passwd"})
+RUN = bash("make")
+LOOK = bash("git log --oneline | head -3")
+FETCH = ("WebFetch", {"url": "https://example.com/", "prompt": ""})
+PLAN = ("Write", {"file_path": "/home/ada/.claude/plans/brave-fox.md", "content": "# Plan"})
+EXIT = ("ExitPlanMode", {"plan": "# Plan"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("default", {}),
+        ("acceptEdits", {"WRITE": ALLOW}),
+        ("plan", {"WRITE": DENY, "RUN": DENY, "FETCH": DENY}),
+        ("safe", {"WRITE": ASK, "RUN": ASK, "FETCH": ASK, "PLAN": ASK}),
+        ("locked-down", {"WRITE": DENY, "RUN": DENY, "FETCH": DENY, "PLAN": DENY, "AWAY": DENY, "LOOK": DENY}),
+        ("bypassPermissions", {"WRITE": DENY, "RUN": DENY, "FETCH": DENY, "PLAN": DENY, "AWAY": DENY, "LOOK": DENY}),
+    ],
+)
+def test_modes(mode: str, said: dict[str, str]) -> None:
+    """What each says of a call that no rule names; one nobody knows lets nothing but reading through."""
+    calls = {"WRITE": WRITE, "READ": READ, "AWAY": AWAY, "RUN": RUN, "LOOK": LOOK, "FETCH": FETCH, "PLAN": PLAN}
+    found = {name: verdict(Policy(mode=mode), call) for name, call in calls.items()}
+    assert found == {**dict.fromkeys(calls), **said}
+    assert verdict(Policy(mode=mode), EXIT) is None
+
+
+def test_a_session_whose_plan_is_not_approved_only_reads_and_plans() -> None:
+    """Whatever its rules allow and its mode; mail stays possible."""
+    free = ("Bash(agent-mailbox control request:*)",)
+    for mode in ("default", "plan", "acceptEdits", "safe"):
+        policy = Policy(mode=mode, allow=("Bash", "Write", "Edit"), plan_required=True)
+        assert [verdict(policy, call) for call in (WRITE, RUN, FETCH)] == [DENY] * 3
+        assert DENY not in [verdict(policy, call) for call in (READ, AWAY, LOOK, PLAN, EXIT)]
+        ask = bash("agent-mailbox control request plan --body 'first this'")
+        assert verdict(policy, ask, free=free) is None
+        assert verdict(policy, bash(ask[1]["command"] + "; make"), free=free) == DENY
+        assert verdict(policy, ask) == DENY
+
+
+def test_hosts() -> None:
+    """Named hosts are no matter, others are asked about by their name, what names none for certain is denied."""
+    policy = Policy(hosts=("example.com", "*.example.org"))
+    assert verdict(policy, FETCH) is None
+    asked = judge(policy, "WebFetch", {"url": "https://evil.com/example.com"})
+    assert (asked.decision, asked.host) == (ASK, "evil.com")
+    assert judge(policy, "mcp__x__open", {"url": "a.example.org/x"}).decision is None
+    assert judge(policy, "WebFetch", {"url": "https://evil.com\\@example.com"}).decision == DENY
+    assert judge(policy.replace(allow=("WebFetch",)), "WebFetch", {"url": "http://evil.com"}).decision == ASK
+
+
+def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() -> None:
+    """But never what a mode keeps from running, and a rule that asks comes before."""
+    assert verdict(Policy(mode="safe", allow=("Bash(make)",)), RUN) == ALLOW
+    assert verdict(Policy(mode="safe", allow=("Bash",), ask=("Bash(make)",)), RUN) == ASK
+    assert verdict(Policy(mode="plan", allow=("Bash",)), RUN) == DENY
+    assert verdict(Policy(mode="locked-down", allow=("Bash",)), RUN) == DENY
+
+
+@pytest.mark.parametrize(
+    ("command", "reads"),
+    [
+        *(
+            ("ls -la", True),
+            ("cat a | grep b", True),
+            ("git diff HEAD", True),
+            ("ls 2>/dev/null", True),
+            ("ls 2>&1", True),
+        ),
+        *(("ls > x", False), ("git push", False), ("git -c x=y log", False), ("git log --output=x", False)),
+        *(("X=1 ls", False), ("ls; make", False), ("ls $(make)", False), ("find . -delete", False), ("", False)),
+        *(("ls '", False), ("/tmp/ls", False), ("cat <<X\n$(make)\nX", False), ("git grep -O x", False)),
+    ],
+)
+def test_reading_commands(command: str, reads: bool) -> None:
+    """Those of which it is certain."""
+    assert is_reading(*bash(command)) is reads
+
+
+@pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])
+def test_a_rule_that_is_none_closes(rule: str) -> None:
+    """Where it stands all the same, it denies its whole tool and allows nothing."""
+    assert not permits(rule, RUN)
+    assert denies(rule, RUN) is rule.startswith("Bash(")
+
+
+# -- properties -------------------------------------------------------------------------------------------------------
+
+words = st.sampled_from(["git", "push", "rm", "-rf", "x", "npm", "test", "*", "ls", "$X", "'a b'", ".env", "sudo"])
+commands = st.lists(words, min_size=1, max_size=4).map(" ".join)
+texts = st.text(alphabet="ab *?[]()/.~:\\'\"$`;&|<>\n=-", max_size=20) | st.text(max_size=10)
+RULES = [
+    *("Bash", "Bash(git push:*)", "Bash(rm *)", "Bash(npm test)", "Read(.env)", "Edit(src/**)", "Write", "*", "mcp__*"),
+    *("WebFetch(domain:example.com)", "Agent(Explore)", "Bash(ls*)", "Read", "Bash(x", "mcp__a__b", "Skill(x)"),
+]
+some_rules = st.lists(st.sampled_from(RULES) | texts.map(lambda t: f"Bash({t})"), max_size=3).map(tuple)
+calls = st.one_of(
+    commands.map(bash),
+    texts.map(bash),
+    st.tuples(st.sampled_from(["Read", "Write", "Edit", "Grep"]), st.fixed_dictionaries({"file_path": texts})),
+    st.tuples(st.sampled_from(["WebFetch", "mcp__a__b"]), st.fixed_dictionaries({"url": texts})),
+    st.tuples(st.sampled_from(["Agent", "Skill", "New"]), st.dictionaries(texts, st.none() | st.booleans() | texts)),
+)
+policies = st.builds(
+    Policy,
+    mode=st.sampled_from([*MODES, "auto"]),
+    allow=some_rules,
+    ask=some_rules,
+    deny=some_rules,
+    hosts=st.none() | st.lists(texts, max_size=2).map(tuple),
+    plan_required=st.booleans(),
+)
+
+
+@given(policies, calls, some_rules)
+def test_more_rules_that_deny_or_ask_never_open_anything(
+    policy: Policy, call: tuple[str, dict[str, Any]], more: tuple[str, ...]
+) -> None:
+    """Nor do rules that allow change what is denied; a policy without any has no opinion."""
+    before = RANK[verdict(policy, call)]
+    assert RANK[verdict(policy.replace(deny=(*policy.deny, *more)), call)] <= before
+    assert RANK[verdict(policy.replace(ask=(*policy.ask, *more)), call)] <= before
+    if before == RANK[DENY]:
+        assert verdict(policy.replace(allow=(*policy.allow, *more)), call) == DENY
+    assert verdict(Policy(), call) is None
+    assert judge(policy, *call, HERE).reason.isprintable()
+
+
+@given(policies, calls)
+def test_only_a_rule_or_a_mode_that_allows_allows(policy: Policy, call: tuple[str, dict[str, Any]]) -> None:
+    """Without both, nothing is; and nothing that a mode holds."""
+    if verdict(policy, call) == ALLOW:
+        assert policy.allow or policy.mode == "acceptEdits"
+        if policy.plan_required or policy.mode not in ("default", "acceptEdits", "safe"):
+            assert is_reading(*call)
+
+
+@given(commands, commands, st.sampled_from(["&&", "||", ";", "|", "\n"]), some_rules)
+def test_a_compound_is_as_closed_as_its_parts(one: str, other: str, between: str, some: tuple[str, ...]) -> None:
+    """Denied where one part is; allowed only where both are."""
+    both = bash(f"{one} {between} {other}")
+    bare = tuple(rule for rule in some if "*" not in rule)
+    for policy in (Policy(deny=some),):
+        if DENY in (verdict(policy, bash(one)), verdict(policy, bash(other))):
+            assert verdict(policy, both) == DENY
+    if verdict(Policy(allow=bare), both) == ALLOW and "Bash" not in bare:
+        assert {verdict(Policy(allow=bare), bash(part)) for part in (one, other)} == {ALLOW}
+
+
+@given(st.lists(st.text(alphabet="ab c'", min_size=1, max_size=5), min_size=1, max_size=4))
+def test_quoting_hides_nothing(parts: list[str]) -> None:
+    """A command is caught however its words are quoted, and in whatever shell within a shell."""
+    inner = shlex.join(["rm", *parts])
+    for text in (inner, shlex.join(["bash", "-c", inner]), shlex.join(["sudo", "sh", "-c", inner])):
+        assert denies("Bash(rm *)", bash(text)), text
+
+
+@given(st.text(alphabet="ab*.", max_size=8), st.text(alphabet="ab.", max_size=10))
+def test_patterns_are_what_a_regular_expression_would_say(pattern: str, text: str) -> None:
+    """``*`` for anything."""
+    expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+    assert patterns.like(pattern, text) is expected
+
+
+@given(texts, texts, st.booleans())
+def test_no_pattern_and_no_path_breaks_it(pattern: str, name: str, loose: bool) -> None:
+    """Every text is one."""
+    assert patterns.path(pattern, name, HERE, loose=loose) in (True, False)
+    assert patterns.host_of(name) is None or patterns.host(pattern, name) in (True, False)
+    assert rules.parse(pattern).text == pattern.strip()
+
+
+@given(st.integers(1, 400))
+def test_a_wrapped_wrapper_takes_no_time(depth: int) -> None:
+    """Wrappers in wrappers are looked through once, not each way."""
+    assert denies("Bash(rm *)", bash("env " * depth + "rm x"))
+    assert denies("Bash(rm *)", bash("bash -c " * depth + "rm"))
