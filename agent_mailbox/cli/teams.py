@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from ..core import naming
+from ..core.control import telling
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines
 from ..errors import Malformed, NotFound
-from ..teams import bridge, files, history, naming
+from ..teams import bridge, files, history
 from ..teams import format as form
 from ..teams.format import Entry, Team
 from ..teams.mirror import Mirror, Step, bury
@@ -133,10 +135,10 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
     """What stands in a team's inboxes (or NAME's) at this moment; nothing is changed. Of a team that is over: what the
     mailbox remembers, by `teams export`."""
     found = _which(app, team)
-    wanted = files.inboxes(_root(app), found.name) if member is None else [member]
-    boxes = {name: files.inbox(_root(app), found.name, name) for name in wanted}
-    if member is not None and member not in (*found.names, *files.inboxes(_root(app), found.name)):
+    there = files.inboxes(_root(app), found.name)
+    if member is not None and member not in (*found.names, *there):
         raise NotFound(f"no {member!r} in {found.name}", f"members: {', '.join(map(word, found.names))}")
+    boxes = {name: files.inbox(_root(app), found.name, name) for name in (there if member is None else [member])}
     _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in form.listed(box.unfit)])
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
     value = {
@@ -148,9 +150,10 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
 
 
 def _entry_text(name: str, entry: Entry) -> list[str]:
-    kind = f", {word(str(entry.protocol['type']))}" if entry.protocol else ""
     state = ", read" if entry.read else ""
-    head = f"{word(entry.sender)} → {word(name)}, {clipped(neutral(entry.timestamp), 40)}{kind}{state}"
+    head = f"{word(entry.sender)} → {word(name)}, {clipped(neutral(entry.timestamp), 40)}{state}"
+    if entry.protocol is not None:
+        return [head, f"| {telling.line(entry.protocol)}"]
     return [head, *(f"| {line}" for line in neutral_lines(entry.text))]
 
 
@@ -163,7 +166,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "color": entry.color,
         "read": entry.read,
         "msg_id": entry.msg_id,
-        "protocol": None if entry.protocol is None else dict(entry.protocol),
+        "protocol": None if entry.protocol is None else form.observed(entry.protocol),
     }
 
 
@@ -189,12 +192,14 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
         mirror = Mirror(app.mailbox, where, name)
         total[name] = mirror.step()
         _warn(app, total[name].problems)
-        for _ in bridge.looks(where, name, interval) if follow else ():
+        for _ in bridge.looks(where, name, lambda: interval) if follow else ():
             total[name] = _followed(app, total[name], mirror.step())
             if files.ended(where, mirror.team):
                 break
-        if follow:
+        if follow or files.ended(where, mirror.team):
             bury(app.mailbox, name)
+    if not team:
+        bridge.bury_past(app.mailbox, where)
     lines = [
         f"{word(name)}: {step.new} new, {step.consumed} read by their recipients\n" for name, step in total.items()
     ]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..core import naming
+from ..core.roster import DEAD
 from ..errors import Busy, Refused
 from ..store import system, watch
 from ..store.lock import FileLock
-from . import files, naming
-from .mirror import Mirror, Step, bury
+from . import files
+from .mirror import Mirror, Step, bury, members_here
 from .outward import Outward, Sent
 
 if TYPE_CHECKING:
@@ -25,10 +27,14 @@ DIRECTORY = "teams"
 """Where, among the derived files, bridges hold their locks."""
 
 
-def looks(where: str, name: str, interval: float, *more: str) -> Iterator[None]:
-    """When to look at a team: at once where something changes in it or in the directories besides, and every
-    ``interval`` seconds. What a client fetches within milliseconds must be seen before; a look now and then would miss
-    much of it."""
+QUIET = 10
+"""How many times rarer the looks are while nothing is left to find out."""
+
+
+def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iterator[None]:
+    """When to look at a team: at once where something changes in it or in the directories besides, and ``pause``
+    seconds after the last look. What a client fetches within milliseconds must be seen before; a look now and then
+    would miss much of it."""
 
     def places() -> list[str]:
         wanted = (os.path.join(where, name), os.path.join(where, name, "inboxes"), *more)
@@ -39,7 +45,7 @@ def looks(where: str, name: str, interval: float, *more: str) -> Iterator[None]:
         with watch.Watch(here) as changes:
             while here == places():
                 yield
-                changes.wait(watch.deadline(interval))
+                changes.wait(watch.deadline(pause()))
 
 
 def run(
@@ -50,10 +56,8 @@ def run(
     ``say`` is told what cannot be delivered or read, whenever that changes. Raises ``Refused`` beside another bridge of
     the team, ``StorageFailed``.
     """
-    place = mailbox.logs.cache(DIRECTORY)
-    system.make_directory(place)
     try:
-        alone = FileLock(system.join(place, naming.word(name)), 0).take()
+        alone = _alone(mailbox, name)
     except Busy as error:
         raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
     with alone:
@@ -61,7 +65,7 @@ def run(
         outward = Outward(mailbox, where, client, mirror)
         came, went, before = 0, 0, frozenset[str]()
         over = False
-        for _ in looks(where, name, interval, mailbox.directory):
+        for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
             step, sent = Step(), Sent()
             try:
                 step = mirror.step()
@@ -79,5 +83,27 @@ def run(
                 break
         if over:
             outward.step()  # the transcripts outlive the team
+            outward.sweep()
             bury(mailbox, name)
         return came, went
+
+
+def bury_past(mailbox: Mailbox, where: str) -> None:
+    """Retire the members of teams that are over and were not seen to end. A team with a bridge is that bridge's."""
+    agents = mailbox.logs.read_roster().agents.values()
+    tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
+    there = {naming.tag(name) for name in files.names(where) if not files.ended(where, files.load(where, name))}
+    for name in sorted(tag.removeprefix("team:") for tag in tags - there):
+        try:
+            if members_here(mailbox, name):
+                with _alone(mailbox, name):
+                    bury(mailbox, name)
+        except Busy:
+            pass
+
+
+def _alone(mailbox: Mailbox, name: str) -> FileLock:
+    """The mailbox's lock on a team; raises ``Busy`` beside a bridge."""
+    place = mailbox.logs.cache(DIRECTORY)
+    system.make_directory(place)
+    return FileLock(system.join(place, naming.word(name)), 0).take()

@@ -12,8 +12,12 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..core import codec
+from ..core.address import MAX_ID
+from ..core.control import messages, wire
+from ..core.control.messages import Payload, Unknown
+from ..core.naming import digest
 from ..core.records import Record
-from .naming import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,19 +26,18 @@ LEAD = "team-lead"
 """The lead's name in every team seen so far; ``config.json`` may say another."""
 OURS = "agent_mailbox"
 """The key of an entry that we wrote: the id of the mailbox's message. The client shows no key it does not know."""
-PROTOCOL = (
-    *("idle_notification", "shutdown_request", "shutdown_response", "task_assignment"),
-    *("plan_approval_request", "plan_approval_response"),
-)
-"""The types the founding text lists; others are kept just so."""
-_TOLD = ("requestId", "from", "reason", "idleReason", "approved", "taskId", "subject", "assignedBy", "timestamp")
+FROM_US = "@agent-mailbox"
+"""How the sender of an entry that we wrote ends, which no member's name does."""
+FIRST = "[agent-mailbox "
+"""How its text begins: never with what could be protocol."""
 
 
 class Entry(Record):
     """One message in an inbox.
 
-    ``key`` tells it from all others of the same inbox, whatever else the array loses or gains. ``protocol`` is what a
-    protocol message says of itself, None for plain text. ``ours`` is the mailbox's id of a message we put there.
+    ``key`` tells it from all others of the same inbox, whatever else the array loses or gains. ``protocol`` is the
+    control plane's reading of a protocol message, None for plain text. ``ours`` is of a message that a mailbox put
+    there: its id and the offer's nonce.
     """
 
     key: str
@@ -45,7 +48,7 @@ class Entry(Record):
     color: str | None = None
     read: bool = False
     msg_id: str | None = None
-    protocol: Mapping[str, Any] | None = None
+    protocol: Payload | Unknown | None = None
     ours: str | None = None
 
 
@@ -161,9 +164,9 @@ def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
             unfit.append(Unfit(place, found))
             continue
         times[found.key] += 1
-        if found.msg_id is not None:
+        if not found.key.startswith(_COUNTED):
             if texts.setdefault(found.key, found.text) != found.text:
-                unfit.append(Unfit(place, "its msg_id is another entry's"))
+                unfit.append(Unfit(place, "what it is known by is another entry's"))
             if times[found.key] == 1:
                 entries.append(found)
             continue
@@ -186,8 +189,11 @@ def _entry(value: Any) -> Entry | str:
         return "text is empty"
     msg_id = _maybe(value, "msg_id")
     sender, text, timestamp = (_clean(value[key]) for key in ("from", "text", "timestamp"))
+    said = protocol(text)
+    plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
+    written = sender.endswith(FROM_US) and text.startswith(FIRST)
     return Entry(
-        key=f"id:{msg_id}" if msg_id else "text:" + digest(sender, text, timestamp),
+        key=plain if said is None else _known_by(sender, said, text),
         sender=sender,
         text=text,
         timestamp=timestamp,
@@ -195,9 +201,20 @@ def _entry(value: Any) -> Entry | str:
         color=_maybe(value, "color"),
         read=value.get("read") is True,
         msg_id=msg_id,
-        protocol=protocol(text),
-        ours=_maybe(value, OURS),
+        protocol=said,
+        ours=_maybe(value, OURS) or ("?" if written else None),
     )
+
+
+_COUNTED = "text:"
+
+
+def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
+    """By what a protocol message is known: its reader's transcript shows it without its ``msg_id``, and changed in what
+    nobody needs."""
+    if isinstance(said, Unknown) or said.timestamp is None:
+        return f"said:{digest(sender, text)}"
+    return f"said:{digest(sender, messages.name(said), said.request_id, str(said.timestamp))}"
 
 
 def _maybe(value: Mapping[str, Any], key: str) -> str | None:
@@ -210,22 +227,21 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
-def protocol(text: str) -> Mapping[str, Any] | None:
-    """What a protocol message says of itself, by the four steps of the founding text ("How to Distinguish"): not
-    beginning with ``{``, no JSON, or without a ``type`` is plain text. Only plain values, and short ones: the whole
-    stands in the text."""
+def protocol(text: str) -> Payload | Unknown | None:
+    """The control plane's reading of a protocol message, by the four steps of the founding text ("How to Distinguish"):
+    what does not begin with ``{``, is no JSON, or has no ``type`` is plain text, and None."""
     if not text.startswith("{"):
         return None
-    try:
-        inner = json.loads(text, parse_constant=_constant)
-    except (ValueError, RecursionError):
-        return None
-    kind = inner.get("type") if isinstance(inner, dict) else None
-    if not isinstance(kind, str) or not kind:
-        return None
-    told = {key: inner[key] for key in _TOLD if isinstance(inner.get(key), str | bool)}
-    told = {key: _clean(value)[:200] if isinstance(value, str) else value for key, value in told.items()}
-    return {"type": _clean(kind)[:64], **told}
+    said = wire.parse(text)
+    return None if isinstance(said, Unknown) and not said.type else said
+
+
+def observed(said: Payload | Unknown) -> dict[str, Any]:
+    """The same in the catalog's form; of what the catalog does not have, its type and why."""
+    if isinstance(said, Unknown):
+        return {"type": said.type[:MAX_ID], "unknown": said.reason}
+    found = codec.parse(wire.written(said).encode())
+    return found if isinstance(found, dict) else {"type": messages.name(said)}
 
 
 def team(data: bytes, name: str) -> Team:

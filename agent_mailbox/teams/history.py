@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..core import instant
+from ..core import instant, naming
+from ..core.control import telling
 from ..core.text import neutral, neutral_lines
-from . import naming
+from . import format as form
 from .mirror import team_of
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
         said = _said(m)
         to = ", ".join(_inline(str(party)) for party in said["to"])
         lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]
-        if said["protocol"]:
-            pairs = [f"{key}: {_inline(str(value))}" for key, value in said["protocol"].items()]
-            lines += [f"- {pair}" for pair in pairs] + [""]
+        observed = form.protocol(m.content) if said["protocol"] else None
+        if observed is not None:
+            lines += [f"- {_inline(telling.line(observed))}", ""]
             continue
         lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
         lines += [*(f"> {line}".rstrip() for line in neutral_lines(m.content)), ""]

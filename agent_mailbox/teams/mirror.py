@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, codec
+from ..core import claims, codec, naming
 from ..core.compose import MAX_SUBJECT, Draft
 from ..core.enrol import Request
 from ..core.records import Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral
-from ..errors import Busy, MailboxError, StorageFailed
+from ..errors import Busy, MailboxError, NotFound, Refused, StorageFailed
 from ..library import Library
-from . import files, naming
+from . import files
 from . import format as form
-from .transcripts import Sends, everyones
+from .transcripts import Transcript, everyones
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,8 +53,9 @@ class Mirror:
         self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
         self._seen: dict[str, files.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
-        self._sends: dict[str, Sends] = {}
+        self._transcripts: dict[str, Transcript] = {}
         self._whose: dict[str, str | None] = {}
+        self._configured = False
         self._late: list[tuple[str, Entry]] = []
         self._recall()
 
@@ -75,6 +76,8 @@ class Mirror:
         """Look at the team; raises ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
         new = consumed = 0
         if self._changed(files.config_path(self._where, self.name)):
+            self._configured = False
+        if not self._configured:
             self.team = files.load(self._where, self.name)
             self._note("", (*form.listed(self.team.unfit), *self._enrol()))
         new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
@@ -92,13 +95,16 @@ class Mirror:
             consumed += self._settle(inbox, found)
             self._note(inbox, [f"inbox {inbox}: {line}" for line in (*form.listed(found.unfit), *refused)])
             self._seen[path] = None if again else content.stamp
+        if not self._configured:  # behind the inboxes: what was for those who left comes in before they retire
+            self._note("left", self._part())
+            self._configured = True
         return Step(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
 
     def _from_transcripts(self) -> int:
-        """What was sent by the members' own word, and fetched before we looked; returns how much of it was new."""
+        """What passed by the members' transcripts, and fetched before we looked; returns how much of it was new."""
         new, news = 0, self._late
         for path, whose in everyones(os.path.dirname(self._where), self.team, self._whose):
-            news += self._sends.setdefault(path, Sends(path, whose)).news()
+            news += self._transcripts.setdefault(path, Transcript(path, whose)).news()
         by_inbox: dict[str, list[Entry]] = {}
         for inbox, entry in news:
             by_inbox.setdefault(inbox, []).append(entry)
@@ -138,6 +144,23 @@ class Mirror:
             except MailboxError as error:
                 refused.append(f"member {member.name}: {error.what}")
         return refused
+
+    def _part(self) -> list[str]:
+        """Retire who is no member any more, by a configuration that is whole, unless mail waits that it never got: that
+        stays pending, should it come back. Returns for whom."""
+        left: list[str] = []
+        if self.team.unfit or self.team.lead_name not in self.team.names:
+            return left
+        now = {naming.session_id(self.name, member) for member in self.team.names}
+        for session_id in members_here(self._mailbox, self.name):
+            if session_id in now:
+                continue
+            waiting = [i for i in self._mailbox.peek(session_id) if i.message.id not in self.known]
+            if waiting:
+                left.append(f"{session_id} left the team, and mail waits for it ({len(waiting)})")
+            else:
+                retire(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
+        return left
 
     def _mirror(self, inbox: str, entries: Iterable[Entry]) -> tuple[int, list[str], bool]:
         """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
@@ -204,11 +227,11 @@ class Mirror:
             content = entry.text.encode()[:most].decode("utf-8", "ignore")
             about["bytes"] = size  # so that the history says that it was longer
         metadata = {"team": about}
-        kind = "message"
-        subject = entry.summary
+        kind, subject = "message", entry.summary
         if entry.protocol is not None:
-            metadata["protocol"] = dict(entry.protocol)
-            kind, subject = "notification", f"{entry.protocol['type']}"
+            said = form.observed(entry.protocol)
+            kind, subject = "notification", str(said["type"])
+            metadata["protocol"] = said if size <= most else {"type": subject}
         return Draft(
             sender=naming.session_id(self.name, entry.sender),
             to=self._recipients(inbox, kind),
@@ -260,4 +283,12 @@ def members_here(mailbox: Mailbox, name: str) -> list[str]:
 def bury(mailbox: Mailbox, name: str) -> None:
     """Retire the members of a team that is over: what nobody read goes back to the roles it was for."""
     for session_id in members_here(mailbox, name):
-        mailbox.end(session_id, "retire", session_id, f"the team {naming.word(name)} is over")
+        retire(mailbox, session_id, f"the team {naming.word(name)} is over")
+
+
+def retire(mailbox: Mailbox, session_id: str, why: str) -> None:
+    """Retire a member; one that somebody else retired meanwhile is retired."""
+    try:
+        mailbox.end(session_id, "retire", session_id, why)
+    except (NotFound, Refused):
+        pass

@@ -18,16 +18,16 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..core import codec, frame, instant
+from ..core import codec, frame, instant, naming
 from ..core.address import route
 from ..core.records import Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
-from . import files, naming, transcripts
+from . import files, transcripts
 from . import format as form
-from .writing import Aside, Undeliverable
+from .writing import Aside, Undeliverable, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +84,22 @@ class Outward:
         self._looked: object = None
         self._again = 0.0
         self._problems: dict[str, str] = {}
+        self._mark = naming.digest(os.path.realpath(mailbox.directory))[:8]
         self._recall()
+        self.sweep()
+
+    @property
+    def waits(self) -> bool:
+        """Is anything left to find out, or to try again, that no change tells of?"""
+        return bool(self._offers or self._problems)
+
+    def sweep(self) -> None:
+        """Clear away what earlier processes left beside the inboxes."""
+        directory = os.path.dirname(files.inbox_path(self._where, self._mirror.name, ""))
+        sweep(directory, self._mark, {offer.nonce for offer in self._offers})
+
+    def _aside(self, member: str, nonce: str) -> Aside:
+        return Aside(files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
 
     @property
     def _team(self) -> Team:
@@ -187,7 +202,7 @@ class Outward:
         """Put messages into the inbox, all or none; the caller holds the delivery lock."""
         me, now = self._id(member), self._mailbox.now()
         nonce = os.urandom(4).hex()
-        aside = Aside(files.inbox_path(self._where, self._team.name, member), nonce)
+        aside = self._aside(member, nonce)
         try:
             if not items:
                 return 0
@@ -211,11 +226,11 @@ class Outward:
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = frame.item(item, roster)
         again = ", possibly repeated" if (message.id, me) in self._doubtful else ""
-        first = [f"[agent-mailbox {head}{again}]"]
-        last = [f'To answer: agent-mailbox reply {frame.short(message.id)} --body "…"'] if message.ack else []
+        first = [f"{form.FIRST}{head}{again}]"]
+        answer = f'To answer: agent-mailbox reply {frame.short(message.id)} --from {me} --body "…"'
         return {
-            "from": f"{frame.name_of(message.sender, roster)}@agent-mailbox",
-            "text": "\n".join([*first, *lines, *last]),
+            "from": f"{frame.name_of(message.sender, roster)}{form.FROM_US}",
+            "text": "\n".join([*first, *lines, *([answer] if message.ack else [])]),
             "summary": clipped(neutral(message.subject or message.content), _SUMMARY),
             "timestamp": instant.text(self._mailbox.now()),
             form.OURS: f"{message.id}/{nonce}",
@@ -225,8 +240,7 @@ class Outward:
 
     def _settle(self, offer: _Offer) -> None:
         me = self._id(offer.member)
-        path = files.inbox_path(self._where, self._team.name, offer.member)
-        aside = Aside(path, offer.nonce)
+        aside = self._aside(offer.member, offer.nonce)
         if aside.stands():
             self._release(me, offer.nonce, offer.messages)
             aside.remove()
@@ -236,7 +250,7 @@ class Outward:
         if offer.gone is None and not over and not self._fetched(offer):
             return
         paths = list(transcripts.of_member(self._client, self._team, offer.member))
-        marks = {message_id: f"[agent-mailbox {frame.short(message_id)}" for message_id in offer.messages}
+        marks = {message_id: f"{form.FIRST}{frame.short(message_id)}" for message_id in offer.messages}
         told: set[str] = set()
         for transcript in paths:
             found, offer.looked[transcript] = transcripts.told(transcript, marks, offer.looked.get(transcript, 0))

@@ -11,12 +11,16 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..core.control.messages import ShutdownRequest
 from . import files
 from . import format as form
 from .format import Entry, Team
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+MARK = "teammate-message"
+"""The client's word around what a teammate is told."""
 
 
 def of_member(client: str, team: Team, member: str) -> Iterator[str]:
@@ -84,7 +88,7 @@ def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int
                 if not line.endswith(b"\n"):
                     break  # still being written
                 start += len(line)
-                if b"teammate-message" not in line:
+                if MARK.encode() not in line:
                     continue
                 hits = {key for key, mark in marks.items() if mark.encode() in line} - found
                 if hits and _is_message(line):
@@ -107,13 +111,18 @@ def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-class Sends:
-    """What a member sent, by its own transcript: complete where an inbox is not, for what its reader fetched at once
-    never stood there for long."""
+_BEGINS = (f"<{MARK}", f"Another Claude session sent a message:\n<{MARK}")
+_ENDS = f"\n</{MARK}>"
 
-    def __init__(self, path: str, sender: str) -> None:
+
+class Transcript:
+    """What passed through a member, by its own transcript: complete where an inbox is not, for what its reader fetched
+    at once never stood there for long. Plain messages as their sender's client wrote them down, with their ``msg_id``;
+    protocol messages as their reader's did: the sender's does not have them."""
+
+    def __init__(self, path: str, member: str) -> None:
         self._path = path
-        self._sender = sender
+        self._member = member
         self._at = 0
         self._calls: dict[str, None] = {}
 
@@ -131,6 +140,8 @@ class Sends:
                     self._at += len(line)
                     if b'"SendMessage"' in line or b"msg_id" in line:
                         found += self._sent(_object(line) or {})
+                    elif MARK.encode() in line and b"{" in line:
+                        found += ((self._member, entry) for entry in _heard(_object(line) or {}))
         except OSError:
             pass
         return found
@@ -142,9 +153,26 @@ class Sends:
             elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in self._calls:
                 sent = _result(block.get("content"))
                 target = str(sent.get("target", "")).removeprefix("@")
-                made = {"from": self._sender, "text": sent.get("content"), "timestamp": event.get("timestamp")}
+                made = {"from": self._member, "text": sent.get("content"), "timestamp": event.get("timestamp")}
                 found = form.inbox(json.dumps([made | {k: sent.get(k) for k in ("msg_id", "summary")}]).encode())
                 yield from ((target, entry) for entry in found.entries if target and entry.msg_id)
+
+
+def _heard(event: dict[str, Any]) -> Iterator[Entry]:
+    """The protocol messages that an event passed on to the member's model, as entries."""
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if event.get("type") != "user" or not isinstance(content, str) or not content.startswith(_BEGINS):
+        return
+    for block in content.split(f"<{MARK} ")[1:]:
+        head, _, body = block.partition(">\n")
+        sender = head.partition('teammate_id="')[2].partition('"')[0]
+        text, more, prose = body.partition(_ENDS)[0].partition("\n")
+        said = form.protocol(text)
+        if said is None or (more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest))):
+            continue  # to a request to end the client adds how to answer it
+        made = [{"from": sender, "text": text, "timestamp": event.get("timestamp")}]
+        yield from form.inbox(json.dumps(made).encode()).entries
 
 
 def _result(content: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core import naming
 from agent_mailbox.mailbox import Mailbox
 from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
@@ -224,7 +225,7 @@ def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams)
         "timestamp": "2026-11-21T09:00:00.000Z",
         "event": "read",
     }
-    aside = Aside(str(teams.box_of("t", "ann")), nonce)
+    aside = Aside(str(teams.box_of("t", "ann")), naming.digest(os.path.realpath(teams.box))[:8], nonce)
     aside.make()
     teams.append(READS, {**offered, "as": "ann@t", "nonce": nonce})
     assert bridge(teams)["out"] == 1

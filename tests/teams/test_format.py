@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_mailbox.core import naming
 from agent_mailbox.core.address import NAMESPACES, check_id, check_tag
 from agent_mailbox.core.compose import check_id_form
+from agent_mailbox.core.control import messages
 from agent_mailbox.teams import format as teams
-from agent_mailbox.teams import naming
 from tests.teams import samples
 from tests.teams.samples import entry, native
 
@@ -35,21 +36,24 @@ def test_the_captured_inboxes_are_taken_whole() -> None:
             assert [e.summary for e in found.entries] == [e.get("summary") for e in entries]
             assert [e.color for e in found.entries] == [e.get("color") for e in entries]
             assert [e.read for e in found.entries] == [e["read"] for e in entries]
-            kinds += [e.protocol["type"] for e in found.entries if e.protocol]
-    assert sorted(kinds) == sorted(teams.PROTOCOL)
+            kinds += [teams.observed(e.protocol)["type"] for e in found.entries if e.protocol]
+    assert sorted(kinds) == [
+        *("idle_notification", "plan_approval_request", "plan_approval_response"),
+        *("shutdown_approved", "shutdown_request", "task_assignment"),
+    ]
 
 
 def test_a_protocol_message_says_what_it_is() -> None:
-    """Its plain values, by which a request and its response are told to belong together."""
-    told = teams.protocol(samples.SHUTDOWN)
-    assert told is not None
-    assert told["type"] == "shutdown_request"
-    assert told["requestId"] == "shutdown-1770477661492@docs-events"
-    assert teams.protocol(samples.APPROVED) == {
-        "type": "shutdown_response",
-        "requestId": "shutdown-1770477661492@docs-events",
-        "approved": True,
-    }
+    """In the control plane's reading, by which a request and its response are told to belong together; what that does
+    not know, by its type."""
+    asked, approved = teams.protocol(samples.SHUTDOWN), teams.protocol(samples.APPROVED)
+    assert isinstance(asked, messages.ShutdownRequest)
+    assert isinstance(approved, messages.ShutdownApproved)
+    assert asked.request_id == approved.request_id == "shutdown-1770477661492@docs-events"
+    assert teams.observed(asked)["reason"] == "Work is complete. Shutting down the team. Thank you!"
+    strange = teams.protocol('{"type":"sing_request"}')
+    assert strange is not None
+    assert teams.observed(strange) == {"type": "sing_request", "unknown": "not a type of message there is"}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_any_json_is_taken(value: Any) -> None:
     data = json.dumps([value, entry("a", json.dumps(value))]).encode()
     for found in teams.inbox(data).entries:
         (found.sender + found.text + found.timestamp + (found.summary or "")).encode()
-        json.dumps(dict(found.protocol or {})).encode()
+        json.dumps(teams.observed(found.protocol) if found.protocol else None).encode()
     teams.team(json.dumps(value).encode(), "t")
 
 

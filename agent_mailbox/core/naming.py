@@ -1,12 +1,11 @@
 """What teams and their members are called in the mailbox.
 
-Belongs here: a client's names as ids, tags and message ids of ours.
+Belongs here: a client's names as ids, tags and message ids of ours. ``team:t/n`` is ``address.teammate``'s.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 
 MAX_WORD = 60
 """Characters of a name or team in a session id: two of them and the sign between stay under ``address.MAX_ID``."""
@@ -15,7 +14,7 @@ _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 def digest(*parts: str) -> str:
     """A number of these texts, as hexadecimal digits; other texts, or the same split otherwise, have another."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return hashlib.sha256(ascii(parts).encode()).hexdigest()
 
 
 def word(text: str) -> str:
