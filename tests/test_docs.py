@@ -93,7 +93,7 @@ CONTRACT = {
     "teams bridge": {"--once", "--interval", "--wait"},
     "teams export": {"--format"},
 }
-NO_JSON = {"hook", "export", "teams export"}
+NO_JSON = {"hook", "export"}
 
 
 def options(command: click.Command) -> set[str]:

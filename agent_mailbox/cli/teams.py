@@ -46,11 +46,12 @@ def _root(app: App) -> str:
 def _which(app: App, wanted: str | None) -> Team:
     """The team meant: by name or lead, else the one the asking session leads, else the only one."""
     where = _root(app)
-    if wanted:
+    if wanted is not None:
         return files.find(where, wanted)
     known = [files.load(where, name) for name in files.names(where)]
     session = app.environ.get("CLAUDE_CODE_SESSION_ID")
-    mine = [team for team in known if session and team.lead_session == session] or known
+    mine = [team for team in known if session and team.lead_session == session]
+    mine = mine or [team for team in known if not files.ended(where, team)] or known
     if not mine:
         raise NotFound(f"no team in {where}", "Claude Code makes one where Agent Teams are switched on")
     if len(mine) > 1:
@@ -77,9 +78,9 @@ def list_teams(app: App) -> None:
     where = _root(app)
     known = [files.load(where, name) for name in files.names(where)]
     past = [name for name in history.names(app.library) if name not in {team.name for team in known}]
-    lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead(t)}\n" for t in known]
+    lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead(t)}{_over(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
-    value = [_team_json(t) for t in known] + [{"team": name, "live": False} for name in past]
+    value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
     app.out("".join(lines) or "no teams\n", {"teams": value})
 
 
@@ -87,10 +88,14 @@ def _lead(team: Team) -> str:
     return word(team.lead_session) if team.lead_session else "nobody knows whom"
 
 
-def _team_json(team: Team) -> dict[str, Any]:
+def _over(app: App, team: Team) -> str:
+    return "; over, its lead is gone" if files.ended(_root(app), team) else ""
+
+
+def _team_json(app: App, team: Team) -> dict[str, Any]:
     return {
         "team": team.name,
-        "live": True,
+        "live": not _over(app, team),
         "lead_session": team.lead_session,
         "members": [
             {
@@ -115,11 +120,11 @@ def show(app: App, /, team: str | None) -> None:
     inboxes = {name: files.inbox(_root(app), found.name, name) for name in files.inboxes(_root(app), found.name)}
     counts = {name: len(box.entries) for name, box in inboxes.items()}
     problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in form.listed(box.unfit)]
-    value = _team_json(found)
+    value = _team_json(app, found)
     for member in value["members"]:
         member["inbox"] = counts.get(member["name"], 0)
     value["problems"] += problems
-    lines = [f"{word(found.name)}, led by {_lead(found)}"]
+    lines = [f"{word(found.name)}, led by {_lead(found)}{_over(app, found)}"]
     for member in value["members"]:
         kind = "lead" if member["lead"] else neutral(member["type"] or "teammate")
         lines.append(f"  {word(member['address'])}  {kind}, {member['inbox']} in the inbox")
@@ -186,7 +191,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     Nothing of the team's is changed. What its members have consumed counts as read.
     """
     where = _root(app)
-    known = [_which(app, team).name] if team or follow else files.names(where)
+    known = [_which(app, team).name] if team is not None or follow else files.names(where)
     total: dict[str, Step] = {}
     for name in known:
         mirror = Mirror(app.mailbox, where, name)
@@ -197,8 +202,8 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
             if files.ended(where, mirror.team):
                 break
         if follow or files.ended(where, mirror.team):
-            bury(app.mailbox, name)
-    if not team:
+            bury(app.mailbox, naming.tag(name))
+    if team is None:
         bridge.bury_past(app.mailbox, where)
     lines = [
         f"{word(name)}: {step.new} new, {step.consumed} read by their recipients\n" for name, step in total.items()
@@ -232,7 +237,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 
-@teams.command(cls=Verb, prints_json=False)
+@teams.command(cls=Verb)
 @click.argument("team", metavar="TEAM")
 @click.option(
     "--format",
@@ -240,7 +245,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     type=click.Choice(("markdown", "json")),
     default="markdown",
     show_default=True,
-    help="For people, or for programs.",
+    help="For people, or for programs (`--json` is the same).",
 )
 @pass_app
 def export(app: App, /, team: str, style: str) -> None:
@@ -249,7 +254,7 @@ def export(app: App, /, team: str, style: str) -> None:
     messages, reads = history.of(app.library, name)
     if not messages:
         raise NotFound(f"the mailbox holds nothing of a team {team!r}", "`agent-mailbox teams import` brings it in")
-    app.print(history.document(name, messages, reads, style))
+    app.print(history.document(name, messages, reads, "json" if app.json else style))
 
 
 def _named(app: App, team: str) -> str:

@@ -9,6 +9,7 @@ import hashlib
 
 MAX_WORD = 60
 """Characters of a name or team in a session id: two of them and the sign between stay under ``address.MAX_ID``."""
+_HEX = frozenset("0123456789abcdef")
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
@@ -21,7 +22,8 @@ def word(text: str) -> str:
     """A team's or member's name as a word of ours: itself where it can be one, else made so and told apart by a
     digest."""
     safe = "".join(c if c in _SAFE else "_" for c in text)
-    if safe == text and len(text) <= MAX_WORD and text[:1].isalnum():
+    made = text[:1] == "x" and text[-9:-8] == "." and _HEX.issuperset(text[-8:])
+    if safe == text and len(text) <= MAX_WORD and text[:1].isalnum() and not made:
         return text
     return f"x{safe[: MAX_WORD - 10]}.{digest(text)[:8]}"
 

@@ -57,7 +57,7 @@ def run(
     the team, ``StorageFailed``.
     """
     try:
-        alone = _alone(mailbox, name)
+        alone = _alone(mailbox, naming.tag(name))
     except Busy as error:
         raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
     with alone:
@@ -84,7 +84,7 @@ def run(
         if over:
             outward.step()  # the transcripts outlive the team
             outward.sweep()
-            bury(mailbox, name)
+            bury(mailbox, naming.tag(name))
         return came, went
 
 
@@ -93,17 +93,17 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
     agents = mailbox.logs.read_roster().agents.values()
     tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
     there = {naming.tag(name) for name in files.names(where) if not files.ended(where, files.load(where, name))}
-    for name in sorted(tag.removeprefix("team:") for tag in tags - there):
+    for tag in sorted(tags - there):
         try:
-            if members_here(mailbox, name):
-                with _alone(mailbox, name):
-                    bury(mailbox, name)
+            if members_here(mailbox, tag):
+                with _alone(mailbox, tag):
+                    bury(mailbox, tag)
         except Busy:
             pass
 
 
-def _alone(mailbox: Mailbox, name: str) -> FileLock:
-    """The mailbox's lock on a team; raises ``Busy`` beside a bridge."""
+def _alone(mailbox: Mailbox, tag: str) -> FileLock:
+    """The mailbox's lock on a team (by its tag); raises ``Busy`` beside a bridge."""
     place = mailbox.logs.cache(DIRECTORY)
     system.make_directory(place)
-    return FileLock(system.join(place, naming.word(name)), 0).take()
+    return FileLock(system.join(place, tag.partition(":")[2]), 0).take()

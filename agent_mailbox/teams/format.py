@@ -106,6 +106,14 @@ def inbox(data: bytes) -> Inbox:
     return _entries(*_values(text))
 
 
+def is_array(data: bytes) -> bool:
+    """Is it a whole JSON array, whatever is in it?"""
+    try:
+        return isinstance(json.loads(data.decode("utf-8"), parse_constant=_constant), list)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _values(text: str) -> tuple[list[Any], str]:
     """The values of the array, and why it is not whole (empty: it is)."""
     values: list[Any] = []

@@ -152,7 +152,7 @@ class Mirror:
         if self.team.unfit or self.team.lead_name not in self.team.names:
             return left
         now = {naming.session_id(self.name, member) for member in self.team.names}
-        for session_id in members_here(self._mailbox, self.name):
+        for session_id in members_here(self._mailbox, naming.tag(self.name)):
             if session_id in now:
                 continue
             waiting = [i for i in self._mailbox.peek(session_id) if i.message.id not in self.known]
@@ -273,17 +273,17 @@ def team_of(metadata: object) -> dict[str, object] | None:
     return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None
 
 
-def members_here(mailbox: Mailbox, name: str) -> list[str]:
-    """The ids of a team's members that are in the roster and not dead."""
-    ending = f"@{naming.word(name)}"
-    agents = mailbox.logs.read_roster().carrying(naming.tag(name), None)
+def members_here(mailbox: Mailbox, tag: str) -> list[str]:
+    """The ids of a team's members (by its tag) that are in the roster and not dead."""
+    ending = f"@{tag.partition(':')[2]}"
+    agents = mailbox.logs.read_roster().carrying(tag, None)
     return [a.session_id for a in agents if a.session_id.endswith(ending) and a.state != DEAD]
 
 
-def bury(mailbox: Mailbox, name: str) -> None:
-    """Retire the members of a team that is over: what nobody read goes back to the roles it was for."""
-    for session_id in members_here(mailbox, name):
-        retire(mailbox, session_id, f"the team {naming.word(name)} is over")
+def bury(mailbox: Mailbox, tag: str) -> None:
+    """Retire the members of a team (by its tag) that is over: what nobody read goes back to the roles it was for."""
+    for session_id in members_here(mailbox, tag):
+        retire(mailbox, session_id, f"{tag} is over")
 
 
 def retire(mailbox: Mailbox, session_id: str, why: str) -> None:

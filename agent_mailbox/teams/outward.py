@@ -27,6 +27,7 @@ from ..errors import Busy, Refused
 from ..store import offers
 from . import files, transcripts
 from . import format as form
+from .mirror import members_here
 from .writing import Aside, Undeliverable, sweep
 
 if TYPE_CHECKING:
@@ -139,13 +140,7 @@ class Outward:
     def _strangers(self) -> list[str]:
         """Agents here that are the team's and no members (any more)."""
         known = {self._id(member) for member in self._team.names}
-        carrying = self._mailbox.logs.read_roster().carrying(naming.tag(self._mirror.name), None)
-        ending = f"@{naming.word(self._mirror.name)}"
-        return [
-            a.session_id
-            for a in carrying
-            if a.session_id.endswith(ending) and a.session_id not in known and a.state != DEAD
-        ]
+        return [a for a in members_here(self._mailbox, naming.tag(self._mirror.name)) if a not in known]
 
     def _count(self, who: str, number: int, why: str) -> None:
         if number:

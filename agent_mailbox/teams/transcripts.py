@@ -111,7 +111,8 @@ def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-_BEGINS = (f"<{MARK}", f"Another Claude session sent a message:\n<{MARK}")
+_BEFORE = "Another Claude session sent a message:\n"
+_BEGINS = f'<{MARK} teammate_id="'
 _ENDS = f"\n</{MARK}>"
 
 
@@ -162,12 +163,18 @@ def _heard(event: dict[str, Any]) -> Iterator[Entry]:
     """The protocol messages that an event passed on to the member's model, as entries."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    if event.get("type") != "user" or not isinstance(content, str) or not content.startswith(_BEGINS):
+    if event.get("type") != "user" or not isinstance(content, str):
         return
-    for block in content.split(f"<{MARK} ")[1:]:
-        head, _, body = block.partition(">\n")
-        sender = head.partition('teammate_id="')[2].partition('"')[0]
-        text, more, prose = body.partition(_ENDS)[0].partition("\n")
+    at = content.find(_BEGINS)
+    if content[:at] not in ("", _BEFORE):
+        return
+    while content.startswith(_BEGINS, at):
+        block, end, left = content[at + len(_BEGINS) :].partition(
+            _ENDS
+        )  # no text can end a block: the client sees to it
+        at = len(content) - len(left.lstrip("\n")) if end else len(content)
+        sender, _, rest = block.partition('"')
+        text, more, prose = rest.partition(">\n")[2].partition("\n")
         said = form.protocol(text)
         if said is None or (more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest))):
             continue  # to a request to end the client adds how to answer it

@@ -20,6 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from . import format as form
+from .files import MAX_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,12 +72,11 @@ class Lock:
         except FileExistsError:
             pass
         os.utime(self._beside, (age, age))
-        mine = _identity(self._beside)
         try:
             rename_new(self._beside, self.path)
         except FileExistsError:
             return False
-        self._mine, self._since = mine, since
+        self._mine, self._since = _identity(self.path), since
         return True
 
     def _break(self) -> None:
@@ -200,8 +200,8 @@ class Aside:
 
     def _write(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
         """Write the inbox with the entries behind it, unless it is as it was known to be; returns how it is."""
-        with open(real, "rb") as file:
-            there = file.read()
+        with open(os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            there = file.read(MAX_FILE + 1)
             mode = os.fstat(file.fileno()).st_mode & 0o777
         if there != known:
             with open(self.path, "r+b") as file:
@@ -245,7 +245,9 @@ def sweep(directory: str, mark: str, nonces: set[str]) -> None:
 def joined(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
     """The array in ``there`` with entries behind it: every byte of the others stays. ``Undeliverable`` if it is none:
     the client leaves such a file as it is, and reads nothing of it."""
-    if not form.inbox(there).whole:
+    if len(there) > MAX_FILE:
+        raise Undeliverable("its inbox is too large to be read")
+    if not form.is_array(there):
         raise Undeliverable("its inbox is not a JSON array, so its client reads nothing there")
     head = there.rstrip()[:-1].rstrip()
     more = b",".join(json.dumps(entry).encode() for entry in entries)
