@@ -23,7 +23,9 @@ KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
 RECEIPTS = "tests/claude/test_receipts.py"
-TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT = (f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import"))
+TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT, TEAM_HOSTILE = (
+    f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import", "hostile")
+)
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 
@@ -376,6 +378,42 @@ MUTANTS = (
             "            wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n            if",
         ),
         tests=f"{TEAM_IMPORT}::test_the_captured_teams_come_in_whole_and_once",
+    ),
+    Mutant(
+        "a lock that a killed bridge left is stale before its client gives up",
+        "teams/writing.py",
+        ("LEASE = 0.5\n", "LEASE = STALE\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "a lock is never there before it is nearly stale",
+        "teams/writing.py",
+        ("            rename_new(self._beside, self.path)\n", "            os.mkdir(self.path)\n"),
+        tests=f"{TEAM_HOSTILE}::test_our_lock_is_stale_before_anyone_gives_up_and_others_count_by_their_time",
+    ),
+    Mutant(
+        "what is cleared away is this mailbox's",
+        "teams/writing.py",
+        ('if f"{_SIGN}{mark}." in name]', "if _SIGN in name]"),
+        tests=f"{TEAM_HOSTILE}::test_two_mailboxes_bridge_one_team_and_echo_nothing",
+    ),
+    Mutant(
+        "a protocol message is one, in the inbox and in its reader's transcript",
+        "teams/format.py",
+        ("key=plain if said is None else _known_by(sender, said, text)", "key=plain"),
+        tests=f"{TEAM_IMPORT}::test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_transcript",
+    ),
+    Mutant(
+        "mail of ours is not taken for the team's",
+        "teams/format.py",
+        ('_maybe(value, OURS) or ("?" if written else None)', "_maybe(value, OURS)"),
+        tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
+    ),
+    Mutant(
+        "a teammate does not speak in its lead's name",
+        "claude/permission.py",
+        ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
+        tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),
 )
 

@@ -133,8 +133,11 @@ def test_without_a_rename_that_spares_what_is_there_the_lock_is_made_and_aged(
     with Lock(path, path + ".x") as lock:
         assert lock.holds()
         assert time.time() - os.stat(lock.path).st_mtime >= STALE - LEASE
-        with pytest.raises(Undeliverable):
-            Lock(path, path + ".y").__enter__()
+        os.mkdir(path + ".other")
+        with pytest.raises(FileExistsError):
+            writing.rename_new(path + ".other", lock.path)
+        os.rmdir(path + ".other")
+        assert lock.holds()
     assert [p.name for p in teams.box_of("t", "ann").parent.iterdir()] == ["ann.json"]
 
 
