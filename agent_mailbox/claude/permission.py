@@ -23,8 +23,9 @@ def denial(command: str, caller: Caller, roster: Roster | None) -> dict[str, Any
     if (member := caller.member()) is not None:
         why = commands.refusal(command, lambda word: word == member, member)
     else:
-        session_id = caller.session_id
-        why = commands.refusal(command, lambda word: is_own(word, session_id, roster) or caller.leads_as(word))
+        me = caller.session_id
+        line = roster.lineage(me) if roster is not None else (me,)
+        why = commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
     if why is None:
         return None
     told = {"permissionDecision": "deny", "permissionDecisionReason": f"agent-mailbox: {why}"}

@@ -13,6 +13,7 @@ from ..store import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
     from typing import Any
 
 MAX_FILE = 1 << 20
@@ -32,19 +33,30 @@ class Caller(Record):
         its session's name."""
         if not self.agent_id or not self.transcript.endswith(".jsonl") or "/" in self.agent_id:
             return None
-        about = _object(f"{self.transcript[:-6]}/subagents/agent-{self.agent_id}.meta.json")
+        about = next(filter(None, map(_object, self._places())), {})
         name, team = about.get("name"), about.get("teamName")
         both = isinstance(name, str) and isinstance(team, str) and name and team
         return naming.session_id(str(team), str(name)) if both else None
 
-    def leads_as(self, word: str) -> bool:
-        """Is the word the session's own id in a team that it leads?"""
+    def _places(self) -> Iterator[str]:
+        """Where it may stand whose the subagent is. After ``/clear`` the session is another; its team stays where it
+        began."""
+        file = f"subagents/agent-{self.agent_id}.meta.json"
+        project = system.dirname(self.transcript)
+        yield f"{self.transcript[:-6]}/{file}"
+        try:
+            yield from (system.join(project, name, file) for name in system.listdir(project))
+        except (OSError, ValueError):
+            pass
+
+    def leads_as(self, word: str, sessions: Collection[str]) -> bool:
+        """Is the word the session's own id in a team that it leads? ``sessions``: it, and those that it continues."""
         name, at, team = word.partition("@")
         teams = system.join(system.dirname(system.dirname(system.dirname(self.transcript))), "teams")
         if not (name and at and team and self.transcript) or self.agent_id or "/" in team or team.startswith("."):
             return False
         config = _object(system.join(system.join(teams, team), "config.json"))
-        return config.get("leadSessionId") == self.session_id and config.get("leadAgentId") == word
+        return config.get("leadSessionId") in sessions and config.get("leadAgentId") == word
 
 
 def _object(path: str) -> dict[str, Any]:

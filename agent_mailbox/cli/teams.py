@@ -16,7 +16,8 @@ from ..errors import Malformed, NotFound
 from ..teams import bridge, files, history
 from ..teams import format as form
 from ..teams.format import Entry, Team
-from ..teams.mirror import Mirror, Step, bury
+from ..teams.members import bury
+from ..teams.mirror import Mirror, Step
 from .main import Commands, cli
 from .options import App, Verb, pass_app
 
@@ -232,8 +233,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     It may be killed and started again at any time. What cannot be delivered is said, and stays unread.
     """
     where, name = _root(app), _awaited(app, team, wait).name
-    client = files.client_directory(app.environ)
-    came, went = bridge.run(app.mailbox, where, client, name, interval, app.warn, once=once)
+    came, went = bridge.run(app.mailbox, where, name, interval, app.warn, once=once)
     app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 

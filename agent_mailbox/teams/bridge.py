@@ -15,7 +15,8 @@ from ..errors import Busy, Refused
 from ..store import system, watch
 from ..store.lock import FileLock
 from . import files
-from .mirror import Mirror, Step, bury, members_here
+from .members import bury, members_here
+from .mirror import Mirror, Step
 from .outward import Outward, Sent
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iter
 
 
 def run(
-    mailbox: Mailbox, where: str, client: str, name: str, interval: float, say: Callable[[str], None], *, once: bool
+    mailbox: Mailbox, where: str, name: str, interval: float, say: Callable[[str], None], *, once: bool
 ) -> tuple[int, int]:
     """Bridge the team until it is over (``once``: look once); returns how many messages came in and went out.
 
@@ -62,7 +63,7 @@ def run(
         raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
     with alone:
         mirror = Mirror(mailbox, where, name)
-        outward = Outward(mailbox, where, client, mirror)
+        outward = Outward(mailbox, where, mirror)
         came, went, before = 0, 0, frozenset[str]()
         over = False
         for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):

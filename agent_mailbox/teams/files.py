@@ -38,12 +38,8 @@ class Content(Record):
 
 def root(environ: Mapping[str, str]) -> str:
     """The directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
-    return os.path.join(client_directory(environ), "teams")
-
-
-def client_directory(environ: Mapping[str, str]) -> str:
-    """The client's own directory."""
-    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".claude")
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "teams")
 
 
 def names(where: str) -> list[str]:

@@ -15,14 +15,15 @@ from ..core.enrol import Request
 from ..core.records import Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral
-from ..errors import Busy, MailboxError, NotFound, Refused, StorageFailed
+from ..errors import Busy, MailboxError, StorageFailed
 from ..library import Library
 from . import files
 from . import format as form
+from .members import members_here, retire
 from .transcripts import Transcript, everyones
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ..mailbox import Mailbox
     from .format import Entry
@@ -55,6 +56,7 @@ class Mirror:
         self._problems: dict[str, tuple[str, ...]] = {}
         self._transcripts: dict[str, Transcript] = {}
         self._whose: dict[str, str | None] = {}
+        self._leads: tuple[str, ...] = ()
         self._configured = False
         self._late: list[tuple[str, Entry]] = []
         self._recall()
@@ -103,7 +105,7 @@ class Mirror:
     def _from_transcripts(self) -> int:
         """What passed by the members' transcripts, and fetched before we looked; returns how much of it was new."""
         new, news = 0, self._late
-        for path, whose in everyones(os.path.dirname(self._where), self.team, self._whose):
+        for path, whose in self.transcripts():
             news += self._transcripts.setdefault(path, Transcript(path, whose)).news()
         by_inbox: dict[str, list[Entry]] = {}
         for inbox, entry in news:
@@ -117,6 +119,20 @@ class Mirror:
             if sent:  # it may be read by now
                 self._seen.pop(files.inbox_path(self._where, self.name, inbox), None)
         return new
+
+    def transcripts(self) -> Iterator[tuple[str, str]]:
+        """The transcripts of the members, and whose each is."""
+        return everyones(os.path.dirname(self._where), self.team, self.lead_sessions(), self._whose)
+
+    def lead_sessions(self) -> tuple[str, ...]:
+        """The sessions that lead: the one that the configuration names, and those that continue it here."""
+        first = self.team.lead_session
+        if not first:
+            return ()
+        if self._changed(self._mailbox.logs.roster.path) or self._leads[:1] != (first,):
+            line = self._mailbox.logs.read_roster().line(first)
+            self._leads = tuple(dict.fromkeys([first, *(agent.session_id for agent in line)]))
+        return self._leads
 
     def _changed(self, path: str) -> bool:
         """Is the file another than it was? Notes how it is now: who reads it may know better."""
@@ -249,7 +265,7 @@ class Mirror:
         if inbox != self.team.lead_name or kind != "message":
             return (direct,)
         holders = {agent.session_id for agent in self._mailbox.logs.read_roster().carrying(role)}
-        return (direct, role) if holders - {self.team.lead_session} else (direct,)
+        return (direct, role) if holders - {*self.lead_sessions()} else (direct,)
 
     def _settle(self, inbox: str, found: form.Inbox) -> int:
         """What its reader's client has marked as read, or taken out, is read; returns how many that were."""
@@ -271,24 +287,3 @@ def team_of(metadata: object) -> dict[str, object] | None:
     """What a mirrored message says of where it came from; None for any other message."""
     about = metadata.get("team") if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None
-
-
-def members_here(mailbox: Mailbox, tag: str) -> list[str]:
-    """The ids of a team's members (by its tag) that are in the roster and not dead."""
-    ending = f"@{tag.partition(':')[2]}"
-    agents = mailbox.logs.read_roster().carrying(tag, None)
-    return [a.session_id for a in agents if a.session_id.endswith(ending) and a.state != DEAD]
-
-
-def bury(mailbox: Mailbox, tag: str) -> None:
-    """Retire the members of a team (by its tag) that is over: what nobody read goes back to the roles it was for."""
-    for session_id in members_here(mailbox, tag):
-        retire(mailbox, session_id, f"{tag} is over")
-
-
-def retire(mailbox: Mailbox, session_id: str, why: str) -> None:
-    """Retire a member; one that somebody else retired meanwhile is retired."""
-    try:
-        mailbox.end(session_id, "retire", session_id, why)
-    except (NotFound, Refused):
-        pass

@@ -27,7 +27,7 @@ from ..errors import Busy, Refused
 from ..store import offers
 from . import files, transcripts
 from . import format as form
-from .mirror import members_here
+from .members import members_here
 from .writing import Aside, Undeliverable, sweep
 
 if TYPE_CHECKING:
@@ -75,10 +75,9 @@ class _Offer:
 class Outward:
     """One team's way out; ``step`` looks once."""
 
-    def __init__(self, mailbox: Mailbox, where: str, client: str, mirror: Mirror) -> None:
+    def __init__(self, mailbox: Mailbox, where: str, mirror: Mirror) -> None:
         self._mailbox = mailbox
         self._where = where
-        self._client = client
         self._mirror = mirror
         self._offers: list[_Offer] = []
         self._doubtful: set[tuple[str, str]] = set()
@@ -177,12 +176,12 @@ class Outward:
         """What is unread for the member and did not come from its own inbox. What reaches the lead's session by its
         hooks needs no second way."""
         items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
-        lead = self._team.lead_session
-        roster = self._mailbox.logs.read_roster()
-        if member != self._team.lead_name or lead is None or roster.state(lead) in (None, DEAD):
+        if member != self._team.lead_name:
             return items
-        reader = roster.reader(lead)
-        return [i for i in items if i.message.sender != lead and route(i.message.recipients, reader) is None]
+        roster, sessions = self._mailbox.logs.read_roster(), self._mirror.lead_sessions()
+        readers = [roster.reader(session) for session in sessions if roster.state(session) not in (None, DEAD)]
+        items = [i for i in items if not readers or i.message.sender not in sessions]
+        return [i for i in items if all(route(i.message.recipients, reader) is None for reader in readers)]
 
     def _unreachable(self, member: str) -> str:
         """Why the member reads no inbox at all; empty if it does."""
@@ -244,7 +243,7 @@ class Outward:
         over = not os.path.exists(files.config_path(self._where, self._team.name))
         if offer.gone is None and not over and not self._fetched(offer):
             return
-        paths = list(transcripts.of_member(self._client, self._team, offer.member))
+        paths = [path for path, whose in self._mirror.transcripts() if whose == offer.member]
         marks = {message_id: f"{form.FIRST}{frame.short(message_id)}" for message_id in offer.messages}
         told: set[str] = set()
         for transcript in paths:

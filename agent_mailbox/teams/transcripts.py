@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..core.control.messages import ShutdownRequest
@@ -17,26 +18,20 @@ from . import format as form
 from .format import Entry, Team
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 MARK = "teammate-message"
 """The client's word around what a teammate is told."""
 
 
-def of_member(client: str, team: Team, member: str) -> Iterator[str]:
-    """The transcripts of one member."""
-    for path, whose in everyones(client, team, {}):
-        if whose == member:
-            yield path
-
-
-def everyones(client: str, team: Team, known: dict[str, str | None]) -> Iterator[tuple[str, str]]:
-    """The transcripts of all members, and whose each is. ``known`` remembers that, so that it is looked up once."""
-    session = team.lead_session
-    if not session or "/" in session or session.startswith("."):
-        return
+def everyones(
+    client: str, team: Team, sessions: Iterable[str], known: dict[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """The transcripts of all members, and whose each is. ``sessions`` are those of the lead, which has another after
+    ``/clear`` (its team keeps the first). ``known`` remembers whose is whose, so that it is looked up once."""
     projects = os.path.join(client, "projects")
-    for project in _listed(projects):
+    wanted = [session for session in sessions if "/" not in session and not session.startswith(".")]
+    for project, session in product(_listed(projects) if wanted else (), wanted):
         lead = os.path.join(projects, project, f"{session}.jsonl")
         if os.path.exists(lead):
             yield lead, team.lead_name

@@ -102,6 +102,18 @@ def test_a_session_and_its_plain_subagents_act_in_the_sessions_name(team: Post, 
     assert "somebody else" in asked(team, f"agent-mailbox check --session {ANN}", agent_id)
 
 
+def test_after_a_clear_the_team_stands_where_it_began(team: Post) -> None:
+    """Its lead has another id and transcript; the teammate is who it was, and so is the lead, by the roster."""
+    after = {"session_id": "lead-2", "transcript_path": str(team.home / ".claude/projects/-x/lead-2.jsonl")}
+    assert f"Add `--session {ANN}`" in asked(team, "agent-mailbox check", **after)
+    command = f"agent-mailbox check --session team-lead@{TEAM}"
+    assert "somebody else" in asked(team, command, None, **after)
+    team.register(LEAD, "--name", "Lee")
+    team.ok("roster", "freeze", LEAD)
+    team.register("lead-2", "--name", "Lee")
+    assert asked(team, command, None, **after) == ""
+
+
 def test_a_lead_may_speak_as_the_lead_it_is(team: Post) -> None:
     """In the team that it leads; nobody else may."""
     command = f"agent-mailbox reply 1234abcd --body x --from team-lead@{TEAM}"

@@ -198,7 +198,7 @@ def test_where_nobody_can_tell_it_comes_again_and_says_so(teams: Teams) -> None:
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
     mirror.step()
-    out = Outward(mailbox, str(teams.root), str(teams.home / ".claude"), mirror)
+    out = Outward(mailbox, str(teams.root), mirror)
     teams.send("bob", "team:t/ann", "HELLO")
     assert out.step().delivered == 1
     (first,) = teams.holds("t", "ann")

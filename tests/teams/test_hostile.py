@@ -17,7 +17,7 @@ from agent_mailbox.teams import writing
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
 from agent_mailbox.teams.writing import LEASE, STALE, Aside, Lock, Undeliverable
-from tests.helpers import until
+from tests.helpers import READS, until
 from tests.teams import client
 from tests.teams.samples import native
 from tests.teams.test_bridge import bridge
@@ -192,7 +192,7 @@ def test_a_team_that_is_deleted_while_we_write_is_over(
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
     mirror.step()
-    out = Outward(mailbox, str(teams.root), str(teams.home / ".claude"), mirror)
+    out = Outward(mailbox, str(teams.root), mirror)
     sent = teams.send("bob", "team:t/ann", "HELLO")
 
     def deleting(owner: type, name: str) -> None:
@@ -219,13 +219,36 @@ def test_a_session_that_goes_on_under_a_new_id_keeps_its_team(teams: Teams) -> N
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
     mirror.step()
-    out = Outward(mailbox, str(teams.root), str(teams.home / ".claude"), mirror)
+    out = Outward(mailbox, str(teams.root), mirror)
     teams.make("t", "ann", lead_session="lead-2")
     mirror.step()
     teams.send("user", "project:p", "BY ITS HOOKS")
     teams.send("user", "team:t", "FOR ALL")
     assert out.step().delivered == 2
     assert [e["text"].splitlines()[1] for e in teams.holds("t", "team-lead")] == ["| FOR ALL"]
+
+
+def test_a_lead_that_was_cleared_leads_on_under_another_id(teams: Teams) -> None:
+    """The configuration keeps the first id: by the roster the session that continues it is the lead. It is not told
+    twice, and its transcript tells what it saw."""
+    teams.make("t", "ann", lead_session="lead-1")
+    teams.register("lead-1", "--name", "Lee")
+    teams.ok("roster", "freeze", "lead-1")
+    teams.register("lead-2", "--name", "Lee", "--tags", "project:p")
+    bridge(teams)
+    for sender, to in (("user", "project:p"), ("lead-2", "team:t"), ("user", "team:t/team-lead")):
+        teams.send(sender, to, f"{sender} to {to}")
+    bridge(teams)
+    (entry,) = teams.holds("t", "team-lead")
+    assert entry["text"].splitlines()[1] == "| user to team:t/team-lead"
+    assert len(teams.holds("t", "ann")) == 1
+    project = teams.home / ".claude/projects/-x"
+    project.mkdir(parents=True)
+    told = {"type": "user", "message": {"content": f"<teammate-message>\n{entry['text']}\n</teammate-message>"}}
+    (project / "lead-2.jsonl").write_text(json.dumps(told) + "\n")
+    teams.put("t", "team-lead")
+    bridge(teams)
+    assert [r["reader_session_id"] for r in teams.objects(READS) if r.get("event") == "seen"] == ["team-lead@t"]
 
 
 def test_names_that_look_like_ours_stay_apart(teams: Teams) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.mailbox import Mailbox
 from agent_mailbox.teams.mirror import Mirror
-from tests.helpers import MESSAGES, READS, until
+from tests.helpers import MESSAGES, READS, ROSTER, until
 from tests.teams import samples
 from tests.teams.samples import entry, native
 from tests.teams.test_format import WRONG
@@ -293,6 +293,8 @@ def test_nothing_is_opened_where_nothing_changed(teams: Teams) -> None:
         teams.put("t", name, native("x", f"to {name}", 1))
     mirror = Mirror(Mailbox(str(teams.box)), str(teams.root), "t")
     assert mirror.step().new == 3
+    teams.age(teams.file(ROSTER))
+    mirror.step()
     opened: list[str] = []
     watching = True
 
