@@ -11,7 +11,7 @@ from .coordination import Coordination, Standing
 from .core import frame
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Request
-from .core.records import USER, Read
+from .core.records import USER, Read, Record
 from .core.roster import DEAD
 from .errors import Malformed, Refused
 from .plane import Step, note
@@ -19,11 +19,12 @@ from .store import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from .core.control.messages import Payload
 
-__all__ = ["Control", "Request", "Standing", "overdue"]
+__all__ = ["Beside", "Control", "Request", "Standing", "overdue"]
 
 PREFIXES = {
     messages.PlanRequest: "plan",
@@ -33,6 +34,14 @@ PREFIXES = {
     messages.TaskAssignment: "task",
 }
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
+
+
+class Beside(Record):
+    """What may end a wait beside a decision: ``why`` (empty: nothing yet), and the files or directories whose changes
+    are a reason to ask it again."""
+
+    places: tuple[str, ...]
+    why: Callable[[], str]
 
 
 class Control(Coordination):
@@ -125,28 +134,30 @@ class Control(Coordination):
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def wait(self, me: str, word: str, timeout: float | None) -> Request:
+    def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> Request:
         """Block until the request is decided, at most ``timeout`` seconds; how it stands then.
 
-        If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing.
-        Who only looks on decides nothing, and gets an open request. Raises ``NotFound``.
+        If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing. So
+        is that nobody waits for the answer any more (``beside``). Who only looks on decides nothing, and gets an open
+        request. Raises ``NotFound``.
         """
         request = self.find(word)
         if _waits(request):
             from .store import watch  # ctypes, which only who waits needs
 
-            with watch.Watch([self.directory]) as changes:
+            with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
-                while _waits(request := self.find(request.id)) and changes.wait(until):
-                    pass
+                while _waits(request := self.find(request.id)) and not (beside and beside.why()):
+                    if not changes.wait(until):
+                        break
         if request.is_open and authority.is_same(me, request.asker, self.now(), self.plane().roster):
-            request = self.give_up(me, request)
+            request = self.give_up(me, request, beside.why() if beside else "")
         return request
 
-    def give_up(self, me: str, request: Request) -> Request:
+    def give_up(self, me: str, request: Request, why: str = "") -> Request:
         """Decide a request of one's own by waiting no longer; how it stands then (an answer may have come first)."""
         if request.is_open:
-            response = _response(request, False, {"cause": messages.TIMEOUT})
+            response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
             to = self.deciders(request)[-1]
             if self.plane().roster.state(to) == DEAD:
                 to = USER  # who was to decide is gone: nobody else is left to be told

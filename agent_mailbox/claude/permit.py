@@ -7,7 +7,7 @@ answered "no" where nothing better is known, and what must hold without us stand
 
 from __future__ import annotations
 
-from ..control import Control
+from ..control import Beside, Control
 from ..core import codec, frame, policy, rules
 from ..core.control import flows, messages
 from ..core.patterns import Where
@@ -15,6 +15,7 @@ from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
 from ..core.records import Record
 from ..core.roster import DEAD
 from ..core.text import ascii_json, clipped, neutral
+from ..store import system
 from . import install_texts as texts
 from .entries import PERMISSION
 
@@ -35,6 +36,7 @@ MAX_SAID = 500
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
 GRANTS = "grants"
+ANSWERED = "the person at its terminal answered"
 
 
 class Permit(Record):
@@ -144,18 +146,36 @@ class Permit(Record):
         return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
 
     def _ask(self, standing: Standing, payload: Payload) -> None:
-        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), the request is given up: what is
-        approved later counts for nothing."""
+        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), or the person answered the client's
+        dialog, the request is given up: what is approved later counts for nothing."""
         control, me = self.control, self.call.session_id
         seconds = control.config.control_timeout
+        beside = self._dialog()
         request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
         try:
-            decided = _until_ended(lambda: control.wait(me, request.id, seconds))
+            decided = _until_ended(lambda: control.wait(me, request.id, seconds, beside))
         except _Ended:
             control.give_up(me, request)
             return
+        if beside is not None and decided.state == flows.TIMED_OUT and beside.why():
+            return  # the client does not wait for this answer
         self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
         control.consume(me, decided)
+
+    def _dialog(self) -> Beside | None:
+        """The dialog that stands beside the question: the client does not tell the hook that it was answered, but keeps
+        in its transcript how the call ended."""
+        from . import transcript  # where a lead is asked
+
+        call, path = self.call, self.call.transcript
+        if not self.asks_the_person or not system.exists(path):
+            return None
+        length, now = system.size(path), self.control.now()
+
+        def why() -> str:
+            return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
+
+        return Beside((path,), why)
 
     def _tell(self, request: Request, lead: str, seconds: float) -> None:
         answer = request.answer
@@ -234,6 +254,12 @@ def binds(standing: Standing, agent: Agent | None) -> bool:
     """Is there anything that may keep the agent from using a tool?"""
     led = agent is not None and agent.lead is not None
     return led or is_over(standing, agent) or _policy(standing).binds
+
+
+def withholds(standing: Standing) -> bool:
+    """Is there anything in it that keeps the agent from something?"""
+    mode = "default" if standing.mode == "acceptEdits" else standing.mode
+    return _policy(standing).replace(mode=mode, allow=()).binds
 
 
 def is_over(standing: Standing, agent: Agent | None) -> bool:

@@ -340,3 +340,78 @@ def test_the_request_is_not_lost_with_the_log(led: Post) -> None:
         ask(led, "PermissionRequest")
     kinds = [json.loads(m["content"])["type"] for m in led.objects(MESSAGES)]
     assert kinds == ["permission_request", "permission_response"]
+
+
+# -- the dialog beside ------------------------------------------------------------------------------------------------
+
+
+class Transcript:
+    """A transcript in which calls begin and end, as the client writes them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def begin(self, use: str, given: dict[str, Any] = TOUCH, tool: str = "Bash") -> None:
+        """The model uses a tool."""
+        self._add("assistant", {"type": "tool_use", "id": use, "name": tool, "input": given})
+
+    def end(self, use: str, when: str = "2199-01-01T00:00:00.000Z") -> None:
+        """It has a result, be it that the person said no."""
+        self._add("user", {"type": "tool_result", "tool_use_id": use, "content": "x"}, timestamp=when)
+
+    def _add(self, kind: str, block: dict[str, Any], **more: Any) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps({"type": kind, "message": {"content": [block]}, **more}) + "\n")
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Transcript:
+    """The transcript of the session that asks."""
+    return Transcript(tmp_path / "transcript.jsonl")
+
+
+def test_a_call_that_ended_asks_nobody_any_longer(led: Post, transcript: Transcript) -> None:
+    """The person answered the dialog beside: the request is given up, and the client told nothing."""
+    transcript.begin("toolu_1")
+    with Meanwhile(led, lambda *_: transcript.end("toolu_1")) as beside:
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path)) is None
+    (request,) = beside.desk.plane().requests.values()
+    assert request.state == "timed_out"
+    assert request.answer.notes == permit.ANSWERED
+    assert beside.desk.pending(LEAD) == []
+
+
+def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
+    """Not another's, not an earlier one's of the same words, not one of two; then the lead answers."""
+    transcript.begin("toolu_0")
+    transcript.begin("toolu_1")
+    transcript.begin("toolu_2", {"command": "touch y"})
+    transcript.begin("toolu_3", tool="Other")
+    transcript.begin("toolu_4")
+
+    def others(desk: Control, request: Any) -> None:
+        transcript.end("toolu_0", "2020-01-01T00:00:00.000Z")
+        transcript.end("toolu_2")
+        transcript.end("toolu_3")
+        transcript.end("toolu_4", "no instant")
+        with transcript.path.open("ab") as file:
+            file.write(b'{"type":"user","message":{"content":[7,{"type":"tool_result"}]}}\n"tool_result" \xff{\n')
+        assert desk.wait(LEAD, request.id, 0.5).is_open
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, others):
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path))[0] == "allow"
+
+
+def test_before_a_tool_there_is_no_dialog(led: Post, transcript: Transcript) -> None:
+    """What the transcript says of other calls of the same words is nothing to a question that comes before them."""
+    command(led, "mode", ME, "safe")
+    transcript.begin("toolu_0")
+
+    def approve(desk: Control, request: Any) -> None:
+        transcript.end("toolu_0")
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        assert ask(led, transcript_path=str(transcript.path))[0] == "allow"

@@ -15,6 +15,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, doctor
 from agent_mailbox.claude.hook import HOOKS
+from agent_mailbox.claude.install_texts import FLOOR
 from agent_mailbox.core import codec
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
@@ -513,6 +514,30 @@ def test_a_program_that_a_project_names_is_not_tried(post: Post) -> None:
     settle(post.cwd, hook(f"{shim} Stop"))
     assert told(post) == ([], [])
     assert not ran.exists()
+
+
+def test_what_hooks_alone_keep_an_agent_from_is_a_note(post: Post) -> None:
+    """Until the client's own rules ask; the agent is gone; or nothing is withheld from it."""
+    program(post)
+    settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
+    post.register("worker", "--lead", "boss")
+    assert told(post) == ([], [])
+    post.ok("control", "policy", "worker", "--deny", "Bash(rm:*)", "--session", "boss")
+    problems, (note,) = told(post)
+    assert problems == []
+    assert "worker: kept from something by our hooks alone" in note[3]
+    assert "--closed" in note[3]
+    closed = {**hook("agent-mailbox hook Stop"), "permissions": {"ask": list(FLOOR)}}
+    settle(post.cwd, closed, "settings.local.json")
+    assert told(post) == ([], [])
+    settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
+    post.ok("control", "policy", "worker", "--allow", "Bash(ls:*)", "--session", "boss")
+    post.ok("control", "mode", "worker", "acceptEdits", "--session", "boss")
+    assert told(post) == ([], [])
+    post.ok("control", "mode", "worker", "locked-down", "--session", "boss")
+    assert len(told(post)[1]) == 1
+    post.ok("roster", "retire", "worker")
+    assert told(post) == ([], [])
 
 
 def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
