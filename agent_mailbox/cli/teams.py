@@ -60,6 +60,16 @@ def _which(app: App, wanted: str | None) -> Team:
     return mine[0]
 
 
+def _there(app: App, wanted: str | None) -> Team:
+    """The same, with a word for who asks for one that is over."""
+    try:
+        return _which(app, wanted)
+    except NotFound:
+        if wanted not in history.names(app.library):
+            raise
+    raise NotFound(f"team {wanted!r} is over", f"`agent-mailbox teams export {word(wanted)}` has its history")
+
+
 def _awaited(app: App, wanted: str | None, patience: float) -> Team:
     """The same, waiting for it to appear."""
     until = time.monotonic() + patience
@@ -117,7 +127,7 @@ def _team_json(app: App, team: Team) -> dict[str, Any]:
 @pass_app
 def show(app: App, /, team: str | None) -> None:
     """A team's members, how to write to each, and how much stands in each inbox."""
-    found = _which(app, team)
+    found = _there(app, team)
     inboxes = {name: files.inbox(_root(app), found.name, name) for name in files.inboxes(_root(app), found.name)}
     counts = {name: len(box.entries) for name, box in inboxes.items()}
     problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in form.listed(box.unfit)]
@@ -140,7 +150,7 @@ def show(app: App, /, team: str | None) -> None:
 def inbox(app: App, /, team: str, member: str | None) -> None:
     """What stands in a team's inboxes (or NAME's) at this moment; nothing is changed. Of a team that is over: what the
     mailbox remembers, by `teams export`."""
-    found = _which(app, team)
+    found = _there(app, team)
     there = files.inboxes(_root(app), found.name)
     if member is not None and member not in (*found.names, *there):
         raise NotFound(f"no {member!r} in {found.name}", f"members: {', '.join(map(word, found.names))}")

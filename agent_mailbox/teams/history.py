@@ -29,7 +29,7 @@ def names(library: Library) -> list[str]:
 
 
 def of(library: Library, name: str) -> tuple[list[Message], Reads]:
-    """A team's messages, oldest first, with their reads: those mirrored from it, and those between its members and
+    """A team's messages, in log order, with their reads: those mirrored from it, and those between its members and
     everyone else."""
     everything = library.everything()
     ending, tag = f"@{naming.word(name)}", naming.tag(name)
@@ -44,7 +44,9 @@ def of(library: Library, name: str) -> tuple[list[Message], Reads]:
 
 
 def document(name: str, messages: Sequence[Message], reads: Reads, style: str) -> str:
-    """The history as a document of that style (``markdown`` or ``json``)."""
+    """The history as a document of that style (``markdown`` or ``json``), by when its writers say it was: what was fetched
+    before anyone looked came in late."""
+    messages = sorted(messages, key=_when)
     return _json(name, messages, reads) if style == "json" else _markdown(name, messages)
 
 

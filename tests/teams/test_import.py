@@ -244,6 +244,8 @@ def test_following_ends_with_the_team_and_the_history_stays(teams: Teams) -> Non
     assert b"t: 2 new" in out
     assert {a["state"] for a in teams.ok("roster", "list")["agents"]} == {"dead"}
     assert teams.ok("teams", "list") == {"teams": [{"team": "t", "live": False}]}
+    over = teams.call("teams", "show", "t")
+    assert (over.rc, "is over" in over.stderr, "teams export t" in over.stderr) == (1, True, True)
     document = teams.call("teams", "export", "t").stdout
     assert "> FIRST" in document
     assert "> SECOND" in document
