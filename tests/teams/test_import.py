@@ -43,6 +43,8 @@ def test_the_captured_teams_come_in_whole_and_once(teams: Teams) -> None:
     assert sorted((m["sender"], m["recipient"], m["content"]) for m in teams.mirrored()) == sorted(wanted)
     unread = [i for agent in ("team-lead", "docs-types") for i in teams.unread(f"{agent}@humble-chasing-goose")]
     assert len(unread) == 2
+    told = [m["at"] for m in teams.ok("teams", "export", "humble-chasing-goose")["messages"]]
+    assert (len(told), told) == (6, sorted(told))
     logs = teams.lines(MESSAGES), teams.lines(READS)
     again = teams.ok("teams", "import")
     assert [team["new"] for team in again["teams"]] == [0, 0, 0]
