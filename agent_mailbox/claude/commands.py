@@ -28,20 +28,8 @@ VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
 """Of ``roster``: what names others only to look, and what changes an entry."""
 SPEAKING = (
-    *(
-        "send",
-        "reply",
-        "check",
-        "read",
-        "status",
-        "ack",
-        "release",
-        "dead-letters",
-        "wait",
-        "mute",
-        "unmute",
-        "control",
-    ),
+    *("send", "reply", "check", "read", "status", "ack", "release"),
+    *("dead-letters", "wait", "mute", "unmute", "control"),
 )
 """What is done in somebody's name, beside changes of the roster."""
 COMMANDING = ("mode", "policy")

@@ -44,8 +44,8 @@ def of(library: Library, name: str) -> tuple[list[Message], Reads]:
 
 
 def document(name: str, messages: Sequence[Message], reads: Reads, style: str) -> str:
-    """The history as a document of that style (``markdown`` or ``json``), in the order of its writers' instants: what was
-    fetched before anyone looked came in late."""
+    """The history as a document of that style (``markdown`` or ``json``), in the order of its writers' instants: what
+    was fetched before anyone looked came in late."""
     messages = sorted(messages, key=_when)
     return _json(name, messages, reads) if style == "json" else _markdown(name, messages)
 

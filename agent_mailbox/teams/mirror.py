@@ -91,6 +91,7 @@ class Mirror:
             if content is None:
                 self._note(inbox, (f"inbox {inbox}: cannot be read",))
                 continue
+            self._seen[path] = None  # until all of it is in
             found = form.inbox(content.data)
             fresh, refused, again = self._mirror(inbox, found.entries)
             new += fresh
@@ -103,21 +104,22 @@ class Mirror:
         return Step(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
 
     def _from_transcripts(self) -> int:
-        """What passed by the members' transcripts, and fetched before we looked; returns how much of it was new."""
-        new, news = 0, self._late
+        """What passed through the members by their transcripts, fetched before we looked; returns how much was new."""
+        new = 0
+        late: list[tuple[str, Entry]] = []
         for path, whose in self.transcripts():
-            news += self._transcripts.setdefault(path, Transcript(path, whose)).news()
+            self._late += self._transcripts.setdefault(path, Transcript(path, whose)).news()
         by_inbox: dict[str, list[Entry]] = {}
-        for inbox, entry in news:
+        for inbox, entry in self._late:
             by_inbox.setdefault(inbox, []).append(entry)
-        self._late = []
         for inbox in (name for name in self.team.names if name in by_inbox):
             sent, refused, again = self._mirror(inbox, by_inbox[inbox])
             new += sent
             self._note(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
-            self._late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
+            late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
             if sent:  # it may be read by now
                 self._seen.pop(files.inbox_path(self._where, self.name, inbox), None)
+        self._late = late  # not before: the mailbox may have been busy
         return new
 
     def transcripts(self) -> Iterator[tuple[str, str]]:

@@ -128,12 +128,13 @@ class Outward:
         if ends == self._looked and not (self._problems and time.monotonic() >= self._again):
             return Sent(0, tuple(self._problems.values()))
         self._again = time.monotonic() + AGAIN
-        self._looked = ends
+        self._looked = None  # until everything was tried: the mailbox may be busy
         self._problems.clear()
         delivered = sum(self._deliver(member) for member in self._team.names)
         for stranger in self._strangers():
             waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
             self._count(stranger, len(waiting), "no member of that name is left")
+        self._looked = ends
         return Sent(delivered, tuple(self._problems.values()))
 
     def _strangers(self) -> list[str]:

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core import naming
+from agent_mailbox.errors import Busy
 from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.store.lock import FileLock
 from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
 from agent_mailbox.teams.writing import Aside, Undeliverable, joined
 from tests.helpers import MESSAGES, READS, start_at_once, until
+from tests.teams.samples import native
+from tests.teams.test_import import told_to_send
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,6 +214,31 @@ def test_where_nobody_can_tell_it_comes_again_and_says_so(teams: Teams) -> None:
     assert "possibly repeated" not in first["text"]
     assert again["text"].splitlines()[0].endswith(", possibly repeated]")
     assert again["text"].splitlines()[1:] == first["text"].splitlines()[1:]
+
+
+def test_what_a_busy_mailbox_kept_out_comes_at_the_next_look(teams: Teams) -> None:
+    """Both ways, and out of transcripts, though nothing changes any more."""
+    teams.make("t", "ann")
+    mailbox = Mailbox(str(teams.box), wait=0.01)
+    mirror = Mirror(mailbox, str(teams.root), "t")
+    mirror.step()
+    out = Outward(mailbox, str(teams.root), mirror)
+    out.step()
+    log = transcript(teams)
+    log.write_text("".join(json.dumps(line) + "\n" for line in told_to_send(1, "team-lead", "GONE")))
+    with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
+        mirror.step()
+    assert mirror.step().new == 1
+    teams.put("t", "team-lead", native("ann", "THERE", 2))
+    with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
+        mirror.step()
+    assert mirror.step().new == 1
+    teams.send("bob", "team:t/ann", "OUT")
+    with FileLock(str(teams.file(READS)), 0), pytest.raises(Busy):
+        out.step()
+    assert (out.step().delivered, out.step().delivered) == (1, 0)
+    assert len(teams.holds("t", "ann")) == 1
+    assert len(teams.mirrored()) == 2
 
 
 @pytest.mark.usefixtures("impatient")
