@@ -198,23 +198,33 @@ class Outward:
         me, now = self._id(member), self._mailbox.now()
         nonce = os.urandom(4).hex()
         aside = self._aside(member, nonce)
+        offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
+        offer.looked = {path: _size(path) for path in self._transcripts(member)}  # it cannot stand in what is there
         try:
-            if not items:
-                return 0
             aside.make()
             records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
-            self._mailbox.logs.reads.append(map(codec.read_line, records))
             try:
-                aside.append([self._entry(item, me, nonce) for item in items])
-            except Undeliverable:
-                self._release(me, nonce, [item.message.id for item in items])
+                self._mailbox.logs.reads.append(map(codec.read_line, records))
+            except Busy:
+                aside.remove()
                 raise
+            self._offers.append(offer)
+            aside.append([self._entry(item, me, nonce) for item in items])
         except Undeliverable as error:
-            aside.remove()
             self._count(me, len(items), str(error))
+            if offer in self._offers:
+                self._take_back(offer, aside)
             return 0
-        self._offers.append(_Offer(nonce, member, [item.message.id for item in items], ours=True))
         return len(items)
+
+    def _take_back(self, offer: _Offer, aside: Aside) -> None:
+        """What never got into the inbox is unread again."""
+        self._release(self._id(offer.member), offer.nonce, offer.messages)
+        aside.remove()
+        self._offers.remove(offer)
+
+    def _transcripts(self, member: str) -> list[str]:
+        return [path for path, whose in self._mirror.transcripts() if whose == member]
 
     def _entry(self, item: Item, me: str, nonce: str) -> dict[str, Any]:
         """A message as an entry. It begins with a line of ours: never with what could be protocol."""
@@ -237,14 +247,12 @@ class Outward:
         me = self._id(offer.member)
         aside = self._aside(offer.member, offer.nonce)
         if aside.stands():
-            self._release(me, offer.nonce, offer.messages)
-            aside.remove()
-            self._offers.remove(offer)
+            self._take_back(offer, aside)
             return
         over = not os.path.exists(files.config_path(self._where, self._team.name))
         if offer.gone is None and not over and not self._fetched(offer):
             return
-        paths = [path for path, whose in self._mirror.transcripts() if whose == offer.member]
+        paths = self._transcripts(offer.member)
         marks = {message_id: f"{form.FIRST}{frame.short(message_id)}" for message_id in offer.messages}
         told: set[str] = set()
         for transcript in paths:
@@ -280,3 +288,10 @@ class Outward:
         records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
         if records:
             self._mailbox.logs.reads.append(map(codec.read_line, records), None if event == "release" else ())
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

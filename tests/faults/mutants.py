@@ -333,13 +333,13 @@ MUTANTS = (
         "an offer to a team is recorded before its inbox is touched",
         "teams/outward.py",
         (
-            "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n            try:\n",
-            "            try:\n",
+            "                self._mailbox.logs.reads.append(map(codec.read_line, records))\n            except",
+            "                pass\n            except",
         ),
         (
-            "        self._offers.append(_Offer(nonce, member, [item.message.id for item in items], ours=True))\n",
-            "        self._mailbox.logs.reads.append(map(codec.read_line, records))\n"
-            "        self._offers.append(_Offer(nonce, member, [item.message.id for item in items], ours=True))\n",
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n",
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n"
+            "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n",
         ),
         tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
     ),

@@ -236,6 +236,7 @@ def test_what_a_busy_mailbox_kept_out_comes_at_the_next_look(teams: Teams) -> No
     teams.send("bob", "team:t/ann", "OUT")
     with FileLock(str(teams.file(READS)), 0), pytest.raises(Busy):
         out.step()
+    assert sorted(p.name for p in teams.box_of("t", "ann").parent.iterdir()) == ["ann.json", "team-lead.json"]
     assert (out.step().delivered, out.step().delivered) == (1, 0)
     assert len(teams.holds("t", "ann")) == 1
     assert len(teams.mirrored()) == 2
