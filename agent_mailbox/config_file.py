@@ -28,6 +28,7 @@ _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
 }
+_SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
 HOOK_TOKENS_MAX = 2375
@@ -55,7 +56,8 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= {("hook", "doorbell"), ("control", "timeout"), ("control", "default"), ("control", "cleanup")}
+    known |= _SWITCHES.keys()
+    known |= {("control", "timeout"), ("control", "default"), ("control", "cleanup")}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -80,10 +82,10 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not _positive(value):
                 raise wrong(name, "a positive number")
             said[_NUMBERS[spot]] = value
-        elif spot == ("hook", "doorbell"):
+        elif spot in _SWITCHES:
             if not isinstance(value, bool):
                 raise wrong(name, "true or false")
-            said["doorbell"] = value
+            said[_SWITCHES[spot]] = value
         elif spot == ("control", "timeout"):
             if not _positive(value, CONTROL_WAIT_MAX):
                 raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client waits no longer")

@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import control, hook, install, mail, roster, upkeep
+from agent_mailbox.cli import control, hook, install, mail, roster, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((control, hook, install, mail, roster, upkeep))  # importing them is what registers their commands
+assert all((control, hook, install, mail, roster, teams, upkeep))  # importing them is what registers their commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -86,6 +86,12 @@ CONTRACT = {
     "control policy": {"--session", "--allow", "--deny", "--host", "--add", "--clear"},
     "control wait": {"--session", "--timeout"},
     "control log": {"--request", "--follow"},
+    "teams list": set(),
+    "teams show": set(),
+    "teams inbox": set(),
+    "teams import": {"--follow", "--interval"},
+    "teams bridge": {"--once", "--interval", "--wait"},
+    "teams export": {"--format"},
 }
 NO_JSON = {"hook", "export"}
 
@@ -189,7 +195,8 @@ def test_the_readme_lists_every_configuration_key() -> None:
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
     known |= {("control", key) for key in ("timeout", "default", "cleanup")}
-    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces"), ("hook", "doorbell")}
+    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    known |= config_file._SWITCHES.keys()
     assert shown == known
 
 

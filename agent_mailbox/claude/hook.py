@@ -230,14 +230,15 @@ def answer(hook: Hook) -> None:
 def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
     """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
     the agent has no more than its id: a refusal must not depend on a mailbox."""
-    from . import permission  # where a command names us
+    from . import permission, teammate  # where a command names us
 
     known = None
     try:
         known = roster()
     except MailboxError:
         pass
-    if (denial := permission.denial(call.command, call.session_id, known)) is not None:
+    caller = teammate.Caller(call.session_id, call.transcript, call.agent_id or "")
+    if (denial := permission.denial(call.command, caller, known)) is not None:
         write(_json(denial))
 
 

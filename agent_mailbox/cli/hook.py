@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from ..core.roster import Roster
 
+TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+"""The client's variable that switches its teams on."""
+
 
 def answer(event: str, directory: str | None) -> int:
     """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
@@ -90,6 +93,19 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.config.bridge:
+        _start_bridge(desk.directory, call.session_id, environ)
+
+
+def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
+    """Have the session's team bridged by a process of its own, which outlives this one and ends with the team. Beside
+    another bridge, and where no team comes, it ends by itself."""
+    import subprocess  # where the mailbox is configured so, once in a session
+
+    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
+    words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
 
 
 def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:

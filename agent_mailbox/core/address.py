@@ -5,6 +5,7 @@ Belongs here: the form of ids, names, roles and tags, and the matching rule. Mus
 
 Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A bare word that
 a foreign writer stored may also be an agent's name, or a role without its prefix as the seed writes it.
+``team:t/n`` is written for one member of a client's team, whose id is ``n@t``; ``team:t`` is the tag of all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; the one reported when several addresses bring a message."""
-NAMESPACES = ("role", "project", "concern", "domain")
+NAMESPACES = ("role", "project", "concern", "domain", "team")
 RESERVED = (ALL, USER)
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
@@ -91,6 +92,19 @@ def check_tag(text: str, namespaces: Iterable[str]) -> str:
     if not _is_value(value):
         raise Malformed(f"{text!r} is no tag", "its value is letters, digits or . _ @ + - / #, no spaces")
     return text
+
+
+def teammate(word: str) -> str | None:
+    """The session id of the member that ``team:t/n`` names (``n@t``, as its client spells it); None for another word.
+
+    Raises ``Malformed`` for a name that cannot be one.
+    """
+    if not word.startswith("team:") or "/" not in word:
+        return None
+    team, _, name = word[5:].partition("/")
+    if not team or not name:
+        raise Malformed(f"{word!r} is no teammate", "write team:TEAM/NAME, or team:TEAM for all of a team")
+    return check_id(f"{name}@{team}", "teammate's id")
 
 
 def mode(address: str, is_agent: Callable[[str], bool]) -> str:

@@ -227,10 +227,11 @@ class Roster:
         return any(a.state != DEAD for a in self.carrying(f"role:{word}", None))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
-        """The agent a bare word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more.
+        """The agent a word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
 
         Raises ``NotFound``, or ``Ambiguous`` with the candidates.
         """
+        word = address.teammate(word) or word
         agent = self.meant(word)
         if agent is not None:
             return agent

@@ -26,6 +26,9 @@ KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
 RECEIPTS = "tests/claude/test_receipts.py"
+TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT, TEAM_HOSTILE = (
+    f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import", "hostile")
+)
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 
@@ -316,10 +319,96 @@ MUTANTS = (
     Mutant(
         "a command in another's name is refused",
         "claude/commands.py",
-        ("    judged = [_call(call, is_me) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
+        ("    judged = [_call(call, who) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
+    Mutant(
+        "an offer to a team is recorded before its inbox is touched",
+        "teams/outward.py",
+        (
+            "                self._mailbox.logs.reads.append(map(codec.read_line, records))\n            except",
+            "                pass\n            except",
+        ),
+        (
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n",
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n"
+            "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n",
+        ),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "the file beside an inbox tells that it was not replaced",
+        "teams/outward.py",
+        ("        if aside.stands():\n", "        if False:\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "what nobody can tell to have arrived says so when it comes again",
+        "teams/outward.py",
+        ('", possibly repeated" if', '"" if'),
+        tests=f"{TEAM_BRIDGE}::test_where_nobody_can_tell_it_comes_again_and_says_so",
+    ),
+    Mutant(
+        "other entries of an inbox keep every byte",
+        "teams/writing.py",
+        (
+            "    head = there.rstrip()[:-1].rstrip()\n",
+            "    head = json.dumps(json.loads(there)).encode()[:-1].rstrip()\n",
+        ),
+        tests=f"{TEAM_BRIDGE}::test_mail_goes_into_the_inbox_behind_what_is_there",
+    ),
+    Mutant(
+        "a file that is no whole array says nothing about what was fetched",
+        "teams/mirror.py",
+        ("if i in there else found.whole)]", "if i in there else True)]"),
+        tests=f"{TEAM_IMPORT}::test_what_is_consumed_is_read",
+    ),
+    Mutant(
+        "the id of a mirrored message is made of its entry",
+        "teams/mirror.py",
+        (
+            "            wanted = naming.message_id(self.name, inbox, entry.key)\n            if",
+            "            wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n            if",
+        ),
+        tests=f"{TEAM_IMPORT}::test_the_captured_teams_come_in_whole_and_once",
+    ),
+    Mutant(
+        "a lock that a killed bridge left is stale before its client gives up",
+        "teams/writing.py",
+        ("LEASE = 0.5\n", "LEASE = STALE\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "a lock is never there before it is nearly stale",
+        "teams/writing.py",
+        ("            rename_new(self._beside, self.path)\n", "            os.mkdir(self.path)\n"),
+        tests=f"{TEAM_HOSTILE}::test_our_lock_is_stale_before_anyone_gives_up_and_others_count_by_their_time",
+    ),
+    Mutant(
+        "what is cleared away is this mailbox's",
+        "teams/writing.py",
+        ('if f"{_SIGN}{mark}." in name]', "if _SIGN in name]"),
+        tests=f"{TEAM_HOSTILE}::test_two_mailboxes_bridge_one_team_and_echo_nothing",
+    ),
+    Mutant(
+        "a protocol message is one, in the inbox and in its reader's transcript",
+        "teams/format.py",
+        ("key=plain if said is None else _known_by(sender, said, text)", "key=plain"),
+        tests=f"{TEAM_IMPORT}::test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_transcript",
+    ),
+    Mutant(
+        "mail of ours is not taken for the team's",
+        "teams/format.py",
+        ('_maybe(value, OURS) or ("?" if written else None)', "_maybe(value, OURS)"),
+        tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
+    ),
+    Mutant(
+        "a teammate does not speak in its lead's name",
+        "claude/permission.py",
+        ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
+        tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
+    ),
 )
 
 

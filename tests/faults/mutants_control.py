@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "a time-out stands in the log before it is acted on",
         "control.py",
-        ("            request = self.give_up(me, request)\n", "            pass\n"),
+        ('            request = self.give_up(me, request, beside.why() if beside else "")\n', "            pass\n"),
         tests=f"{CLI}::test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing",
     ),
     Mutant(
@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "a session that was bound may not where nobody can tell by what",
         "cli/hook.py",
-        ("            tell(permit.closed(", "            (permit.closed("),
+        ("        write(permit.closed(", "        (permit.closed("),
         tests=f"{PERMIT}::test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what",
     ),
     Mutant(
