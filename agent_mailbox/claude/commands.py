@@ -32,13 +32,13 @@ judged where the roster is at hand; that nobody may for itself is told here, bef
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute"),
+    *("export", "control", "mute", "unmute", "console"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
-    *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
+    *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id", "--port"),
 )
 """Options that take the next word, whatever it looks like."""
 
@@ -229,6 +229,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
 def _call(arguments: Sequence[str], is_me: Me) -> str | None:
     identity, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
+    if verb == "console":
+        return "`console` is the person's own page, where they act as user. Only they open it, in a terminal of theirs."
     if verb == "control" and what in COMMANDING and any(_means(word, is_me) for word in more if word):
         return (
             f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
