@@ -30,6 +30,7 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
     lineage = roster.lineage(USER)
     given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
     return {
+        "problem": None,
         "row": shown.row(message, reads, roster, whole=True),
         "archived": found.archived,
         "receipts": shown.history(message, records, roster),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..browsing import Browsing
 from ..core import codec
 from ..core.claims import Reads
+from ..errors import MailboxError
 from ..mailbox import Mailbox
 from . import shown, views
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     import jinja2
 
+    from ..browsing import Selection
     from ..core.records import Message
+    from ..core.roster import Roster
     from .live import Event
 
 STALE = {
@@ -40,11 +43,9 @@ class Reader:
         self.templates = templates
 
     def follow(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
-        """What a page that shows this is to be told. Raises ``MailboxError`` for a page that there is not."""
-        chosen = views.selection(path, params)
+        """What a page that shows this is to be told. What was found, and older pages, stay as they are."""
+        chosen = None if path == "/search" or params.get("before") else views.selection(path, params)
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
-        if path == "/search" or params.get("before"):
-            chosen = None  # what was found stays as it was found
 
         def write(event: Event) -> Iterator[tuple[str, str]]:
             if event.kind in ("resync", "roster", "survey", "control"):
@@ -52,7 +53,7 @@ class Reader:
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()
                 yield "mail", codec.dumps(sorted(shown.keys(event.message, roster)))
-                if chosen is not None and self._library.chooses(chosen, roster)(event.message):
+                if chosen is not None and self._belongs(event.message, chosen, roster):
                     yield "row", self._row(event.message, lambda i: shown.link(path, **here, open=i))
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
@@ -60,6 +61,12 @@ class Reader:
                 yield "stale", "main"
 
         return write
+
+    def _belongs(self, message: Message, chosen: Selection, roster: Roster) -> bool:
+        try:
+            return self._library.chooses(chosen, roster)(message)
+        except MailboxError:  # the page's address means nobody, or nobody any more
+            return False
 
     def _row(self, message: Message, opens: Callable[[str], str]) -> str:
         row = shown.row(message, Reads(), self._mailbox.logs.read_roster())

@@ -245,7 +245,7 @@ def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         found = listing(now, "/search", params) if asked else found
     except MailboxError as error:
         problem = error
-    return {"title": "Search", "asked": asked, "problem": problem, "params": params, **found}
+    return {"title": "Search", "asked": asked, "problem": problem, **found}
 
 
 def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:

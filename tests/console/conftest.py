@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.e2e.conftest import npm_file
 from tests.helpers import PATIENCE, Post
 
 pytest.importorskip("starlette", reason="the extra [console] is not installed")
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+BROWSER_PATIENCE = 20_000
+"""Milliseconds after which what a page should show counts as missing."""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -141,9 +144,17 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield console.enter()
 
 
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """The browser, for a test; its windows are closed after it."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A real browser, without a window."""
+def chromium() -> Iterator[Browser]:
+    """A real browser, without a screen."""
     if CHROMIUM is None:
         pytest.skip("no chromium here (on Debian: apt-get install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -165,7 +176,7 @@ class Window:
             context.add_cookies([{"name": name, "value": value, "url": console.url}])
         self.context = context
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(PATIENCE * 1000)
+        self.page.set_default_timeout(BROWSER_PATIENCE)
         self.problems: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
@@ -186,3 +197,9 @@ class Window:
             for v in found["violations"]
             for node in v["nodes"][:3]
         ]
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """The accessibility checker's script, pinned."""
+    return npm_file("axe-core", "4.14.1", "axe-core/axe.min.js")

@@ -43,19 +43,25 @@ const patch = (old, fresh) => {
   const known = new Map($$(":scope > [data-key]", old).map((node) => [node.dataset.key, node]));
   const next = [...fresh.children].map((node) => {
     const before = known.get(node.dataset.key);
-    if (!before) return node;
-    if (before.matches(".card")) return busy(before) || same(before, node) ? before : node;
+    if (!before || same(before, node)) return before || node;
     const inner = $("[data-patch]", before);
     const other = $("[data-patch]", node);
     if (inner && other) {
       patch(inner, other);
-      other.replaceWith(inner);
+      $("h2", before).replaceWith($("h2", node));
+      return before;
     }
-    return same(before, node) ? before : node;
+    return before.matches(".card") && busy(before) ? before : node;
   });
   const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-  if (next.length !== old.children.length || next.some((node, i) => node !== old.children[i])) old.replaceChildren(...next);
-  if (focus && !old.contains(document.activeElement)) old.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  const kept = new Set(next);
+  [...old.childNodes].filter((node) => !kept.has(node)).forEach((node) => node.remove());
+  let at = old.firstChild;
+  for (const node of next) { // what is kept is not moved: it would lose the focus, and the place in its text
+    if (node === at) at = at.nextSibling;
+    else old.insertBefore(node, at);
+  }
+  if (focus && document.activeElement === body) old.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 };
 const same = (one, other) => one.outerHTML === other.outerHTML;
 
