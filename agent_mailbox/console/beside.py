@@ -39,9 +39,17 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage),
         "is_acked": found.reads.acked(message.id, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
-        "resend_to": ", ".join(message.recipients),
+        "resend_to": ", ".join(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster))),
         "request": next((r.id for r in now.requests() if r.message_id == message.id), ""),
     }
+
+
+def _anew(address: str, roster: Roster) -> tuple[str, ...]:
+    """Where to send what was for this address: of an agent that is gone, to the roles it held."""
+    agent = None if ":" in address else roster.meant(address)
+    if agent is None or agent.session_id == USER:
+        return (address,)
+    return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
 
 
 def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:

@@ -56,6 +56,7 @@ def mode_of(message: Message, roster: Roster) -> str:
 def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: int) -> dict[str, Any]:
     """Stacked bars: one an hour (of longer times, one for several), a layer for each mode."""
     hours = max(math.ceil((until - since) / HOUR), 1)
+    until = math.ceil(until / HOUR) * HOUR
     step = max(math.ceil(hours / 48), 1)
     first = until - math.ceil(hours / step) * step * HOUR
     counts: list[Counter[str]] = [Counter() for _ in range(math.ceil(hours / step))]

@@ -69,6 +69,8 @@ class Tail:
             return []
         try:
             there = os.fstat(fd)
+            if not self._inode:
+                self._inode = there.st_ino  # it was made since
             if there.st_ino != self._inode or there.st_size < self._position:
                 self._inode, self._position = there.st_ino, there.st_size
                 return None

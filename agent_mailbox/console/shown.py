@@ -163,8 +163,10 @@ def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
     return Receipt("○", "unread")
 
 
-def row(message: Message, reads: Reads, roster: Roster, replies: int = 0, *, whole: bool = False) -> Row:
-    """A message as a row; ``whole``: however long it is."""
+def row(
+    message: Message, reads: Reads, roster: Roster, replies: int = 0, *, whole: bool = False, home: str = ""
+) -> Row:
+    """A message as a row; ``whole``: however long it is. That it went to ``home`` alone goes without saying."""
     agent = roster.get(message.sender)
     content, cut = message.content, not whole and len(message.content) > LONG
     if cut:
@@ -176,7 +178,7 @@ def row(message: Message, reads: Reads, roster: Roster, replies: int = 0, *, who
         sender_id=message.sender,
         roles=", ".join(frame.roles_of(agent)[:3]) if agent is not None else "",
         is_person=message.sender == USER,
-        to=tuple(_target(address, roster) for address in message.recipients[:8]),
+        to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
         iso=iso(message.timestamp),
         clock=clock(message.timestamp),
         day=day(message.timestamp),

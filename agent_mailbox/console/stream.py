@@ -54,7 +54,7 @@ class Reader:
                 roster = self._mailbox.logs.read_roster()
                 yield "mail", codec.dumps(sorted(shown.keys(event.message, roster)))
                 if chosen is not None and self._belongs(event.message, chosen, roster):
-                    yield "row", self._row(event.message, lambda i: shown.link(path, **here, open=i))
+                    yield "row", self._row(event.message, chosen.address, lambda i: shown.link(path, **here, open=i))
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
             if event.kind in STALE.get(path, ()):
@@ -68,6 +68,6 @@ class Reader:
         except MailboxError:  # the page's address means nobody, or nobody any more
             return False
 
-    def _row(self, message: Message, opens: Callable[[str], str]) -> str:
-        row = shown.row(message, Reads(), self._mailbox.logs.read_roster())
+    def _row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
+        row = shown.row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
         return self.templates.get_template("row.html").render(row=row, opens=opens)

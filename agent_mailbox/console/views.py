@@ -79,7 +79,9 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
         older = shown.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
     return {
-        "rows": [shown.row(m, page.reads, roster, page.replies.get(m.id, 0)) for m in page.messages],
+        "rows": [
+            shown.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address) for m in page.messages
+        ],
         "older": older,
         "is_newest": not params.get("before"),
     }

@@ -58,6 +58,8 @@ class Scene:
         self.mailbox = Mailbox(directory, clock=lambda: self.at, new_id=self._id)
         self.control = Control(directory, clock=lambda: self.at, new_id=self._id)
         self.ids: dict[str, str] = {}
+        self.frozen = ""
+        """The message with the longest thread."""
 
     def _id(self) -> str:
         return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
@@ -148,6 +150,7 @@ def _present(scene: Scene) -> None:
     """What waits at this moment."""
     scene.at = scene.now - 14 * MINUTE
     said = scene.send("Ada", "project:inscription", TALK[3]["content"], subject="Schema 4 is frozen", ack=True)
+    scene.frozen = said.id
     for name in ("Bo", "Cleo"):
         scene.read(said, name, 20_000, "ack" if name == "Bo" else "read", "project:inscription")
     scene.at += 2 * MINUTE

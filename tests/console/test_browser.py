@@ -300,7 +300,7 @@ def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) ->
     until(lambda: any("> May I?" in m["content"] and m["sender"] == "user" for m in post.objects(MESSAGES)))
 
 
-def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running, browser: Browser) -> None:
+def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> None:
     """An unknown recipient, an empty text, an input that is no JSON, a request that is decided."""
     assert "no agent" in quiet.does("/send", to="nobody-at-all", body="x")["said"]
     assert quiet.does("/send", to="ada", body=" ")["status"] == 400
@@ -323,12 +323,12 @@ HOSTILE = (
     "<script>window.HIT = 1</script><img src=x onerror='window.HIT = 1'>",
     "[x](javascript:window.HIT=1) <a href=javascript:window.HIT=1>y</a> <javascript:window.HIT=1>",
     "![pic](http://127.0.0.1:9/pixel.png) ![](https://127.0.0.1:9/pixel)",
-    "</div></main></body><iframe srcdoc='<script>parent.HIT=1</script>'></iframe><form action=/leave method=post><button>Send",
+    "</div></main></body><iframe srcdoc='<script>parent.HIT=1</script>'></iframe><form action=/leave><button>Send",
     "```\n</code></pre><svg onload='window.HIT=1'>\n```",
     '<style>*{display:none}</style><link rel=stylesheet href=//127.0.0.1:9/x.css><base href="//127.0.0.1:9/">',
     "[a]( \x01javascript:window.HIT=1) \x1b]8;;http://x\x07 \u202eexe.txt\u202c \u2066hidden\u2069",
     "{{ 7*7 }}{% raw %}<b>{{ config }}</b> &lt;script&gt;window.HIT=1&lt;/script&gt;",
-    "[x]: javascript:window.HIT=1\n\n[x] [z](data:text/html,<script>window.HIT=1</script>) [w](vbscript:x) [v](//evil/x)",
+    "[x]: javascript:window.HIT=1\n\n[x] [z](data:text/html,<script>HIT=1</script>) [w](vbscript:x) [v](//evil/x)",
 )
 
 
@@ -358,8 +358,8 @@ def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Bro
         asked: list[str] = []
         window.page.on("request", lambda request: asked.append(request.url))
         first = post.objects(MESSAGES)[0]["id"]
-        for path in ("/", "/archive", "/channel?to=all", f"/channel?to=all&open={first}", "/agents", "/agent?id=mallory",
-                     "/pending", "/timeline", "/search?q=HIT", f"/search?q={evil}", "/channels"):  # fmt: skip
+        paths = ["/", "/archive", "/channel?to=all", f"/channel?to=all&open={first}", "/agents", "/agent?id=mallory"]
+        for path in (*paths, "/pending", "/timeline", "/search?q=HIT", f"/search?q={evil}", "/channels"):
             page = window.go(path)
             assert page.evaluate("window.HIT") is None, path
             assert page.locator("iframe, object, embed, base, main style, main script, main img").count() == 0, path
@@ -382,10 +382,12 @@ def test_a_message_cannot_reach_the_console_from_a_page_of_its_own(quiet: Runnin
     import http.server
     import threading
 
-    page_of_it = f"""<form id=f method=post action="{quiet.url}send"><input name=to value=ada><input name=body value=FORGED></form>
+    page_of_it = f"""<form id=f method=post action="{quiet.url}send">
+    <input name=to value=ada><input name=body value=FORGED></form>
     <script>window.read = fetch("{quiet.url}", {{credentials: "include"}}).then(r => r.text()).catch(() => "REFUSED")
-    window.sent = fetch("{quiet.url}send", {{method: "POST", credentials: "include", mode: "no-cors", body: "to=ada&body=FORGED",
-      headers: {{"content-type": "application/x-www-form-urlencoded"}}}}).catch(() => "REFUSED")</script>"""
+    const body = new URLSearchParams("to=ada&body=FORGED")
+    window.sent = fetch("{quiet.url}send", {{method: "POST", credentials: "include", mode: "no-cors", body}})
+      .catch(() => "REFUSED")</script>"""
 
     class Evil(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
