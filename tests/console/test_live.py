@@ -1,4 +1,4 @@
-"""The stream of an open page: what it missed it gets, what it cannot keep up with lets it go, and it costs no polling."""
+"""The stream of an open page: what it missed it gets, what it cannot keep up with lets it go; it costs no polling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page,
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.logs import Logs
 from tests.console.conftest import PATIENCE, Running
-from tests.helpers import MESSAGES, Post, record, until
+from tests.helpers import MESSAGES, ROSTER, Post, record, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -162,9 +162,7 @@ def test_fifty_idle_agents_cost_nothing(post: Post) -> None:
     from tests.console.bench import cpu
 
     for n in range(50):
-        post.append(
-            "agent-roster.jsonl", {"event": "register", "session_id": f"a{n}", "timestamp": "2026-03-16T14:30:00Z"}
-        )
+        post.append(ROSTER, {"event": "register", "session_id": f"a{n}", "timestamp": "2026-03-16T14:30:00Z"})
     with Running(post) as console:
         stream = Stream(console.enter(), "page=/agents")
         stream.next("stale")

@@ -38,14 +38,14 @@ def check(text: str) -> str:
     return html
 
 
-PIECES = st.sampled_from(
-    ["<", ">", "<script>", "</", "![", "](", "javascript:", "http://x", "\n", "\n\n", "```", "`", "|", "|--|", "# ", "- ",
-     "<img onerror=", "&lt;", "&#106;", "[a]: ", "\u202e", "\x00", "\x1b[0m", "\u2028", "**", "~~", '"', "'", "<svg/onload=",
-     "<!--", "<![CDATA[", "<math>", "<style>", "data:text/html,", "> ", "1. ", "\\", "a"]
-)  # fmt: skip
+PIECES = (
+    *("<", ">", "<script>", "</", "![", "](", "javascript:", "http://x", "\n", "\n\n", "```", "`", "|", "|--|", "# "),
+    *("- ", "<img onerror=", "&lt;", "&#106;", "[a]: ", "\u202e", "\x00", "\x1b[0m", "\u2028", "**", "~~", '"', "'"),
+    *("<svg/onload=", "<!--", "<![CDATA[", "<math>", "<style>", "data:text/html,", "> ", "1. ", "\\", "a"),
+)
 
 
-@given(st.lists(PIECES, max_size=24).map("".join) | st.text(max_size=80))
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join) | st.text(max_size=80))
 def test_whatever_goes_in_only_plain_markup_comes_out(text: str) -> None:
     """Tags and attributes of the list, links to the web alone, every character printable."""
     check(text)
