@@ -97,14 +97,14 @@ def day(directory: str, now: int | None = None) -> Scene:
     for name, role, tags in AGENTS:
         scene.agent(name, role, tags)
     gone = scene.agent("Jo", "translator", ("project:inscription",))
-    lost = scene.send("Bo", "Jo", "The line numbers in plate 9 are off by one from line 12 on.", subject="Plate 9")
+    scene.at = scene.now - 8 * HOUR
+    scene.send("Bo", "Jo", "The line numbers in plate 9 are off by one from line 12 on.", subject="Plate 9")
     _chat(scene, chance)
     scene.at = scene.now - 5 * HOUR
     scene.mailbox.end(gone, "retire", "user", "done")
     scene.at = scene.now - 6 * HOUR
     scene.send("Farid", "all", "GPU 1 is free until four.", subject="GPU 1", ttl_hours=1)
     _present(scene)
-    assert lost
     return scene
 
 

@@ -81,13 +81,13 @@ def test_every_view_shows_what_it_is_for_with_script_and_without(day: Day, brows
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> None:
-    """In every view, light, dark and at a phone's width; nor does anything reach beyond the side of the window."""
+    """In every view; dark and at a phone's width in those that differ. Nothing reaches beyond the window's side."""
     how: dict[str, Any] = {"color_scheme": "dark" if look == "dark" else "light", "reduced_motion": "reduce"}
     if look == "phone":
         how["viewport"] = {"width": 390, "height": 844}
     window = Window(browser, day.console, **how)
     found = {}
-    for path in day.pages:
+    for path in day.pages if look == "light" else [p for p in day.pages if p.startswith(("/?", "/agents", "/time"))]:
         page = window.go(path)
         found[path] = window.axe(axe)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -200,7 +200,7 @@ def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Runnin
     quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
     page = Window(browser, quiet).go("/channel?to=project:inscription")
     seen: list[int] = []
-    for _ in range(14):
+    for _ in range(12):
         texts = page.locator(".message .body").all_inner_texts()
         assert len(texts) < 1000
         numbers = [int(text.split()[1]) for text in texts]
@@ -293,6 +293,7 @@ def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) ->
     page.get_by_text("is dealt with").wait_for()
     page.get_by_role("button", name=re.compile("Give back")).click()
     until(lambda: post.unread("user") == [first])
+    page.get_by_role("button", name=re.compile("Give back")).wait_for(state="detached")
     post.ok("roster", "retire", "bo")
     page.get_by_text("Send it anew").click()
     page.get_by_label("To", exact=True).fill("ada")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page, Watcher
@@ -14,12 +15,18 @@ from tests.console.conftest import PATIENCE, Running
 from tests.helpers import MESSAGES, ROSTER, Post, record, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
 
 
 def named(event: Event) -> list[tuple[str, str]]:
     """What the tests' pages write: the event's kind and ids."""
     return [(event.kind, ",".join(event.ids))]
+
+
+def played(what: Coroutine[Any, Any, None]) -> None:
+    """Run it in a thread of its own: the browser's driver leaves a loop running in the tests'."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, what).result(PATIENCE)
 
 
 async def some(stream: AsyncIterator[bytes], count: int) -> list[str]:
@@ -50,7 +57,7 @@ def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
         _, told = await some(hub.stream(Page(named), first), 2)
         assert "event: resync" in told
 
-    asyncio.run(play())
+    played(play())
 
 
 def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
@@ -75,7 +82,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
         assert [part async for part in streams[1]] == []
         assert len(hub) == 0
 
-    asyncio.run(play())
+    played(play())
 
 
 def test_the_watcher_tells_each_line_once_and_says_when_it_cannot(post: Post) -> None:

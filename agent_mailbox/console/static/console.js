@@ -242,9 +242,12 @@ const watch = () => {
 };
 
 let came = null;
+let opening = 0;
 const open = async (href, keep = true) => {
+  const mine = ++opening;
   if (keep) came = document.activeElement;
   const page = await load(href);
+  if (mine !== opening) return; // another was asked for since
   const fresh = $("#details", page);
   const aside = $("#details");
   aside.replaceChildren(...fresh.children);
@@ -262,6 +265,7 @@ const shut = () => {
   const aside = $("#details");
   if (aside.hidden) return false;
   const at = new URL(location.href);
+  opening += 1;
   at.searchParams.delete("open");
   history.replaceState(null, "", at);
   aside.hidden = true;
@@ -277,6 +281,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (form.dataset.sending) return;
   form.dataset.sending = "1";
+  const beside = form.closest("#details"); // asked now: by the time of the answer the form may be replaced
   const fields = new URLSearchParams(new FormData(form));
   if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
   try {
@@ -286,8 +291,7 @@ document.addEventListener("submit", async (event) => {
     if (told.kind === "done") {
       form.reset();
       if (form.closest(".card")) form.closest(".card").remove();
-      const aside = form.closest("#details");
-      if (aside) open(location.href, false);
+      if (beside && !beside.hidden) open(location.href, false);
       stale("main");
     }
   } catch {
