@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LARGE = 32 << 20
 """Bytes of a live messages log (some 80,000 messages; the steward keeps it at a thousand) beyond which dead letters and
 pending mail are not counted: they need every message in memory."""
+PATIENCE = 2.0
+"""Seconds that pages wait for the first count."""
 REST = 9
 """How many times as long as a count took it is left alone."""
 
@@ -81,13 +83,15 @@ class Surveyor:
         self._done = done
         self._due = threading.Event()
         self._over = threading.Event()
+        self._first = threading.Event()
         self._thread = threading.Thread(target=self._run, name="survey", daemon=True)
         self.newest = Survey()
 
     def start(self) -> None:
-        """Count once, then whenever it is due."""
-        self._count()
+        """Count at once, then whenever it is due; returns with the first count, or without it if that takes long."""
+        self._due.set()
         self._thread.start()
+        self._first.wait(PATIENCE)
 
     def changed(self) -> None:
         """Something was written: count anew, soon."""
@@ -109,6 +113,7 @@ class Surveyor:
             self._due.clear()
             begun = time.monotonic()
             self._count()
+            self._first.set()
             self._done()
             self._over.wait((time.monotonic() - begun) * REST)
 
