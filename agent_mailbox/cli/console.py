@@ -56,6 +56,8 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
     server = Server(directory, host, port)
     if not server.console.hosts.is_loopback:
         app.warn(f"{host} is not this machine alone: whoever reads the network between reads mail and sessions")
+    if server.console.desk.is_cold():
+        app.warn("reading all mail once, for the search index: about a minute for half a gigabyte")
     if not server.console.desk.warm():
         app.warn("no search index is to be had here; in a large mailbox pages will be slow")
     link = server.link()

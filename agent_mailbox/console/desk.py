@@ -7,6 +7,7 @@ decision.
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ..control import Control
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox import Mailbox
+from ..store.index import FILE
 from . import shown
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..core.roster import Roster
     from .shown import Receipt
+
+
+MUCH = 64 << 20
+"""Bytes of mail that take some seconds to be indexed."""
 
 
 class Looking:
@@ -74,6 +80,12 @@ class Desk:
         """For a ``with`` block: nobody else acts meanwhile."""
         with self._locks[1]:
             yield self._acting
+
+    def is_cold(self) -> bool:
+        """Will getting warm take long enough to be said? (There is much mail, and no index yet.)"""
+        logs, archive = self._looking.mailbox.logs, self._looking.mailbox.archive
+        files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
+        return sum(map(os.path.getsize, files)) > MUCH and not os.path.exists(logs.cache(FILE))
 
     def warm(self) -> bool:
         """Read once what later only grows: the index, the control plane, the person's cursor. False where there is no

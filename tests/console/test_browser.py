@@ -95,6 +95,28 @@ def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> 
     assert {path: wrong for path, wrong in found.items() if wrong} == {}
 
 
+def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, axe: Path) -> None:
+    """At a phone's width and a screen's, with nothing there and with the longest of everything; by keys as well."""
+    with Running(post) as console:
+        window = Window(browser, console.enter(), viewport={"width": 390, "height": 844})
+        for path in ("/", "/agents", "/channel?to=all", "/archive", "/dead", "/pending", "/timeline", "/search?q=none"):
+            page = window.go(path)
+            assert page.locator(".nothing:visible").count() >= 1, path
+            assert window.axe(axe) == [], path
+        long = "x" * 128
+        post.register(long[:-1] + "y", "--name", long, "--role", "r" * 128, "--tags", f"project:{long}")
+        post.send(long, f"project:{long}", "word" * 500 + "\n\n```\n" + "code" * 300 + "\n```", "--subject", "s" * 300)
+        given = json.dumps({"command": "x" * 3000, "list": [{"deep": "y" * 200}]})
+        post.ok("control", "request", "permission", "--tool", "T" * 90, "--input", given, "--session", long)
+        sent = post.objects(MESSAGES)[0]["id"]
+        for width in (390, 900, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            for path in ("/", "/agents", f"/channel?to=project:{long}&open={sent}", "/timeline"):
+                window.go(path)
+                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert wide <= 0, (width, path)
+
+
 def test_motion_is_left_out_for_who_asks_for_that(day: Day, browser: Browser) -> None:
     """No animation at all runs then."""
     for wish, count in (("reduce", 0), ("no-preference", 1)):
