@@ -29,7 +29,7 @@ from . import acts, beside, shown, views
 from .desk import Desk
 from .errors import answered
 from .gate import Gate
-from .guard import Guard, Hosts, TooMuch, cookie_name
+from .guard import ENTRANCE, Guard, Hosts, TooMuch, cookie_name
 from .live import Event, Hub, Page, Watcher
 from .stream import Reader
 from .survey import Surveyor
@@ -62,7 +62,7 @@ class Console:
         self.gate = Gate(time.monotonic)
         self.hosts = hosts
         self.hub = Hub()
-        self.surveyor = Surveyor(directory, lambda: self.hub.tell([Event("survey")]))
+        self.surveyor = Surveyor(directory, self._counted)
         self.watcher = Watcher(Logs(directory), self._changed)
         self.reader = Reader(directory, self._templates())
         self.app = self._application()
@@ -70,6 +70,10 @@ class Console:
     def _changed(self, events: list[Event]) -> None:
         self.hub.tell(events)
         self.surveyor.changed()
+
+    def _counted(self) -> None:
+        self.desk.follow()
+        self.hub.tell([Event("survey")])
 
     def _templates(self) -> jinja2.Environment:
         loader = jinja2.FileSystemLoader(HERE / "templates")
@@ -93,7 +97,7 @@ class Console:
         routes = [
             *(Route(path, partial(self._page, path)) for path in views.PAGES),
             *(Route(path, partial(self._act, path), methods=["POST"]) for path in acts.ACTS),
-            Route("/session", self._enter, methods=["POST"]),
+            Route(ENTRANCE, self._enter, methods=["POST"]),
             Route("/leave", self._leave, methods=["POST"]),
             Route("/receipts", self._receipts),
             Route("/events", self._events),

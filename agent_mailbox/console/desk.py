@@ -33,6 +33,10 @@ MUCH = 64 << 20
 """Bytes of mail that take some seconds to be indexed."""
 
 
+STEP = 1 << 20
+"""Bytes of new mail that a look may go through: some milliseconds."""
+
+
 class Looking:
     """What a page is made of, at one moment."""
 
@@ -67,6 +71,7 @@ class Desk:
         self._looking = Looking(directory)
         self._acting = Looking(directory)
         self._locks = threading.Lock(), threading.Lock()
+        self._followed = 0, 0
         self.directory = self._looking.mailbox.directory
 
     @contextmanager
@@ -96,8 +101,13 @@ class Desk:
             return now.library.prepare()
 
     def follow(self) -> None:
-        """Move the person's cursor on past what was read, so that the next look costs what is new; shows nothing."""
+        """Move the person's cursor on past what was read, where much was written since, so that the next look costs
+        what is new; shows nothing."""
         with self.acting() as now:
+            inode, size = now.mailbox.logs.ends()[0]
+            if inode == self._followed[0] and size - self._followed[1] < STEP:
+                return
+            self._followed = inode, size
             try:
                 now.mailbox.deliver(USER, lambda _: ())
             except MailboxError:

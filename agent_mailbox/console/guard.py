@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_BODY = 512 << 10
 """Bytes of a request's body: the longest message, each byte percent-encoded, twice over."""
-OPEN = ("/session", "/static/")
+ENTRANCE, STATIC = "/session", "/static/"
 """What may be asked without a session: to be let in, and what the sign-in page is made of."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -58,7 +58,7 @@ class Hosts:
     def allows(self, header: str) -> bool:
         """May a request say this in its Host header?"""
         name, _, port = header.lower().rpartition(":")
-        if not name or not port.isdecimal() or int(port) != self.port:
+        if port != str(self.port):
             return False
         name = name.removeprefix("[").removesuffix("]")
         return name in self._names or (self._everywhere and _address(name) is not None)
@@ -99,11 +99,12 @@ class Guard:
             return _no("no such method", 405)
         if not (self._is_own(request, host) if changes else _may_look(request)):
             return _no("not from this page", 403)
-        if int(length) > MAX_BODY if (length := headers.get("content-length", "0")).isdecimal() else True:
+        if _length(headers.get("content-length", "0")) > MAX_BODY:
             return _no("too much", 413)
         session = self._gate.session(request.cookies.get(cookie_name(self._hosts.port)))
         request.state.session = session
-        if session is None and not request.url.path.startswith(OPEN):
+        path = request.url.path
+        if session is None and path != ENTRANCE and not path.startswith(STATIC):
             wants_page = request.method == "GET" and "text/html" in headers.get("accept", "")
             return self._sign_in(request) if wants_page else _no("sign in first", 401)
         return None
@@ -113,6 +114,11 @@ class Guard:
         loopback nor HTTPS; there the Origin decides alone."""
         site = request.headers.get("sec-fetch-site", "" if self._hosts.is_loopback else "same-origin")
         return request.headers.get("origin") == f"http://{host}" and site == "same-origin"
+
+
+def _length(given: str) -> int:
+    """What a request says of its body's size; what is no plain number is too much."""
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_BODY + 1
 
 
 def _may_look(request: Request) -> bool:

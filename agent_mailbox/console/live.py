@@ -201,7 +201,7 @@ class Hub:
         """What happened since an event that a page had; a resync where that is not known any more."""
         run, _, number = last.partition(".")
         oldest = self._kept[0][0] if self._kept else self._count + 1
-        if run != self._run or not number.isdecimal() or int(number) + 1 < oldest:
+        if run != self._run or not number.isdecimal() or len(number) > 15 or int(number) + 1 < oldest:
             return [(self.number, Event("resync"))]
         return [(f"{self._run}.{n}", event) for n, event in self._kept if n > int(number)]
 

@@ -45,7 +45,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 class Server:
-    """A console that listens. ``say`` takes a line for the person's terminal."""
+    """A console that listens."""
 
     def __init__(self, directory: str, host: str, port: int) -> None:
         self._socket = listening(host, port)
@@ -72,10 +72,6 @@ class Server:
             pass  # how a person ends it
         finally:
             self._socket.close()
-
-    def stop(self) -> None:
-        """End serving, from another thread."""
-        self._server.should_exit = True
 
 
 def _named(host: str) -> str:

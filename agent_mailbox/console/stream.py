@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..browsing import Browsing
 from ..core import codec
+from ..core.address import ALL
 from ..core.claims import Reads
+from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox import Mailbox
 from . import shown, views
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from .live import Event
 
 STALE = {
-    "/": ("message", "reads", "control", "survey"),
+    "/": ("control", "survey"),
     "/pending": ("control", "survey"),
     "/dead": ("survey",),
     "/agents": ("roster", "control", "survey"),
@@ -57,7 +59,8 @@ class Reader:
                     yield "row", self._row(event.message, chosen.address, lambda i: shown.link(path, **here, open=i))
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
-            if event.kind in STALE.get(path, ()):
+            to_person = event.message is not None and not {USER, ALL}.isdisjoint(event.message.recipients)
+            if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
                 yield "stale", "main"
 
         return write

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LARGE = 32 << 20
 """Bytes of a live messages log (some 80,000 messages; the steward keeps it at a thousand) beyond which dead letters and
 pending mail are not counted: they need every message in memory."""
-PATIENCE = 2.0
+PATIENCE = 5.0
 """Seconds that pages wait for the first count."""
 REST = 9
 """How many times as long as a count took it is left alone."""
@@ -45,13 +45,14 @@ class Line(Record):
 
 
 class Survey(Record):
-    """A count. ``dead`` and ``unread`` (mail nobody has read yet) are None where the log is too large for it."""
+    """A count. ``dead`` and ``unread`` (mail nobody has read yet) are None before the first, and where the log is too
+    large for it."""
 
     taken: int = 0
     lines: Mapping[str, Line] = {}
     owed: tuple[Message, ...] = ()
-    dead: tuple[tuple[Message, str], ...] | None = ()
-    unread: tuple[Message, ...] | None = ()
+    dead: tuple[tuple[Message, str], ...] | None = None
+    unread: tuple[Message, ...] | None = None
 
 
 def take(mailbox: Mailbox) -> Survey:

@@ -252,8 +252,7 @@ def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Pictures of the last hours."""
-    given = params.get("hours", "")
-    hours = int(given) if given.isdecimal() and int(given) in HOURS else 24
+    hours = {str(hours): hours for hours in HOURS}.get(params.get("hours", ""), 24)
     clock = now.mailbox.now()
     since = clock - hours * instant.HOUR
     return {

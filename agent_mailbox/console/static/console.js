@@ -66,17 +66,20 @@ const patch = (old, fresh) => {
 const same = (one, other) => one.outerHTML === other.outerHTML;
 
 let due = new Set();
-let waiting = false;
+let waiting = 0;
+let loading = false;
+// Figures of the rail may be some seconds old; what the page is about may not.
 const stale = (what) => {
   due.add(what);
-  if (!waiting) {
-    waiting = true;
-    setTimeout(refresh, 120);
-  }
+  if (loading || (waiting && what === "rail")) return;
+  clearTimeout(waiting);
+  waiting = setTimeout(refresh, what === "rail" ? 2000 : 120);
 };
 const refresh = async () => {
   const wanted = due;
   due = new Set();
+  waiting = 0;
+  loading = true;
   try {
     const page = await load(here());
     number = page.body.dataset.number || number;
@@ -101,8 +104,9 @@ const refresh = async () => {
     }
     if (wanted.has("all") && $("[data-live]") && $("[data-live]", page)) $("[data-live]").replaceChildren(...$("[data-live]", page).children);
   } catch { /* the server is gone; the stream says so */ }
-  waiting = false;
-  if (due.size) stale([...due][0]);
+  loading = false;
+  const left = [...due];
+  if (left.length) stale(left.find((what) => what !== "rail") || "rail");
 };
 
 // -- live ----------------------------------------------------------------------------------------------------------
