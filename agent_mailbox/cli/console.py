@@ -50,9 +50,10 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
             "run it at a terminal, or with --open",
         )
     directory = app.mailbox.directory
-    from ..console.serve import Server, ask_for_links, opened
+    from ..console.serve import Server, ask_for_links, end_in_order, opened
 
     gc.enable()  # it may run for days
+    end_in_order()
     server = Server(directory, host, port)
     if not server.console.hosts.is_loopback:
         app.warn(f"{host} is not this machine alone: whoever reads the network between reads mail and sessions")

@@ -8,6 +8,7 @@ machine can list, nor in a log.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -78,6 +79,17 @@ def _named(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
     return f"[{host}]" if ":" in host else host
+
+
+def end_in_order() -> None:
+    """Have SIGTERM, and the closing of the terminal, end the process as Ctrl+C does, with everything tidied up.
+    (uvicorn shuts down at a signal, and raises it again afterwards.)"""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
 
 
 def ask_for_links(server: Server, say: Callable[[str], None]) -> None:

@@ -66,12 +66,17 @@ def _write(messages: Path, reads: Path, start: int, end: int, now: int, agents: 
             line = {"id": message_id, "sender": sender, "recipient": to, "timestamp": at, "subject": f"Note {n}",
                     "content": f"The figures of step {n} are in, **{n % 97}** of them new.", "thread": None,
                     "ttl_hours": None, "read_by": []}  # fmt: skip
-            out.write(json.dumps(line).encode() + b"\n")
+            out.write(_spelt(line))
             reader = agents[(n * 7 + 1) % AGENTS]
             read = {"message_id": message_id, "reader_session_id": reader, "timestamp": at, "event": "read"}
-            seen.write(json.dumps(read).encode() + b"\n")
+            seen.write(_spelt(read))
     for path in (messages, reads):
         path.chmod(0o600)
+
+
+def _spelt(record: dict[str, object]) -> bytes:
+    """A line as our own writers spell it."""
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def median(measure: Callable[[], float], times: int) -> float:

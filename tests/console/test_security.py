@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -263,7 +264,8 @@ def test_the_link_is_written_into_no_file(post: Post, tmp_path: Path) -> None:
         assert b"token" not in log.read_bytes()
 
 
-def test_the_browser_is_opened_by_way_of_a_private_file(post: Post, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_browser_is_opened_by_way_of_a_private_file(post: Post, tmp_path: Path, end: signal.Signals) -> None:
     """A command's words can be listed by everyone on the machine: the link does not stand there, nor in the output."""
     runtime = tmp_path / "runtime"
     runtime.mkdir()
@@ -286,7 +288,7 @@ def test_the_browser_is_opened_by_way_of_a_private_file(post: Post, tmp_path: Pa
         command = Path(f"/proc/{child.pid}/cmdline").read_text()
         assert token.group(1) not in command
     finally:
-        child.send_signal(2)
+        child.send_signal(end)
         out, err = child.communicate(timeout=60)
     assert token.group(1).encode() not in out + err
     assert not page.exists()
