@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from tests.e2e.conftest import npm_file
 from tests.helpers import PATIENCE, Post
-
-pytest.importorskip("starlette", reason="the extra [console] is not installed")
-pytest.importorskip("nh3", reason="the extra [console] is not installed")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -157,8 +155,7 @@ def chromium() -> Iterator[Browser]:
     """A real browser, without a screen."""
     if CHROMIUM is None:
         pytest.skip("no chromium here (on Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
+    with sync_playwright() as driver:
         # As root there is no sandbox to be had; what is opened is our own page.
         made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield made
