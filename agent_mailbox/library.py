@@ -113,10 +113,10 @@ class Library:
         reader = None if session_id is None else roster.reader(session_id)
         parties = []
         if reader is not None:
-            parties.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
+            parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
         if with_address is not None:
             inbox.exchanged((), with_address, roster)  # refuses what means nobody
-            parties.append(_meant(with_address, roster))
+            parties.append(meant(with_address, roster))
 
         def wanted(message: Message) -> bool:
             return (
@@ -146,8 +146,9 @@ class Library:
         answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
         if answer is None:
             everything = self.everything()
-            found = [m for m in everything.messages.values() if wanted(m)]
-            answer = found[-limit:] if limit else found, everything.reads
+            newest_first = list(everything.messages.values())[::-1]  # as the index would offer them
+            found = [m for m in newest_first if wanted(m)][: limit or None][::-1]
+            answer = found, everything.reads
         return answer
 
     def _ask(self, question: Callable[[View], T | None]) -> T | None:
@@ -183,15 +184,15 @@ def _chain(message_id: str, index: View) -> tuple[list[Message], claims.Reads] |
     return inbox.thread_of(found, messages), reads
 
 
-def _either_way(*addresses: str) -> set[str]:
+def either_way(*addresses: str) -> set[str]:
     """The addresses, roles with their prefix and without: foreign writers store either."""
     return {*addresses, *(address.removeprefix("role:") for address in addresses)}
 
 
-def _meant(word: str, roster: Roster) -> set[str]:
+def meant(word: str, roster: Roster) -> set[str]:
     """Every party that mail exchanged with a written address may name; narrows, decides nothing."""
     try:
         lineage = roster.lineage(roster.find(word).session_id)
     except MailboxError:
         lineage = ()  # a role, a tag, or all
-    return {*lineage, *_either_way(word), f"role:{word}"}
+    return {*lineage, *either_way(word), f"role:{word}"}

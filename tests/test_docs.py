@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import control, hook, install, mail, roster, teams, upkeep
+from agent_mailbox.cli import console, control, hook, install, mail, roster, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((control, hook, install, mail, roster, teams, upkeep))  # importing them is what registers their commands
+assert all((console, control, hook, install, mail, roster, teams, upkeep))  # importing registers their commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -65,6 +65,7 @@ CONTRACT = {
     "backup": {"--force", "--verify"},
     "restore": set(),
     "hook": set(),
+    "console": {"--port", "--host", "--open"},
     "install claude-code": {"--project", "--user", "--dry-run", "--force"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
     "install codex": {"--project", "--user", "--dry-run"},

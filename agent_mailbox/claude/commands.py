@@ -38,14 +38,14 @@ judged where the roster is at hand; that nobody may for itself is told here, bef
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute", "teams"),
+    *("export", "control", "mute", "unmute", "teams", "console"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
-    *("--interval", "--wait"),
+    *("--interval", "--wait", "--port"),
 )
 """Options that take the next word, whatever it looks like."""
 
@@ -237,6 +237,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
 def _call(arguments: Sequence[str], who: Who) -> str | None:
     identity, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
+    if verb == "console":
+        return "`console` is the person's own page, where they act as user. Only they open it, in a terminal of theirs."
     if who.named and (verb in SPEAKING or (verb == "roster" and what in CHANGES)):
         option = "--session-id" if verb == "roster" else "--from" if verb in ("send", "reply") else "--session"
         if not any(who.is_me(value) for value in [*(value for _, value in identity), *more]):

@@ -44,9 +44,21 @@ def neutral_lines(text: str) -> list[str]:
     return lines
 
 
+def visible(line: str) -> str:
+    """One line with whatever does not print (controls, bidirectional overrides) as an escape; for a page, which has no
+    markers to forge."""
+    if line.isprintable():
+        return line
+    return "".join([c if c.isprintable() or c in _JOINERS else _escape(c) for c in line])
+
+
+def visible_text(text: str) -> str:
+    """The same for many lines, ended as every line break Unicode knows ends them."""
+    return "\n".join(visible(line.expandtabs(4)) for line in text.splitlines())
+
+
 def _plain(text: str) -> str:
-    if not text.isprintable():
-        text = "".join([c if c.isprintable() or c in _JOINERS else _escape(c) for c in text])
+    text = visible(text)
     return _without_markers(text) if "<" in text else text
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from ..core.records import Message
+    from ..core.records import Message, Read
     from .archive import Archive
     from .logs import Logs, OpenLogs
 
@@ -171,7 +171,7 @@ _BITS = 43
 _POSITION = (1 << _BITS) - 1
 _LIVE = (1 << 20) - 1 << _BITS
 """A place is one number, the log's in its upper bits: archives in the order of their months, then the live log."""
-_NEVER = -(1 << 62)
+_NEVER, _EVER = -(1 << 62), 1 << 62
 _ID, _PARENT, _PARTY, _EVERYONE = range(4)
 
 
@@ -368,28 +368,29 @@ class View:
 
     # -- candidates, newest first -------------------------------------------------------------------------------------
 
-    def with_words(self, wanted: Sequence[str]) -> Iterator[Row]:
+    def with_words(self, wanted: Sequence[str], until: int | None = None) -> Iterator[Row]:
         """What may match all phrases. They are words and spaces alone: no quote ends them, no operator stands out."""
         return self._db.execute(
             "SELECT m.timestamp, m.place, m.checksum FROM words CROSS JOIN messages m ON m.n = words.rowid"
-            " WHERE words MATCH ? ORDER BY m.timestamp DESC, m.place DESC",
-            (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]),),
+            " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
+            (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]), _EVER if until is None else until),
         )
 
-    def between(self, groups: Iterable[Iterable[str]], since: int | None) -> Iterator[Row]:
-        """What may be from or to one of the parties in each group (no group: everything), since an instant in ms."""
+    def between(self, groups: Iterable[Iterable[str]], since: int | None, until: int | None = None) -> Iterator[Row]:
+        """What may be from or to one of the parties in each group (no group: everything), between two instants in ms,
+        both included."""
         rows: Iterator[Row] | None = None
         for parties in groups:
             terms = {_term(_PARTY, party) for party in parties}
-            group = merge(*(self._listed(term, since) for term in terms), reverse=True)
+            group = merge(*(self._listed(term, since, until) for term in terms), reverse=True)
             rows = group if rows is None else _common(rows, group)
-        return self._listed(_term(_EVERYONE), since) if rows is None else rows
+        return self._listed(_term(_EVERYONE), since, until) if rows is None else rows
 
-    def _listed(self, term: int, since: int | None = None) -> Iterator[Row]:
+    def _listed(self, term: int, since: int | None = None, until: int | None = None) -> Iterator[Row]:
         return self._db.execute(
             "SELECT t.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
-            " WHERE t.term = ? AND t.timestamp >= ? ORDER BY t.timestamp DESC, m.place DESC",
-            (term, _NEVER if since is None else since),
+            " WHERE t.term = ? AND t.timestamp BETWEEN ? AND ? ORDER BY t.timestamp DESC, m.place DESC",
+            (term, _NEVER if since is None else since, _EVER if until is None else until),
         )
 
     # -- answers ------------------------------------------------------------------------------------------------------
@@ -441,6 +442,11 @@ class View:
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         return {message.id: message for message in ordered}, self._reads_of(ordered)
 
+    def message(self, message_id: str) -> Message | None:
+        """The message of an id; None where there is none."""
+        known = self._standing(message_id)
+        return known[1] if known else None
+
     def _counts(self, row: Row, message: Message) -> bool:
         """Is it of its twins the one that counts? (That of ``_standing``, where one row in a million has company.)"""
         others = [other for other in self._listed(_id_term(message.id)) if _rank(other[1]) < _rank(row[1])]
@@ -454,13 +460,21 @@ class View:
 
     def _reads_of(self, messages: Iterable[Message]) -> Reads:
         """The reads of the messages, folded in the order of their logs."""
-        found = Reads()
+        return Reads(self.records(messages))
+
+    def records(self, messages: Iterable[Message]) -> Iterator[Read]:
+        """What was recorded about the messages, of each in the order of the logs."""
         for message in messages:
             key = zlib.crc32(message.id.encode())
             places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
             for record in [codec.read(self._line(place, True)) for (place,) in places]:
                 if not isinstance(record, BadLine) and record.message_id == message.id:
-                    found.apply(record)
+                    yield record
+
+    def replies(self, message_id: str) -> int:
+        """How many messages answer this one directly (twins and texts that share a number count)."""
+        query = "SELECT count(*) FROM terms WHERE term = ?"
+        found: int = self._db.execute(query, (_term(_PARENT, message_id),)).fetchone()[0]
         return found
 
     # -- reading back -------------------------------------------------------------------------------------------------

@@ -32,23 +32,31 @@ INSTALL_PATIENCE = 90
 
 def npm_program(package: str, version: str, name: str) -> Path:
     """A program from a pinned npm package, installed once into the user's cache."""
+    return npm_file(package, version, f".bin/{name}", "--version")
+
+
+def npm_file(package: str, version: str, name: str, *check: str) -> Path:
+    """A file of a pinned npm package (below ``node_modules``), installed once into the user's cache; ``check``: words
+    with which it must run."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
     directory = cache / f"{package.rpartition('/')[2]}-{version}"
-    program = directory / "node_modules/.bin" / name
+    program = directory / "node_modules" / name
     npm = shutil.which("npm")
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / "complete").exists():
             if npm is None:
-                pytest.skip("the client cannot be installed: no npm")
+                pytest.skip(f"{package} cannot be installed: no npm")
             flags = ("--no-audit", "--no-fund", "--fetch-retries=0")
             words = [npm, "install", "--prefix", directory, *flags, f"{package}@{version}"]
             try:
                 subprocess.run(words, check=True, capture_output=True, timeout=INSTALL_PATIENCE)
-                subprocess.run([program, "--version"], check=True, capture_output=True, timeout=PATIENCE)
+                if check:
+                    subprocess.run([program, *check], check=True, capture_output=True, timeout=PATIENCE)
+                assert program.exists()
             except (OSError, subprocess.SubprocessError) as error:
-                pytest.skip(f"the client cannot be installed: {error}")
+                pytest.skip(f"{package} cannot be installed: {error}")
             (directory / "complete").touch()
     return program
 

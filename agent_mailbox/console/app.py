@@ -1,0 +1,234 @@
+"""The console as an ASGI application: routes, sessions, streams.
+
+Belongs here: which path is answered by what. What a page holds is ``views``, what a button does ``acts``, who may ask
+at all ``guard``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
+
+import jinja2
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ..core.text import visible
+from ..store.logs import Logs
+from . import acts, beside, shown, views
+from .desk import Desk
+from .errors import answered
+from .gate import Gate
+from .guard import ENTRANCE, Guard, Hosts, TooMuch, cookie_name
+from .live import Event, Hub, Page, Watcher
+from .stream import Reader
+from .survey import Surveyor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+HERE = Path(__file__).parent
+MAX_FIELDS = 32
+
+
+class Static(StaticFiles):
+    """Our own script and style. Their names carry what is in them (``?v=``), so a browser may keep them."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["cache-control"] = "private, max-age=31536000, immutable"
+        return response
+
+
+class Console:
+    """Everything one console process has: the mailbox, who is let in, what is live."""
+
+    def __init__(self, directory: str, hosts: Hosts) -> None:
+        self.desk = Desk(directory)
+        self.gate = Gate(time.monotonic)
+        self.hosts = hosts
+        self.hub = Hub()
+        self.surveyor = Surveyor(directory, self._counted)
+        self.watcher = Watcher(Logs(directory), self._changed)
+        self.reader = Reader(directory, self._templates())
+        self.app = self._application()
+
+    def _changed(self, events: list[Event]) -> None:
+        self.hub.tell(events)
+        self.surveyor.changed()
+
+    def _counted(self) -> None:
+        self.desk.follow()
+        self.hub.tell([Event("survey")])
+
+    def _templates(self) -> jinja2.Environment:
+        loader = jinja2.FileSystemLoader(HERE / "templates")
+        env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
+        env.trim_blocks = env.lstrip_blocks = True
+        env.globals.update(link=shown.link, static=_static())
+        env.filters["visible"] = visible
+        return env
+
+    def _application(self) -> Starlette:
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            self.hub.belong(asyncio.get_running_loop())
+            self.surveyor.start()
+            self.watcher.start()
+            yield
+            self.hub.close()
+            self.watcher.stop()
+            self.surveyor.stop()
+
+        routes = [
+            *(Route(path, partial(self._page, path)) for path in views.PAGES),
+            *(Route(path, partial(self._act, path), methods=["POST"]) for path in acts.ACTS),
+            Route(ENTRANCE, self._enter, methods=["POST"]),
+            Route("/leave", self._leave, methods=["POST"]),
+            Route("/receipts", self._receipts),
+            Route("/events", self._events),
+            Mount("/static", Static(directory=HERE / "static")),
+        ]
+        guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self._sign_in)
+        return Starlette(
+            routes=routes,
+            middleware=[guard],
+            lifespan=lifespan,
+            exception_handlers={TooMuch: _too_much, Exception: _failed},
+        )
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    async def _page(self, path: str, request: Request) -> Response:
+        params = dict(request.query_params)
+        return await run_in_threadpool(self._made, path, params, request)
+
+    def _made(self, path: str, params: Mapping[str, str], request: Request) -> Response:
+        template, view = views.PAGES[path]
+        number, survey, status = self.hub.number, self.surveyor.current(), 200
+        with self.desk.looking() as now:
+            context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}
+            try:
+                context |= view(now, survey, params)
+            except Exception as error:
+                problem, status = answered(error)
+                template, context = "problem.html", {**context, "title": "Not here", "problem": problem}
+            try:
+                if params.get("open"):
+                    context["details"] = beside.details(now, survey, params["open"])
+            except Exception as error:
+                context["details"] = {"problem": answered(error)[0]}
+            context |= beside.rail(now, survey)
+        said, request.state.session.said = request.state.session.said, []
+        here = shown.link(path, **params)
+        rest = {key: value for key, value in params.items() if key != "open"}
+        text = self.reader.templates.get_template(template).render(
+            **context, path=path, params=params, here=here, closed=shown.link(path, **rest),
+            opens=lambda message_id: shown.link(path, **rest, open=message_id), said=said, number=number,
+        )  # fmt: skip
+        return HTMLResponse(text, status)
+
+    async def _receipts(self, request: Request) -> Response:
+        ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]
+
+        def look() -> dict[str, tuple[str, str]]:
+            with self.desk.looking() as now:
+                return {i: (r.sign, r.text) for i, r in now.receipts(ids).items()}
+
+        return JSONResponse(await run_in_threadpool(look))
+
+    async def _events(self, request: Request) -> Response:
+        path, params = request.query_params.get("page", "/"), dict(request.query_params)
+        last = request.headers.get("last-event-id") or params.get("last", "")
+        page = Page(await run_in_threadpool(self.reader.follow, path, params))
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self.hub.stream(page, last), 200, headers, "text/event-stream")
+
+    # -- acting -------------------------------------------------------------------------------------------------------
+
+    async def _act(self, path: str, request: Request) -> Response:
+        fields = await _fields(request)
+
+        def act() -> str:
+            with self.desk.acting() as now:
+                return acts.wanted(path)(now, fields)
+
+        kind, status = "done", 200
+        try:
+            said = await run_in_threadpool(act)
+        except Exception as error:
+            problem, status = answered(error)
+            kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
+        if request.headers.get("accept") == "application/json":
+            return JSONResponse({"kind": kind, "said": said}, status)
+        request.state.session.said.append((kind, said))
+        return RedirectResponse(_local(fields.get("next", "")), 303)
+
+    async def _enter(self, request: Request) -> Response:
+        token = (await _fields(request)).get("token", "").strip()
+        cookie = self.gate.exchange(token.rpartition("token=")[2])  # the whole link may be pasted, too
+        if cookie is None:
+            return self._sign_in(request, "This link was used already, or is too old.")
+        response = RedirectResponse("/", 303)
+        name = cookie_name(self.hosts.port)
+        response.set_cookie(name, cookie, httponly=True, samesite="strict", path="/")
+        return response
+
+    async def _leave(self, request: Request) -> Response:
+        name = cookie_name(self.hosts.port)
+        self.gate.leave(request.cookies.get(name))
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(name, httponly=True, samesite="strict", path="/")
+        return response
+
+    def _sign_in(self, request: Request, problem: str = "") -> Response:
+        text = self.reader.templates.get_template("sign_in.html").render(problem=problem)
+        return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
+
+
+def _static() -> Mapping[str, str]:
+    """The addresses of the static files, each with a hash of what is in it."""
+    found = {}
+    for path in (HERE / "static").iterdir():
+        version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        found[path.name] = f"/static/{path.name}?{urlencode({'v': version})}"
+    return found
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The fields of a form, as browsers send it without files; of one that is there twice the last."""
+    body = await request.body()
+    try:
+        pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+    except ValueError:
+        return {}
+    return {key: values[-1] for key, values in pairs.items()}
+
+
+def _local(path: str) -> str:
+    """Where to go on: a place of ours, or the first page."""
+    safe = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
+    return path if safe else "/"
+
+
+def _too_much(*_: object) -> Response:
+    return PlainTextResponse("too much\n", 413)
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    problem, status = answered(error)
+    return PlainTextResponse(f"{problem['what']}\n", status)

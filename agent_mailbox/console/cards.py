@@ -1,0 +1,110 @@
+"""Requests as a page shows them: a card with all that is asked.
+
+Belongs here: what of each kind of request is told under which name. Nothing of it is left out or cut: the person
+decides by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core import codec, frame
+from ..core.control import authority, flows
+from ..core.control import messages as m
+from ..core.records import USER, Record
+from ..core.text import ascii_json
+from . import markup, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from markupsafe import Markup
+
+    from ..control import Request
+    from ..core.roster import Roster
+
+
+class Card(Record):
+    """A request that waits for a decision. ``mine``: may the person decide it? ``given``: the tool's input, as JSON."""
+
+    id: str
+    flow: str
+    asker: str
+    asker_id: str
+    deciders: str
+    mine: bool
+    iso: str
+    waits: str
+    until: str
+    until_iso: str
+    title: str
+    given: str
+    parts: tuple[tuple[str, Markup | str], ...]
+    reason: str
+    message_id: str
+
+
+def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Card:
+    """A request as a card, with all that it asks."""
+    payload = request.payload
+    expires = payload.expires if isinstance(payload, m.Ask) else None
+    given = getattr(payload, "input", None)
+    mine = request.flow in (flows.PLAN, flows.PERMISSION, flows.SANDBOX)
+    return Card(
+        id=request.id,
+        flow=request.flow,
+        asker=frame.name_of(request.asker, roster),
+        asker_id=request.asker,
+        deciders=", ".join("you" if who == USER else frame.name_of(who, roster) for who in deciders),
+        mine=mine and authority.commands(USER, request.asker, now, roster),
+        iso=shown.iso(request.asked),
+        waits=shown.ago(request.asked, now),
+        until="" if expires is None else shown.clock(expires),
+        until_iso="" if expires is None else shown.iso(expires),
+        title=_asks(request, roster),
+        given="" if given is None else _pretty(given),
+        parts=tuple((name, what) for name, what in _parts(payload).items() if what),
+        reason=shown.line(getattr(payload, "reason", "")),
+        message_id=request.message_id,
+    )
+
+
+def _asks(request: Request, roster: Roster) -> str:
+    payload = request.payload
+    if isinstance(payload, m.PermissionRequest):
+        return f"wants to use {shown.line(payload.tool)}"
+    if isinstance(payload, m.SandboxRequest):
+        return f"wants {shown.line(payload.capability) or 'the network'}"
+    if isinstance(payload, m.ShutdownRequest):
+        return f"asks {frame.name_of(request.answerer, roster)} to end its work"
+    return "asks for approval of a plan"
+
+
+def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
+    """What a request says beside its tool's input, under the names people give it."""
+    if isinstance(payload, m.PlanRequest):
+        return {
+            "Goal": markup.html(payload.goal),
+            "Plan": markup.html(payload.content),
+            "Steps": markup.html("\n".join(f"{n}. {shown.line(step)}" for n, step in enumerate(payload.steps, 1))),
+            "Risks": markup.html("\n".join(f"- {shown.line(risk)}" for risk in payload.risks)),
+            "Tools": shown.line(", ".join(payload.tooling)),
+            "File": shown.line(payload.file),
+        }
+    if isinstance(payload, m.SandboxRequest):
+        return {"Hosts": shown.line(", ".join(payload.hosts))}
+    if isinstance(payload, m.PermissionRequest) and payload.input is None:
+        return {"Call": shown.line(payload.arguments)}
+    return {}
+
+
+def _pretty(value: Any, indent: str = "") -> str:
+    """JSON for a person to read and edit: short values on a line of their own, nothing hidden."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        rows = [f"{inner}{codec.dumps(str(key))}: {_pretty(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(inner + _pretty(item, inner) for item in value) + f"\n{indent}]"
+    return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))

@@ -1,0 +1,191 @@
+"""The pictures of the timeline: messages by hour and mode, who writes to whom, how long delivery took, what mail cost.
+
+Belongs here: from messages and their records to figures, and from figures to the geometry of an SVG; the template draws
+it. Every picture's figures stand in a table beside it, for who cannot see it. No colour says what no word says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..core import frame
+from ..core.address import MODES
+from ..core.cost import costs
+from ..core.instant import HOUR
+from ..core.records import USER
+from . import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..browsing import Stretch
+    from ..core.records import Message
+    from ..core.roster import Roster
+
+WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
+GRAPH = 420
+MOST_PARTIES, MOST_EDGES = 14, 40
+BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min"), (3600, "1 h"), (21600, "6 h"))
+"""Upper ends, in seconds, of how long delivery took; beyond the last is "more"."""
+
+
+def pictures(stretch: Stretch, roster: Roster, since: int, until: int) -> dict[str, Any]:
+    """What the template draws and tabulates."""
+    messages = [m for m in stretch.messages if m.timestamp <= until]
+    known = {m.id: m for m in messages}
+    return {
+        "total": len(messages),
+        "whole": stretch.whole,
+        "hours_chart": hours_chart(messages, roster, since, until),
+        "graph": graph(messages, roster),
+        "latency": latency(stretch, known),
+        "costs": [
+            (frame.name_of(c.sender, roster), c.mode, c.messages, c.tokens) for c in costs(stretch.records, known)[:30]
+        ],
+    }
+
+
+def mode_of(message: Message, roster: Roster) -> str:
+    """The most specific mode of a message's addresses."""
+    found = {roster.mode(address) for address in message.recipients}
+    return next((mode for mode in MODES if mode in found), MODES[0])
+
+
+def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: int) -> dict[str, Any]:
+    """Stacked bars: one an hour (of longer times, one for several), a layer for each mode."""
+    hours = max(math.ceil((until - since) / HOUR), 1)
+    until = math.ceil(until / HOUR) * HOUR
+    step = max(math.ceil(hours / 48), 1)
+    first = until - math.ceil(hours / step) * step * HOUR
+    counts: list[Counter[str]] = [Counter() for _ in range(math.ceil(hours / step))]
+    for message in messages:
+        place = int((message.timestamp - first) // (step * HOUR))
+        if 0 <= place < len(counts):
+            counts[place][mode_of(message, roster)] += 1
+    top = _round_up(max((sum(c.values()) for c in counts), default=0))
+    room, slot = HEIGHT - FOOT - 8, (WIDTH - LEFT) / len(counts)
+    bars, labels, rows = [], [], []
+    every = max(len(counts) // 8, 1)
+    for place, count in enumerate(counts):
+        begin = first + place * step * HOUR
+        x, y = LEFT + place * slot, float(HEIGHT - FOOT)
+        for mode in MODES:
+            if count[mode]:
+                high = count[mode] / top * room
+                y -= high
+                bars.append({"mode": mode, "x": x + 1, "y": y, "w": max(slot - 2, 1), "h": high})
+        name = shown.clock(begin) if hours <= 48 else f"{shown.day(begin)[:3]} {shown.clock(begin)}"
+        if place % every == 0:
+            labels.append({"x": x, "text": name})
+        if count:
+            rows.append((name, [count[mode] for mode in MODES], sum(count.values())))
+    totals = Counter(mode for count in counts for mode in count.elements())
+    ticks = [{"y": HEIGHT - FOOT - part * room, "text": f"{top * part:g}"} for part in (0, 0.5, 1)]
+    return {
+        "bars": bars, "labels": labels, "rows": rows, "ticks": ticks, "modes": MODES, "step": step,
+        "totals": [(mode, totals[mode]) for mode in MODES], "width": WIDTH, "height": HEIGHT, "left": LEFT,
+        "foot": HEIGHT - FOOT,
+    }  # fmt: skip
+
+
+def _round_up(value: int) -> int:
+    """The next figure an axis may end at."""
+    if value <= 4:
+        return 4 if value > 2 else 2
+    size = 10 ** (len(str(value)) - 1)
+    return next(int(part * size) for part in (1, 2, 4, 5, 10) if part * size >= value)
+
+
+def graph(messages: Sequence[Message], roster: Roster) -> dict[str, Any]:
+    """Who writes to whom: parties on a circle, an arrow for each pair, its width and number the messages."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for message in messages:
+        for address in message.recipients:
+            pairs[(_party(message.sender, roster), _target(address, roster))] += 1
+    weight: Counter[str] = Counter()
+    for (sender, target), count in pairs.items():
+        weight[sender] += count
+        weight[target] += count
+    parties = sorted(name for name, _ in weight.most_common(MOST_PARTIES))
+    edges = [(pair, count) for pair, count in pairs.most_common() if set(pair) <= set(parties) and pair[0] != pair[1]]
+    at = {name: _on_circle(number, len(parties)) for number, name in enumerate(parties)}
+    most = max((count for _, count in edges), default=1)
+    return {
+        "size": (WIDTH, GRAPH),
+        "nodes": [_node(name, *at[name]) for name in parties],
+        "edges": [_edge(at[a], at[b], count, most) for (a, b), count in edges[:MOST_EDGES]],
+        "rows": [(a, b, count) for (a, b), count in pairs.most_common(60)],
+        "hidden": max(len(pairs) - min(len(edges), MOST_EDGES), 0),
+    }
+
+
+def _party(session_id: str, roster: Roster) -> str:
+    return "you" if session_id == USER else frame.name_of(session_id, roster)
+
+
+def _target(address: str, roster: Roster) -> str:
+    return shown.label(address) if ":" in address or address == "all" else _party(address, roster)
+
+
+def _on_circle(number: int, of: int) -> tuple[float, float]:
+    angle = 2 * math.pi * number / max(of, 1) - math.pi / 2
+    return WIDTH / 2 + math.cos(angle) * 210, GRAPH / 2 + math.sin(angle) * 165
+
+
+def _node(name: str, x: float, y: float) -> dict[str, Any]:
+    right, middle = x > WIDTH / 2 + 40, abs(x - WIDTH / 2) <= 40
+    anchor = "middle" if middle else "start" if right else "end"
+    dy = (-14 if y < GRAPH / 2 else 24) if middle else 4
+    return {"name": name, "x": x, "y": y, "tx": x + (0 if middle else 12 if right else -12), "ty": y + dy, "a": anchor}
+
+
+def _edge(one: tuple[float, float], other: tuple[float, float], count: int, most: int) -> dict[str, Any]:
+    """A curve that bends to its left, so that both ways between two parties can be seen; its number a third along."""
+    (x1, y1), (x2, y2) = one, other
+    long = math.hypot(x2 - x1, y2 - y1) or 1.0
+    ux, uy = (x2 - x1) / long, (y2 - y1) / long
+    x1, y1, x2, y2 = x1 + ux * 9, y1 + uy * 9, x2 - ux * 13, y2 - uy * 13
+    cx, cy = (x1 + x2) / 2 - uy * long * 0.14, (y1 + y2) / 2 + ux * long * 0.14
+    t = 0.38
+    lx = (1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t * t * x2
+    ly = (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t * t * y2
+    path = f"M{x1:.1f} {y1:.1f} Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
+    return {"path": path, "width": 1 + 3 * math.sqrt(count / most), "count": count, "x": lx, "y": ly}
+
+
+def latency(stretch: Stretch, known: dict[str, Message]) -> dict[str, Any]:
+    """How long it took from the sending of a message to its first reading, in a few steps."""
+    first: dict[str, int] = {}
+    for record in stretch.records:
+        if record.event in ("read", "ack") and record.message_id in known:
+            first.setdefault(record.message_id, record.timestamp)
+    took = sorted(max(at - known[i].timestamp, 0) / 1000 for i, at in first.items())
+    names = [*(f"up to {name}" for _, name in BUCKETS), "more"]
+    ends = [*(end for end, _ in BUCKETS), math.inf]
+    counts = [0] * len(names)
+    for seconds in took:
+        counts[next(place for place, end in enumerate(ends) if seconds <= end)] += 1
+    most = max([*counts, 1])
+    slot, room = WIDTH / len(names), 120
+    bars = [
+        {"x": place * slot + 6, "w": slot - 12, "h": count / most * room, "y": 20 + room - count / most * room,
+         "name": name, "count": count, "mid": place * slot + slot / 2}
+        for place, (name, count) in enumerate(zip(names, counts, strict=True))
+    ]  # fmt: skip
+    median = took[len(took) // 2] if took else None
+    return {
+        "bars": bars,
+        "median": None if median is None else _spelt(median),
+        "read": len(took),
+        "unread": len(known) - len(took),
+        "width": WIDTH,
+        "height": room + 46,
+    }
+
+
+def _spelt(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,170 @@
+"""What every request must show and every answer carries, before any route is asked.
+
+Belongs here: the Host allow-list (against DNS rebinding), Origin and Fetch Metadata (against other pages, same-site
+ones too: cookies and sites do not know ports), the session's cookie, the size of a body, the headers of an answer.
+Sources: OWASP "Cross-Site Request Forgery Prevention"; W3C Fetch Metadata, Content Security Policy 3; RFC 6265bis.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from .gate import Gate
+
+MAX_BODY = 512 << 10
+"""Bytes of a request's body: the longest message, each byte percent-encoded, twice over."""
+ENTRANCE, STATIC = "/session", "/static/"
+"""What may be asked without a session: to be let in, and what the sign-in page is made of."""
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types console",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # Not no-referrer: under that a form's own POST says "Origin: null" (Fetch, "append a request Origin header").
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-embedder-policy": "require-corp",
+    "permissions-policy": "camera=(), microphone=(), geolocation=(), clipboard-read=()",
+}
+_NO_STORE = (b"cache-control", b"no-store")
+"""Of every answer but the static files, whose names change with what is in them."""
+
+
+class Hosts:
+    """By which names this server may be called: the one it was told to listen on, and the loopback ones where it
+    listens there. A server that listens everywhere takes any literal address, which no name server can rebind."""
+
+    def __init__(self, host: str, port: int) -> None:
+        address = _address(host)
+        self.port = port
+        self.is_loopback = host == "localhost" or (address is not None and address.is_loopback)
+        self._everywhere = address is not None and address.is_unspecified
+        self._names = {host.lower(), *(("localhost", "127.0.0.1", "::1") if self._default(host) else ())}
+
+    def _default(self, host: str) -> bool:
+        return self._everywhere or host in ("localhost", "127.0.0.1", "::1")
+
+    def allows(self, header: str) -> bool:
+        """May a request say this in its Host header?"""
+        name, _, port = header.lower().rpartition(":")
+        if port != str(self.port):
+            return False
+        name = name.removeprefix("[").removesuffix("]")
+        return name in self._names or (self._everywhere and _address(name) is not None)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+class Guard:
+    """The middleware. ``sign_in`` answers a page that is asked for without a session."""
+
+    def __init__(self, app: ASGIApp, gate: Gate, hosts: Hosts, sign_in: Callable[[Request], Response]) -> None:
+        self._app = app
+        self._gate = gate
+        self._hosts = hosts
+        self._sign_in = sign_in
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        answer = self._refusal(request)
+        await (answer or self._app)(scope, _limited(receive), _with_headers(send))
+
+    def _refusal(self, request: Request) -> Response | None:
+        headers = request.headers
+        host = headers.get("host", "")
+        if headers.getlist("host") != [host] or not self._hosts.allows(host):
+            return _no("this server does not go by that name", 421)
+        changes = request.method not in ("GET", "HEAD")
+        if changes and request.method != "POST":
+            return _no("no such method", 405)
+        if not (self._is_own(request, host) if changes else _may_look(request)):
+            return _no("not from this page", 403)
+        if _length(headers.get("content-length", "0")) > MAX_BODY:
+            return _no("too much", 413)
+        session = self._gate.session(request.cookies.get(cookie_name(self._hosts.port)))
+        request.state.session = session
+        path = request.url.path
+        if session is None and path != ENTRANCE and not path.startswith(STATIC):
+            wants_page = request.method == "GET" and "text/html" in headers.get("accept", "")
+            return self._sign_in(request) if wants_page else _no("sign in first", 401)
+        return None
+
+    def _is_own(self, request: Request, host: str) -> bool:
+        """Does a change come from a page of ours? Browsers leave Fetch Metadata out where the server is neither
+        loopback nor HTTPS; there the Origin decides alone."""
+        site = request.headers.get("sec-fetch-site", "" if self._hosts.is_loopback else "same-origin")
+        return request.headers.get("origin") == f"http://{host}" and site == "same-origin"
+
+
+def _length(given: str) -> int:
+    """What a request says of its body's size; what is no plain number is too much."""
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_BODY + 1
+
+
+def _may_look(request: Request) -> bool:
+    """Other origins may bring the person here by a link, and load nothing of ours into their own pages."""
+    site = request.headers.get("sec-fetch-site", "none")
+    if site in ("same-origin", "none"):
+        return True
+    return request.headers.get("sec-fetch-mode") == "navigate" and request.headers.get("sec-fetch-dest") == "document"
+
+
+def cookie_name(port: int) -> str:
+    """Of the session's cookie: browsers keep cookies by host, whatever the port."""
+    return f"agent-mailbox-{port}"
+
+
+def _no(why: str, status: int) -> Response:
+    return PlainTextResponse(f"{why}\n", status)
+
+
+class TooMuch(Exception):
+    """A body that goes on beyond ``MAX_BODY``."""
+
+
+def _limited(receive: Receive) -> Receive:
+    taken = 0
+
+    async def limited() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY:
+            raise TooMuch
+        return message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Send:
+    added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+    names = {name for name, _ in added}
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+            stored = [] if any(name == b"cache-control" for name, _ in own) else [_NO_STORE]
+            message = {**message, "headers": [*own, *added, *stored]}
+        await send(message)
+
+    return sending

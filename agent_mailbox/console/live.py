@@ -1,0 +1,240 @@
+"""What is new, to every open page: one watcher for all of them, a bounded queue for each.
+
+Belongs here: reading the logs on as they grow, and handing events round. The watcher sleeps in the kernel until a log
+changes. A page that does not keep up is let go: it comes back with the number of the last event it had (Last-Event-ID)
+and gets what it missed, or is told to load itself anew where that is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..core import codec
+from ..core.records import BadLine, Message, Read, Record
+from ..store.log import boundary, lines_of
+from ..store.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from ..store.log import Log
+    from ..store.logs import Logs
+
+QUEUE = 256
+"""Events a page may be behind: some seconds of a flood."""
+KEPT = 512
+"""Events that are remembered for who comes back."""
+MAX_PAGES = 48
+"""Streams at once; of more the oldest is let go. A browser opens six to one server."""
+PING = 25.0
+"""Seconds between two signs of life, by which a stream whose reader is gone is noticed."""
+MOST_AT_ONCE = 64
+"""Messages of one change that are shown one by one; a larger batch has pages load themselves anew."""
+
+
+class Event(Record):
+    """Something that happened: ``message`` (with it), ``reads`` (ids of messages whose receipts changed), ``roster``,
+    ``control``, ``survey``, or ``resync``: pages are to load themselves anew."""
+
+    kind: str
+    message: Message | None = None
+    ids: tuple[str, ...] = ()
+
+
+class Tail:
+    """A log, read on as it grows."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._inode, self._position = self._end()
+
+    def _end(self) -> tuple[int, int]:
+        try:
+            there = os.stat(self._log.path)
+        except FileNotFoundError:
+            return 0, 0
+        return there.st_ino, there.st_size
+
+    def news(self) -> list[bytes] | None:
+        """The lines since the last time; None where the log was replaced, so that nobody can say."""
+        if self._end() == (self._inode, self._position):
+            return []
+        fd = self._log.open()
+        if fd is None:
+            return []
+        try:
+            there = os.fstat(fd)
+            if not self._inode:
+                self._inode = there.st_ino  # it was made since
+            if there.st_ino != self._inode or there.st_size < self._position:
+                self._inode, self._position = there.st_ino, there.st_size
+                return None
+            end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
+            if end <= self._position:
+                return []
+            found = [line for _, line in lines_of(fd, self._position, end)]
+            self._position = end
+            return found
+        finally:
+            os.close(fd)
+
+
+class Watcher:
+    """The thread that waits for the logs to change; ``tell`` is called there with what happened."""
+
+    def __init__(self, logs: Logs, tell: Callable[[list[Event]], None]) -> None:
+        self._logs = logs
+        self._tell = tell
+        self._messages, self._reads, self._roster = Tail(logs.messages), Tail(logs.reads), Tail(logs.roster)
+        self._wake, self._stop = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wake the thread for the last time."""
+        os.write(self._stop, b"x")
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        with Watch([self._logs.directory]) as changes:
+            while changes.wait(None, self._wake):
+                if self._stopped():
+                    return
+                events = self.look()
+                if events:
+                    self._tell(events)
+
+    def _stopped(self) -> bool:
+        import select
+
+        return bool(select.select([self._wake], [], [], 0)[0])
+
+    def look(self) -> list[Event]:
+        """What happened since the last look."""
+        mail, reads, roster = self._messages.news(), self._reads.news(), self._roster.news()
+        if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
+            return [Event("resync")]
+        found = [Event("message", message) for message in map(codec.message, mail) if isinstance(message, Message)]
+        if any(event.message is not None and event.message.type == "control" for event in found):
+            found.append(Event("control"))
+        ids = dict.fromkeys(read.message_id for read in map(codec.read, reads) if isinstance(read, Read))
+        found += [Event("reads", None, tuple(ids)[:KEPT])] if ids else []
+        if any(not isinstance(codec.roster_event(line), BadLine) for line in roster):
+            found.append(Event("roster"))
+        return found
+
+
+class Page:
+    """An open page's stream. ``write``: what it is sent for an event, as names and texts; nothing for what is not its
+    business."""
+
+    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]]) -> None:
+        self.write = write
+        self.queue: asyncio.Queue[tuple[str, Event] | None] = asyncio.Queue(QUEUE + 1)
+
+    def offer(self, number: str, event: Event) -> bool:
+        """Put an event into the queue; False where there is no room but for the end."""
+        if self.queue.qsize() >= QUEUE:
+            self.end()
+            return False
+        self.queue.put_nowait((number, event))
+        return True
+
+    def end(self) -> None:
+        """Let the page go."""
+        if not self.queue.full():
+            self.queue.put_nowait(None)
+
+
+class Hub:
+    """All open pages. Belongs to the event loop: other threads hand events in by ``tell``."""
+
+    def __init__(self) -> None:
+        self._run = secrets.token_hex(4)
+        self._count = 0
+        self._kept: deque[tuple[int, Event]] = deque(maxlen=KEPT)
+        self._pages: dict[Page, None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def belong(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The loop that pages are served in."""
+        self._loop = loop
+
+    def tell(self, events: list[Event]) -> None:
+        """Hand events round, from any thread."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self.publish, events)
+
+    def publish(self, events: list[Event]) -> None:
+        """Hand events round, in the loop."""
+        for event in events:
+            self._count += 1
+            self._kept.append((self._count, event))
+            for page in [*self._pages]:
+                if not page.offer(f"{self._run}.{self._count}", event):
+                    self._pages.pop(page, None)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    @property
+    def number(self) -> str:
+        """Of the newest event: what a page that is made now has seen."""
+        return f"{self._run}.{self._count}"
+
+    def close(self) -> None:
+        """Let every page go."""
+        for page in self._pages:
+            page.end()
+        self._pages.clear()
+
+    def _missed(self, last: str) -> list[tuple[str, Event]]:
+        """What happened since an event that a page had; a resync where that is not known any more."""
+        run, _, number = last.partition(".")
+        oldest = self._kept[0][0] if self._kept else self._count + 1
+        if run != self._run or not number.isdecimal() or len(number) > 15 or int(number) + 1 < oldest:
+            return [(self.number, Event("resync"))]
+        return [(f"{self._run}.{n}", event) for n, event in self._kept if n > int(number)]
+
+    async def stream(self, page: Page, last: str) -> AsyncIterator[bytes]:
+        """A page's stream as Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until it is let go or
+        goes."""
+        while len(self._pages) >= MAX_PAGES:
+            oldest = next(iter(self._pages))
+            self._pages.pop(oldest)
+            oldest.end()
+        self._pages[page] = None
+        try:
+            missed = self._missed(last)  # at the same moment as the page comes in: nothing falls between
+            yield b"retry: 1000\n\n"
+            for number, event in missed:
+                yield _spelt(number, page.write(event))
+            while True:
+                try:
+                    item = await asyncio.wait_for(page.queue.get(), PING)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if item is None:
+                    return
+                yield _spelt(item[0], page.write(item[1]))
+        finally:
+            self._pages.pop(page, None)
+
+
+def _spelt(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
+    """Events with their number; a line of data for each line of text."""
+    found = []
+    for name, text in parts:
+        data = "".join(f"data: {line}\n" for line in text.split("\n"))
+        found.append(f"id: {number}\nevent: {name}\n{data}\n")
+    return "".join(found).encode("utf-8", "surrogatepass")

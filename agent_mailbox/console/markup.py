@@ -1,0 +1,60 @@
+"""Other people's text as HTML that does nothing: Markdown, then a sieve.
+
+Belongs here: the two stages, each of which would do alone. markdown-it knows no HTML (it shows it), no images (nothing
+is ever loaded), no schemes but the web's; nh3 (ammonia) then lets through a few tags and no attribute that could
+reach out of the message. What does not print is shown as an escape first, so that no override can turn a line round.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from ..core.text import visible_text
+
+if TYPE_CHECKING:
+    from markdown_it.rules_core import StateCore
+
+TAGS = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "div"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+_HEADING = "heading"
+
+
+def _as_divisions(state: StateCore) -> None:
+    """A heading in a message is no heading of the page, whose outline is read out to people."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = "div"
+            if token.nesting == 1:
+                token.attrSet("class", _HEADING)
+
+
+class _Markdown(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        """Only whole addresses on the web: a relative one would lead into the console."""
+        return url.lower().startswith(("http://", "https://"))
+
+
+_markdown = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_markdown.disable(["image", "html_block", "html_inline"])
+_markdown.core.ruler.push("divisions", _as_divisions)
+_sieve = nh3.Cleaner(
+    tags=TAGS,
+    attributes={"a": {"href"}, "ol": {"start"}},
+    allowed_classes={"div": {_HEADING}},
+    set_tag_attribute_values={"a": {"target": "_blank"}},
+    url_schemes={"http", "https"},
+    link_rel="noopener noreferrer",
+)
+
+
+@lru_cache(maxsize=512)
+def html(text: str) -> Markup:
+    """A message's text as HTML for a page."""
+    return Markup(_sieve.clean(_markdown.render(visible_text(text))))

@@ -1,0 +1,76 @@
+"""What an open page is told of what happened: rows for a list, a word that something else is out of date.
+
+Belongs here: from an event to what is sent. Runs in the event loop, so it reads nothing but the roster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..browsing import Browsing
+from ..core import codec
+from ..core.address import ALL
+from ..core.claims import Reads
+from ..core.records import USER
+from ..errors import MailboxError
+from ..mailbox import Mailbox
+from . import shown, views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import jinja2
+
+    from ..browsing import Selection
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from .live import Event
+
+STALE = {
+    "/": ("control", "survey"),
+    "/pending": ("control", "survey"),
+    "/dead": ("survey",),
+    "/agents": ("roster", "control", "survey"),
+    "/channels": ("roster",),
+}
+"""By what a page that lists no mail goes out of date."""
+
+
+class Reader:
+    """Makes of events what pages show. ``templates``: those of the pages."""
+
+    def __init__(self, directory: str, templates: jinja2.Environment) -> None:
+        self._mailbox = Mailbox(directory)
+        self._library = Browsing(self._mailbox)
+        self.templates = templates
+
+    def follow(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
+        """What a page that shows this is to be told. What was found, and older pages, stay as they are."""
+        chosen = None if path == "/search" or params.get("before") else views.selection(path, params)
+        here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
+
+        def write(event: Event) -> Iterator[tuple[str, str]]:
+            if event.kind in ("resync", "roster", "survey", "control"):
+                yield ("stale", "all" if event.kind == "resync" else "rail")
+            if event.message is not None:
+                roster = self._mailbox.logs.read_roster()
+                yield "mail", codec.dumps(sorted(shown.keys(event.message, roster)))
+                if chosen is not None and self._belongs(event.message, chosen, roster):
+                    yield "row", self._row(event.message, chosen.address, lambda i: shown.link(path, **here, open=i))
+            if event.kind == "reads" and chosen is not None:
+                yield "reads", ",".join(event.ids)
+            to_person = event.message is not None and not {USER, ALL}.isdisjoint(event.message.recipients)
+            if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
+                yield "stale", "main"
+
+        return write
+
+    def _belongs(self, message: Message, chosen: Selection, roster: Roster) -> bool:
+        try:
+            return self._library.chooses(chosen, roster)(message)
+        except MailboxError:  # the page's address means nobody, or nobody any more
+            return False
+
+    def _row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
+        row = shown.row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
+        return self.templates.get_template("row.html").render(row=row, opens=opens)

@@ -1,0 +1,279 @@
+"""The pages: what each is made of. Looking changes nothing.
+
+Belongs here: from a path and its parameters to what a template gets. Every page is whole without script; ``open``
+beside any of them names the message whose details stand next to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..browsing import Place, Selection
+from ..core import claims, frame, instant
+from ..core.inbox import RECIPIENT_DEAD
+from ..core.records import PRIORITIES, USER
+from ..core.roster import ALIVE, DEAD, FROZEN
+from ..errors import MailboxError, Malformed
+from . import cards, charts, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..core.roster import Roster
+    from .desk import Looking
+    from .survey import Survey
+
+    Params = Mapping[str, str]
+    View = Callable[[Looking, Survey, Params], dict[str, Any]]
+
+PAGE = 50
+"""Messages of one page: two screens."""
+MOST = 200
+"""Entries of a list that has no pages; what is beyond is counted."""
+HOURS = (6, 24, 72, 168)
+MOST_DRAWN = 5000
+"""Messages of a timeline, the newest: a second of work, and more than a picture tells apart."""
+SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○"}
+
+
+def selection(path: str, params: Params) -> Selection | None:
+    """The mail that a page lists; None for a page that lists none. Raises ``Malformed``."""
+    if path == "/channel":
+        return Selection(address=params.get("to", ""))
+    if path == "/direct":
+        return Selection(address=params.get("with", ""), person=True)
+    if path == "/agent":
+        return Selection(reader=params.get("id", ""))
+    if path == "/archive":
+        return Selection()
+    if path == "/search":
+        since, until = (_instant(params.get(name, "")) for name in ("since", "until"))
+        return Selection(
+            address=params.get("with", "").strip(), query=params.get("q", "").strip(), since=since, until=until
+        )
+    return None
+
+
+def _instant(given: str) -> int | None:
+    """What a date field sends, as ms: of a day or a minute where the person is."""
+    if not given:
+        return None
+    import time
+
+    for form in ("%Y-%m-%dT%H:%M", "%Y-%m-%d"):
+        try:
+            return int(time.mktime(time.strptime(given, form)) * 1000)
+        except (ValueError, OverflowError):
+            continue
+    raise Malformed(f"{given!r} is no date", "write 2026-03-16 or 2026-03-16T14:30")
+
+
+def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
+    """The rows of a page that lists mail, and where older ones go on."""
+    chosen = selection(path, params)
+    assert chosen is not None
+    page = now.library.page(chosen, _place(params.get("before", "")), PAGE)
+    roster = now.roster
+    older = None
+    if page.before is not None:
+        rest = {key: value for key, value in params.items() if key not in ("before", "open")}
+        older = shown.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+    return {
+        "rows": [
+            shown.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address) for m in page.messages
+        ],
+        "older": older,
+        "is_newest": not params.get("before"),
+    }
+
+
+def _place(given: str) -> Place | None:
+    stamp, _, message_id = given.partition(".")
+    return Place(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None
+
+
+# -- each page --------------------------------------------------------------------------------------------------------
+
+
+def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
+    """What waits for the person: decisions, mail, what the person owes."""
+    roster, clock = now.roster, now.mailbox.now()
+    requests = [(request, now.control.deciders(request)) for request in now.requests()]
+    mine = [cards.card(request, who, roster, clock) for request, who in requests if USER in who]
+    asked = [cards.card(request, who, roster, clock) for request, who in requests if request.asker == USER]
+    letters = now.letters()
+    none = claims.Reads()
+    return {
+        "title": "Waiting on you",
+        "cards": mine,
+        "asked": asked,
+        "letters": [shown.row(item.message, none, roster) for item in letters[:MOST]],
+        "more_letters": max(len(letters) - MOST, 0),
+        "owed": [shown.row(message, none, roster) for message in survey.owed[:MOST]],
+    }
+
+
+def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
+    """What waits for anybody: requests, and mail nobody has read."""
+    roster, clock = now.roster, now.mailbox.now()
+    unread = survey.unread
+    return {
+        "title": "Pending",
+        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
+        "uncounted": unread is None,
+        "rows": [shown.row(message, claims.Reads(), roster) for message in (unread or ())[-MOST:]],
+        "more": max(len(unread or ()) - MOST, 0),
+    }
+
+
+def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
+    """Dead letters, the newest last."""
+    letters = now.library.dead_letters(None) if survey.dead is None else survey.dead
+    said = {RECIPIENT_DEAD: "its recipient died"}
+    rows = [(shown.row(m, claims.Reads(), now.roster), said.get(why, why)) for m, why in letters[-MOST:]]
+    return {"title": "Dead letters", "letters": rows, "more": max(len(letters) - MOST, 0)}
+
+
+def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Everyone, those who live first; the dead when asked for."""
+    roster, clock = now.roster, now.mailbox.now()
+    order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
+    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], shown.agent_name(a, roster).casefold()))
+    gone = [agent for agent in everyone if agent.state == DEAD]
+    listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
+    open_of: dict[str, int] = {}
+    for request in now.requests():
+        for who in (request.asker, *now.control.deciders(request)):
+            open_of[who] = open_of.get(who, 0) + 1
+    return {
+        "title": "Agents",
+        "agents": [_agent(survey, a.session_id, roster, clock, open_of) for a in listed[: 2 * MOST]],
+        "more": max(len(listed) - 2 * MOST, 0),
+        "dead": len(gone),
+        "shows_dead": bool(params.get("dead")),
+    }
+
+
+def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of: Mapping[str, int]) -> dict[str, Any]:
+    agent = roster.find(session_id)
+    line = survey.lines.get(agent.session_id)
+    seen = line.seen if line is not None else agent.registered
+    return {
+        "id": agent.session_id,
+        "name": shown.agent_name(agent, roster),
+        "state": agent.state,
+        "sign": SIGNS[agent.state],
+        "roles": [(shown.label(tag), shown.link("/channel", to=tag)) for tag in agent.roles],
+        "tags": [(shown.label(tag), shown.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles],
+        "seen": shown.ago(seen, clock),
+        "seen_iso": shown.iso(seen),
+        "unread": line.unread if line is not None else 0,
+        "owes": len(line.owed) if line is not None else 0,
+        "open": open_of.get(agent.session_id, 0),
+        "lead": frame.name_of(agent.lead, roster) if agent.lead else "",
+        "client": agent.client or "",
+        "reason": shown.line(agent.reason or ""),
+    }
+
+
+def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """One agent: how it stands, what waits for it, what it owes, its mail."""
+    roster, clock = now.roster, now.mailbox.now()
+    session_id = roster.find(params.get("id", "")).session_id
+    if session_id == USER:
+        return {"title": "You", "who": None, "standing": None, "owed": [], **listing(now, "/agent", {"id": USER})}
+    one = _agent(survey, session_id, roster, clock, {})
+    line = survey.lines.get(session_id)
+    standing = now.control.standing(session_id)
+    requests = [r for r in now.requests() if session_id in (r.asker, *now.control.deciders(r))]
+    return {
+        "title": one["name"],
+        "who": one,
+        "standing": standing,
+        "lead": "you" if standing.lead == USER else frame.name_of(standing.lead, roster),
+        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in requests],
+        "owed": [(m.id, shown.title(m)) for m in (line.owed if line else ())],
+        **listing(now, "/agent", {**params, "id": session_id}),
+    }
+
+
+def channel_list(now: Looking, *_: object) -> dict[str, Any]:
+    """Every channel."""
+    return {"title": "Channels", "channels": shown.channels(now.roster)}
+
+
+def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """The mail of an address, and the means to write there."""
+    address, roster = params.get("to", ""), now.roster
+    holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
+    members = [(shown.agent_name(a, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
+    rows = listing(now, "/channel", params)
+    return {
+        "title": shown.label(address),
+        "address": address,
+        "members": members[:MOST],
+        "writes_to": address,
+        "priorities": PRIORITIES,
+        **rows,
+    }
+
+
+def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """The person's own thread with an agent."""
+    roster = now.roster
+    who = roster.find(params.get("with", ""))
+    rows = listing(now, "/direct", {**params, "with": who.session_id})
+    return {
+        "title": shown.agent_name(who, roster),
+        "who": who,
+        "sign": SIGNS[who.state],
+        "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
+        "priorities": PRIORITIES,
+        **rows,
+    }
+
+
+def archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """All mail there ever was."""
+    return {"title": "All mail", **listing(now, "/archive", params)}
+
+
+def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """Mail by words, address and time."""
+    asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
+    found: dict[str, Any] = {"rows": [], "older": None, "is_newest": True}
+    problem = None
+    try:
+        found = listing(now, "/search", params) if asked else found
+    except MailboxError as error:
+        problem = error
+    return {"title": "Search", "asked": asked, "problem": problem, **found}
+
+
+def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """Pictures of the last hours."""
+    hours = {str(hours): hours for hours in HOURS}.get(params.get("hours", ""), 24)
+    clock = now.mailbox.now()
+    since = clock - hours * instant.HOUR
+    return {
+        "title": "Timeline",
+        "hours": hours,
+        "choices": HOURS,
+        **charts.pictures(now.library.stretch(since, MOST_DRAWN), now.roster, since, clock),
+    }
+
+
+PAGES: dict[str, tuple[str, View]] = {
+    "/": ("waiting.html", waiting),
+    "/agents": ("agents.html", agents),
+    "/agent": ("agent.html", agent),
+    "/channels": ("channels.html", channel_list),
+    "/channel": ("channel.html", channel),
+    "/direct": ("direct.html", direct),
+    "/pending": ("pending.html", pending),
+    "/dead": ("dead.html", dead),
+    "/archive": ("archive.html", archive),
+    "/search": ("search.html", search),
+    "/timeline": ("timeline.html", timeline),
+}
+"""Every page: its template, and what that gets."""

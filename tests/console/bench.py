@@ -1,0 +1,170 @@
+"""``scripts/bench-console``: what the console costs, measured where it is felt.
+
+A page's time is from the request to the whole answer; a message's from its sender's acknowledgement (``send`` has
+returned, in a process of its own) to the first frame that shows it, by the browser's clock, which is the machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core import instant
+from agent_mailbox.desk import wall_clock
+from tests.console.conftest import CHROMIUM, Running
+from tests.helpers import MESSAGES, READS, ROSTER, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+AGENTS = 50
+NOTE_FRAMES = """
+window.at = {};
+new MutationObserver(() => document.querySelectorAll('.message:not([data-timed])').forEach((m) => {
+  m.dataset.timed = 1;
+  requestAnimationFrame(() => { window.at[m.dataset.key] = Date.now(); });
+})).observe(document.querySelector('[data-live]'), {childList: true, subtree: true});
+"""
+PATHS = {"first page": "/", "a channel": "/channel?to=project:p1", "agents": "/agents", "all mail": "/archive"}
+
+
+def fill(post: Post, count: int) -> None:
+    """A mailbox with 50 agents and that many messages, all but the last 900 archived, as the steward leaves it."""
+    now = wall_clock()
+    agents = [f"agent{n:02}" for n in range(AGENTS)]
+    roster = ({"event": "register", "session_id": a, "timestamp": instant.text(now), "name": a.title(),
+               "tags": [f"project:p{n % 5}", f"role:r{n % 7}"]} for n, a in enumerate(agents))  # fmt: skip
+    post.append(ROSTER, *roster)
+    live = min(count, 900)
+    _write(post.file(MESSAGES), post.file(READS), count - live, count, now, agents)
+    archive = post.file("agent-mailbox-archive")
+    archive.mkdir(mode=0o700, exist_ok=True)
+    month = instant.month(now - 40 * 86_400_000)
+    if count > live:
+        messages, reads = archive / f"{month}.jsonl", archive / f"{month}-reads.jsonl"
+        _write(messages, reads, 0, count - live, now - 40 * 86_400_000, agents)
+
+
+def _write(messages: Path, reads: Path, start: int, end: int, now: int, agents: Sequence[str]) -> None:
+    chance = random.Random(start)
+    with open(messages, "ab") as out, open(reads, "ab") as seen:
+        for n in range(start, end):
+            sender, to = (
+                agents[n % AGENTS],
+                (agents[(n * 7 + 1) % AGENTS], f"project:p{n % 5}", f"role:r{n % 7}")[n % 3],
+            )
+            at = instant.text(now - (end - n) * 3000)
+            message_id = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+            line = {"id": message_id, "sender": sender, "recipient": to, "timestamp": at, "subject": f"Note {n}",
+                    "content": f"The figures of step {n} are in, **{n % 97}** of them new.", "thread": None,
+                    "ttl_hours": None, "read_by": []}  # fmt: skip
+            out.write(_spelt(line))
+            reader = agents[(n * 7 + 1) % AGENTS]
+            read = {"message_id": message_id, "reader_session_id": reader, "timestamp": at, "event": "read"}
+            seen.write(_spelt(read))
+    for path in (messages, reads):
+        path.chmod(0o600)
+
+
+def _spelt(record: dict[str, object]) -> bytes:
+    """A line as our own writers spell it."""
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def median(measure: Callable[[], float], times: int) -> float:
+    """In ms."""
+    return statistics.median(measure() for _ in range(times)) * 1000
+
+
+def timed(do: Callable[[], object]) -> float:
+    """Seconds that something takes."""
+    begun = time.perf_counter()
+    do()
+    return time.perf_counter() - begun
+
+
+def cpu(pid: int) -> float:
+    """Seconds of processor time a process has used (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> int:
+    """MiB resident."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def pages(post: Post, idle: float) -> Iterator[tuple[str, float]]:
+    """What there is to say of one mailbox."""
+    begun = time.perf_counter()
+    with Running(post) as console:
+        yield "start, the first time, s", time.perf_counter() - begun
+        console.enter()
+        for name, path in PATHS.items():
+            console.ask(path)
+            yield f"{name}, ms", median(lambda path=path: timed(lambda: console.ask(path)), 15)  # type: ignore[misc]
+        older = f"/archive?before={wall_clock() - 40 * 86_400_000}.x"
+        yield "an older page, ms", median(lambda: timed(lambda: console.ask(older)), 9)
+        before = cpu(console.pid)
+        time.sleep(idle)
+        yield f"processor time while idle, % of one (over {idle:g} s)", (cpu(console.pid) - before) / idle * 100
+        yield "memory, MiB", memory(console.pid)
+    begun = time.perf_counter()
+    with Running(post) as console:
+        yield "start, again, s", time.perf_counter() - begun
+
+
+def screen(post: Post, times: int) -> tuple[float, float]:
+    """How long after its acknowledgement a message is in a frame of the browser: median and worst, ms."""
+    from playwright.sync_api import sync_playwright
+
+    took = []
+    with Running(post) as console, sync_playwright() as driver:
+        console.enter()
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        context = made.new_context()
+        name, _, value = console.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": console.url}])
+        page = context.new_page()
+        page.goto(f"{console.url}channel?to=project:p1")
+        page.wait_for_selector(".link-state.live")
+        page.evaluate(NOTE_FRAMES)
+        for number in range(times):
+            sent = post.run("send", "--from", "agent01", "--to", "project:p1", "--body", f"timed {number}", "--json")
+            acknowledged = time.time() * 1000
+            message_id = sent.json["message"]["id"]
+            page.wait_for_function("i => window.at[i]", arg=message_id)
+            took.append(max(float(page.evaluate("i => window.at[i]", message_id)) - acknowledged, 0.0))
+        made.close()
+    return statistics.median(took), max(took)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="scripts/bench-console")
+    parser.add_argument("--sizes", default="1000,1000000", help="messages behind the page")
+    parser.add_argument("--messages", type=int, default=40, help="messages to time to the screen")
+    parser.add_argument("--idle", type=float, default=10, help="seconds to watch it idle")
+    given = parser.parse_args()
+    for count in map(int, given.sizes.split(",")):
+        with tempfile.TemporaryDirectory(prefix="bench-console-") as scratch:
+            post = Post(Path(scratch))
+            fill(post, count)
+            print(f"\n{count:,} messages, {AGENTS} agents\n\n| | |\n| --- | ---: |", flush=True)
+            for what, value in pages(post, given.idle):
+                print(f"| {what} | {value:.1f} |", flush=True)
+            middle, worst = screen(post, given.messages)
+            print(f"| on the screen after the acknowledgement, median, ms | {middle:.0f} |")
+            print(f"| the slowest of {given.messages} | {worst:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

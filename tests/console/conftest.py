@@ -1,0 +1,202 @@
+"""The console as its own process, asked over its socket; and the browser.
+
+What drives a browser needs Debian's chromium, and is skipped where there is none; nothing is installed here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.e2e.conftest import npm_file
+from tests.helpers import PATIENCE, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+BROWSER_PATIENCE = 20_000
+"""Milliseconds after which what a page should show counts as missing."""
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Answer:
+    """What a request was answered with."""
+
+    def __init__(self, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.text = body.decode()
+
+
+class Running:
+    """A console that runs, for a ``with`` block."""
+
+    def __init__(self, post: Post, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+        self.post = post
+        self._process = post.start("console", "--port", "0", "--json", *words, env=env)
+        assert self._process.stdout is not None
+        told = json.loads(self._process.stdout.readline() or b"null")
+        if told is None or "error" in told:
+            _, err = self._process.communicate(timeout=PATIENCE)
+            raise AssertionError(err.decode())
+        self.url: str = told["url"]
+        self.link: str = told["link"]
+        self.port: int = told["port"]
+        self.pid: int = told["pid"]
+        self.cookie = ""
+
+    @property
+    def token(self) -> str:
+        """The launch token."""
+        return self.link.partition("#token=")[2]
+
+    @property
+    def host(self) -> str:
+        """What a browser says in its Host header."""
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=PATIENCE)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+    def ask(
+        self,
+        path: str,
+        fields: Mapping[str, str] | bytes | None = None,
+        *,
+        method: str | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> Answer:
+        """One request as a page of the console's own makes it; ``headers`` replace those, None takes one away."""
+        body = urlencode(fields).encode() if isinstance(fields, dict) else fields
+        method = method or ("GET" if fields is None else "POST")
+        sent: dict[str, str | None] = {
+            "Host": self.host,
+            "Accept": "text/html",
+            "Sec-Fetch-Site": "same-origin",
+            "Cookie": self.cookie or None,
+        }
+        if method == "POST":
+            sent |= {"Origin": f"http://{self.host}", "Content-Type": "application/x-www-form-urlencoded"}
+        sent |= headers or {}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in sent.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            if isinstance(body, bytes) and "Content-Length" not in sent:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body if isinstance(body, bytes) else None)
+            answer = connection.getresponse()
+            streams = answer.headers.get("content-type", "").startswith("text/event-stream")
+            return Answer(answer.status, answer.headers, b"" if streams else answer.read())
+        finally:
+            connection.close()
+
+    def enter(self) -> Self:
+        """Exchange the launch link for a session."""
+        answer = self.ask("/session", {"token": self.token})
+        assert answer.status == 303, answer.text
+        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        return self
+
+    def does(self, path: str, **fields: str) -> dict[str, Any]:
+        """What the person does by a button; what the page is told of it."""
+        answer = self.ask(path, fields, headers={"Accept": "application/json"})
+        told: dict[str, Any] = json.loads(answer.text)
+        return {"status": answer.status, **told}
+
+
+@pytest.fixture
+def running(post: Post) -> Iterator[Running]:
+    """A console of an empty mailbox, the person signed in."""
+    with Running(post) as console:
+        yield console.enter()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A console that the tests of a module share, with two agents; nothing they do there hinders another."""
+    post = Post(tmp_path_factory.mktemp("shared"))
+    post.register("ada", "--name", "Ada", "--role", "architect", "--tags", "project:inscription")
+    post.register("bo", "--name", "Bo", "--tags", "project:inscription")
+    with Running(post) as console:
+        yield console.enter()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """The browser, for a test; its windows are closed after it."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A real browser, without a screen."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium here (on Debian: apt-get install chromium)")
+    with sync_playwright() as driver:
+        # As root there is no sandbox to be had; what is opened is our own page.
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+class Window:
+    """A page of the console in a browser of its own, the person signed in; problems it reported are kept."""
+
+    def __init__(self, browser: Browser, console: Running, **how: Any) -> None:
+        self.console = console
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **how})
+        if console.cookie:
+            name, _, value = console.cookie.partition("=")
+            context.add_cookies([{"name": name, "value": value, "url": console.url}])
+        self.context = context
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(BROWSER_PATIENCE)
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
+
+    def go(self, path: str, *, live: bool = True) -> Page:
+        """Open a page; returns once it is live."""
+        self.page.goto(self.console.url.rstrip("/") + path)
+        if live:
+            self.page.wait_for_selector(".link-state.live")
+        return self.page
+
+    def axe(self, program: Path) -> list[str]:
+        """What axe-core finds wrong with the page."""
+        self.page.evaluate(program.read_text())
+        found = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{v['id']} ({v['impact']}): {node['html'][:160]} — {node['failureSummary'][:300]}"
+            for v in found["violations"]
+            for node in v["nodes"][:3]
+        ]
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """The accessibility checker's script, pinned."""
+    return npm_file("axe-core", "4.14.1", "axe-core/axe.min.js")

@@ -1,0 +1,232 @@
+"""A mailbox as a day of work leaves it: for the pictures in README, and for tests that need one that is not empty.
+
+Everything goes through the facade, with a clock that is set back; chance has a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.control import Control
+from agent_mailbox.core import codec
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.instant import HOUR, MINUTE
+from agent_mailbox.core.records import Read
+from agent_mailbox.desk import wall_clock
+from agent_mailbox.mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_mailbox.core.records import Message
+
+AGENTS = (
+    ("Ada", "architect", ("project:inscription", "concern:governance", "domain:architecture")),
+    ("Bo", "reviewer", ("project:inscription", "domain:scripts")),
+    ("Cleo", None, ("project:inscription", "concern:ontology")),
+    ("Dmitri", "librarian", ("concern:ontology", "domain:library")),
+    ("Edda", "steward", ("concern:governance",)),
+    ("Farid", None, ("project:face-decoding",)),
+    ("Goro", "architect", ("project:face-decoding", "domain:architecture")),
+    ("Hana", None, ("project:face-decoding", "concern:reproducibility")),
+    ("Ines", None, ("project:inscription",)),
+)
+TALK: list[dict[str, Any]] = json.loads(Path(__file__).with_name("talk.json").read_text(encoding="utf-8"))
+"""What they write to each other: sender, address, subject, content, if it asks for an ack."""
+PLAN = """\
+1. copy the table to `glyph_new` with the index
+2. verify counts and checksums
+3. swap the names in one transaction
+
+Takes four minutes; readers see the old table until the swap.
+"""
+
+
+class Scene:
+    """The mailbox at ``directory``, being filled. ``at`` is what its clock says, in ms."""
+
+    def __init__(self, directory: str, now: int | None = None) -> None:
+        self.now = wall_clock() if now is None else now
+        self.at = self.now
+        self._chance = random.Random(31)
+        self.mailbox = Mailbox(directory, clock=lambda: self.at, new_id=self._id)
+        self.control = Control(directory, clock=lambda: self.at, new_id=self._id)
+        self.ids: dict[str, str] = {}
+        self.frozen = ""
+        """The message with the longest thread."""
+
+    def _id(self) -> str:
+        return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
+
+    def agent(self, name: str, role: str | None = None, tags: Sequence[str] = (), **more: str) -> str:
+        """Register an agent."""
+        session_id = self.ids[name] = self._id()
+        request = Request(session_id, name=name, roles=(role,) if role else (), tags=tuple(tags), **more)
+        self.mailbox.register(request, "user")
+        return session_id
+
+    def send(self, sender: str, to: str, content: str, **more: object) -> Message:
+        """Send a message."""
+        who = self.ids.get(sender, sender)
+        return self.mailbox.send(Draft(sender=who, to=(self.ids.get(to, to),), content=content, **more)).message  # type: ignore[arg-type]
+
+    def read(self, message: Message, by: str, after: int, event: str = "read", via: str | None = None) -> None:
+        """Have an agent read a message, as a hook records it, ``after`` ms later."""
+        who, nonce = self.ids[by], f"n{self._chance.getrandbits(40):x}"
+        at = min(message.timestamp + after, self.now)
+        tokens = 24 + len(message.content) // 4
+        records = [
+            Read(message.id, who, at, "read", via or who, nonce, tokens),
+            Read(message.id, who, at + 900, "seen", None, nonce),
+        ]
+        records += [Read(message.id, who, at + 4000, "ack")] if event == "ack" else []
+        self.mailbox.logs.reads.append([codec.read_line(record) for record in records])
+
+
+def day(directory: str, now: int | None = None) -> Scene:
+    """A day of work: nine agents, two projects, requests that wait, dead letters."""
+    scene = Scene(directory, now)
+    chance = random.Random(7)
+    scene.at = scene.now - 30 * HOUR
+    for name, role, tags in AGENTS:
+        scene.agent(name, role, tags)
+    gone = scene.agent("Jo", "translator", ("project:inscription",))
+    scene.at = scene.now - 8 * HOUR
+    scene.send("Bo", "Jo", "The line numbers in plate 9 are off by one from line 12 on.", subject="Plate 9")
+    _chat(scene, chance)
+    scene.at = scene.now - 5 * HOUR
+    scene.mailbox.end(gone, "retire", "user", "done")
+    scene.at = scene.now - 6 * HOUR
+    scene.send("Farid", "all", "GPU 1 is free until four.", subject="GPU 1", ttl_hours=1)
+    _present(scene)
+    return scene
+
+
+def _chat(scene: Scene, chance: random.Random) -> None:
+    """The talk of the day, several times over, most of it read, a few threads."""
+    last: dict[tuple[str, str], Message] = {}
+    for hour in range(26, 0, -1):
+        busy = 1 if hour % 24 in range(10, 18) else 3
+        for _ in range(chance.randint(busy - 1, 2 * busy)):
+            said = TALK[chance.randrange(len(TALK))]
+            sender, to, subject, content, ack = said["from"], said["to"], said["subject"], said["content"], said["ack"]
+            scene.at = scene.now - hour * HOUR + chance.randrange(HOUR)
+            parent = last.get((to, sender))
+            message = scene.send(
+                sender, to, content, subject=subject, ack=ack, thread=parent.id if parent and not subject else None
+            )
+            last[sender, to] = message
+            for name in _readers(to, sender):
+                if chance.random() < 0.9:
+                    delay = int(chance.lognormvariate(2.6, 1.6) * 1000)
+                    scene.read(
+                        message,
+                        name,
+                        delay,
+                        "ack" if ack and chance.random() < 0.9 else "read",
+                        to if ":" in to else None,
+                    )
+                    if to.startswith("role:"):
+                        break
+
+
+def _readers(to: str, sender: str) -> list[str]:
+    if to == "all":
+        found = [name for name, _, _ in AGENTS]
+    elif ":" in to:
+        found = [name for name, role, tags in AGENTS if to in tags or to == f"role:{role}"]
+    else:
+        found = [to]
+    return [name for name in found if name != sender]
+
+
+def _present(scene: Scene) -> None:
+    """What waits at this moment."""
+    scene.at = scene.now - 14 * MINUTE
+    said = scene.send("Ada", "project:inscription", TALK[3]["content"], subject="Schema 4 is frozen", ack=True)
+    scene.frozen = said.id
+    for name in ("Bo", "Cleo"):
+        scene.read(said, name, 20_000, "ack" if name == "Bo" else "read", "project:inscription")
+    scene.at += 2 * MINUTE
+    back = scene.send(
+        "Ines",
+        "project:inscription",
+        "Does that include the **index** on `(page, line)`? It adds no column.",
+        thread=said.id,
+    )
+    scene.read(back, "Ada", 9_000, via="project:inscription")
+    scene.at += 2 * MINUTE
+    reply = scene.send(
+        "user",
+        "project:inscription",
+        "It does not: indexes are free to come and go. Ada, please say so in the decision.",
+        thread=said.id,
+    )
+    for name in ("Ada", "Ines", "Cleo"):
+        scene.read(reply, name, 4_000, via="project:inscription")
+    scene.at += MINUTE
+    noted = scene.send(
+        "Ada",
+        "project:inscription",
+        "Added to [docs/decisions.md](https://example.org/decisions#schema-4).",
+        thread=said.id,
+    )
+    scene.read(noted, "Bo", 3_000, via="project:inscription")
+    scene.at = scene.now - 8 * MINUTE
+    scene.send(
+        "Edda",
+        "user",
+        "Two sessions hold **architect** (Ada, Goro). Role mail goes to whoever reads first. Is that what you want?",
+        subject="Two architects",
+        ack=True,
+    )
+    scene.at = scene.now - 6 * MINUTE
+    scene.control.request(
+        scene.ids["Ines"],
+        m.PlanRequest(
+            goal="Add the index on (page, line)",
+            content=PLAN,
+            risks=("60 MB more on disk", "writers wait during the swap, about 200 ms"),
+            file="docs/plans/0017.md",
+            expires=scene.now + 24 * MINUTE,
+        ),
+    )
+    scene.at = scene.now - 3 * MINUTE
+    call = {"command": "git push origin main --force-with-lease", "description": "Publish the rebased parser split"}
+    scene.control.request(
+        scene.ids["Cleo"],
+        m.PermissionRequest(
+            tool="Bash", input=call, reason="The rebase is done and the tests pass", expires=scene.now + 7 * MINUTE
+        ),
+    )
+    scene.at = scene.now - MINUTE
+    scene.control.request(
+        scene.ids["Hana"],
+        m.SandboxRequest(
+            capability="network", hosts=("data.example.org",), reason="The data hash of run 12 is published there"
+        ),
+    )
+    scene.at = scene.now - 40_000
+    scene.send("Hana", "user", "Run 12 repeats to the fourth digit. Shall I start on run 13?")
+    scene.at = scene.now - 20_000
+    scene.send("Goro", "role:translator", "Who can read plate 11, lines 3 to 9?", ack=True)
+    for age, name in (
+        (2, "Ada"),
+        (1, "Bo"),
+        (3, "Cleo"),
+        (40, "Dmitri"),
+        (11, "Edda"),
+        (2, "Farid"),
+        (6, "Goro"),
+        (1, "Hana"),
+        (4, "Ines"),
+    ):
+        scene.mailbox.logs.beat(scene.ids[name], scene.now - age * MINUTE)
+    scene.at = scene.now
+    scene.mailbox.end(scene.ids["Dmitri"], "freeze", "user", "session ended")

@@ -1,0 +1,78 @@
+"""``scripts/screenshots``: the pictures of README, from a mailbox as a day of work leaves it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.console import scene
+from tests.console.conftest import CHROMIUM, Running
+from tests.helpers import ROOT, Post
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from playwright.sync_api import Browser
+
+WIDE = {"viewport": {"width": 1280, "height": 800}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("waiting-light", "/", "light", WIDE),
+    ("waiting-dark", "/", "dark", WIDE),
+    ("waiting-phone", "/", "light", PHONE),
+    ("channel-light", "/channel?to=project:inscription&open={thread}", "light", WIDE),
+    ("channel-phone", "/channel?to=project:inscription", "dark", PHONE),
+    ("agents-light", "/agents", "light", WIDE),
+    ("agents-phone", "/agents", "light", PHONE),
+    ("timeline-light", "/timeline", "light", WIDE),
+    ("timeline-dark", "/timeline", "dark", WIDE),
+    ("dead-dark", "/dead?open={dead}", "dark", WIDE),
+    ("search-light", "/search?q=index", "light", WIDE),
+    ("agent-light", "/agent?id={ines}", "light", WIDE),
+    ("pending-dark", "/pending", "dark", WIDE),
+)
+KEPT = ("waiting-light", "waiting-dark", "waiting-phone", "channel-light", "timeline-dark")
+"""Those that README shows."""
+
+
+def take(browser: Browser, console: Running, made: scene.Scene, target: Path, names: tuple[str, ...]) -> None:
+    """Make the pictures of these names."""
+    name, _, value = console.cookie.partition("=")
+    plate = next(m["id"] for m in console.post.objects("agent-mailbox.jsonl") if m.get("subject") == "Plate 9")
+    words = {"ines": made.ids["Ines"], "thread": made.frozen, "dead": plate}
+    for picture, path, scheme, how in PICTURES:
+        if picture not in names:
+            continue
+        context = browser.new_context(color_scheme=scheme, reduced_motion="reduce", **how)  # type: ignore[arg-type]
+        context.add_cookies([{"name": name, "value": value, "url": console.url}])
+        page = context.new_page()
+        page.goto(console.url.rstrip("/") + path.format(**words))
+        page.wait_for_selector(".link-state.live")
+        page.evaluate("document.querySelector('.where')?.remove()")
+        page.screenshot(path=target / f"{picture}.png")
+        context.close()
+
+
+def main() -> None:
+    """Take them."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(prog="scripts/screenshots")
+    parser.add_argument("--all", metavar="DIR", type=Path, help="every view, into DIR (default: README's alone)")
+    given = parser.parse_args()
+    target = given.all or ROOT / "docs/screenshots"
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="screenshots-") as scratch:
+        post = Post(Path(scratch))
+        made = scene.day(str(post.box))
+        with Running(post) as console, sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+            names = tuple(picture[0] for picture in PICTURES) if given.all else KEPT
+            take(browser, console.enter(), made, target, names)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,453 @@
+"""The console in a real browser: every view, what is live, what keys do, what hostile mail does not do."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.console import views
+from tests.console import scene
+from tests.console.conftest import Running, Window
+from tests.helpers import MESSAGES, Post, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from tests.console.scene import Scene
+
+
+class Day:
+    """A console of a mailbox as a day leaves it."""
+
+    def __init__(self, post: Post, made: Scene, console: Running) -> None:
+        self.post = post
+        self.scene = made
+        self.console = console
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """A place of every view, with what must stand there."""
+        ines = self.scene.ids["Ines"]
+        return {
+            "/": "wants to use Bash",
+            "/agents": "Dmitri",
+            f"/agent?id={ines}": "Decides for it",
+            "/channels": "#reproducibility",
+            "/channel?to=project:inscription": "indexes are free to come and go",
+            f"/direct?with={ines}": "Write to Ines",
+            "/pending": "Who can read plate 11",
+            "/dead": "its recipient died",
+            "/archive": "GPU 1",
+            "/search?q=rebase": "rebase is done",
+            "/timeline": "Who writes to whom",
+            "/?open=" + self.dead: "Send it anew",
+        }
+
+    @property
+    def dead(self) -> str:
+        """The id of a dead letter."""
+        return next(m["id"] for m in self.post.objects(MESSAGES) if m.get("subject") == "Plate 9")
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
+    """The mailbox of a day, which nobody changes."""
+    post = Post(tmp_path_factory.mktemp("day"))
+    made = scene.day(str(post.box))
+    with Running(post) as console:
+        yield Day(post, made, console.enter())
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_view_shows_what_it_is_for_with_script_and_without(day: Day, browser: Browser) -> None:
+    """Nothing is reported as a problem, by the policy neither; without script the same text stands there."""
+    scripted, plain = Window(browser, day.console), Window(browser, day.console, java_script_enabled=False)
+    assert {path.partition("?")[0] for path in day.pages} == set(views.PAGES)
+    for path, said in day.pages.items():
+        page = scripted.go(path)
+        assert said in page.inner_text("body"), path
+        assert said in plain.go(path, live=False).inner_text("body"), path
+        assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    assert scripted.problems == plain.problems == []
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> None:
+    """In every view; dark and at a phone's width in those that differ. Nothing reaches beyond the window's side."""
+    how: dict[str, Any] = {"color_scheme": "dark" if look == "dark" else "light", "reduced_motion": "reduce"}
+    if look == "phone":
+        how["viewport"] = {"width": 390, "height": 844}
+    window = Window(browser, day.console, **how)
+    found = {}
+    for path in day.pages if look == "light" else [p for p in day.pages if p.startswith(("/?", "/agents", "/time"))]:
+        page = window.go(path)
+        found[path] = window.axe(axe)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, path
+    assert {path: wrong for path, wrong in found.items() if wrong} == {}
+
+
+def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, axe: Path) -> None:
+    """At a phone's width and a screen's, with nothing there and with the longest of everything; by keys as well."""
+    with Running(post) as console:
+        window = Window(browser, console.enter(), viewport={"width": 390, "height": 844})
+        for path in ("/", "/agents", "/channel?to=all", "/archive", "/dead", "/pending", "/timeline", "/search?q=none"):
+            page = window.go(path)
+            assert page.locator(".nothing:visible").count() >= 1, path
+            assert window.axe(axe) == [], path
+        long = "x" * 128
+        post.register(long[:-1] + "y", "--name", long, "--role", "r" * 128, "--tags", f"project:{long}")
+        post.send(long, f"project:{long}", "word" * 500 + "\n\n```\n" + "code" * 300 + "\n```", "--subject", "s" * 300)
+        given = json.dumps({"command": "x" * 3000, "list": [{"deep": "y" * 200}]})
+        post.ok("control", "request", "permission", "--tool", "T" * 90, "--input", given, "--session", long)
+        sent = post.objects(MESSAGES)[0]["id"]
+        for width in (390, 900, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            for path in ("/", "/agents", f"/channel?to=project:{long}&open={sent}", "/timeline"):
+                window.go(path)
+                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert wide <= 0, (width, path)
+
+
+def test_motion_is_left_out_for_who_asks_for_that(day: Day, browser: Browser) -> None:
+    """No animation at all runs then."""
+    for wish, count in (("reduce", 0), ("no-preference", 1)):
+        page = Window(browser, day.console, reduced_motion=wish).go("/archive")
+        names = page.evaluate("[...document.querySelectorAll('.message')].map(m => getComputedStyle(m).animationName)")
+        assert len({name for name in names if name != "none"}) == count
+
+
+def test_receipts_thread_and_costs_stand_with_a_message(day: Day, browser: Browser) -> None:
+    """Opened beside the list, without leaving it; Escape closes it and the keyboard is where it was."""
+    window = Window(browser, day.console)
+    page = window.go("/channel?to=project:inscription")
+    row = page.locator(".message").filter(has_text="indexes are free").first
+    row.locator("[data-open]").first.click()
+    aside = page.locator("#details")
+    aside.get_by_text("Receipts").wait_for()
+    assert "tokens" in aside.inner_text()
+    assert aside.locator(".thread li").count() == 4
+    assert "open=" in page.url
+    page.keyboard.press("Escape")
+    assert aside.is_hidden()
+    assert page.evaluate("document.activeElement.dataset.open") is not None
+    assert window.problems == []
+
+
+def test_search_finds_by_words_address_and_time(day: Day, browser: Browser) -> None:
+    """Each narrows; nobody by a name is said, and a date that is none."""
+    page = Window(browser, day.console).go("/")
+    page.keyboard.press("/")
+    page.keyboard.type("plate")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/search"))
+    assert page.locator(".message").count() == 2
+    page.get_by_label("From or to").fill("Goro")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.wait_for_url(re.compile("with=Goro"))
+    assert page.locator(".message").count() == 1
+    window = Window(browser, day.console)
+    assert "no agent" in window.go("/search?q=plate&with=nobody-here").inner_text("main")
+    assert "no date" in window.go("/search?q=plate&since=never").inner_text("main")
+    assert "Nothing found" in window.go("/search?q=plate&until=2020-01-01").inner_text("main")
+
+
+# -- live -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quiet(post: Post, browser: Browser) -> Iterator[Running]:
+    """A console with two agents, of a mailbox that is the test's own."""
+    assert browser
+    post.register("ada", "--name", "Ada", "--tags", "project:inscription")
+    post.register("bo", "--name", "Bo", "--tags", "project:inscription")
+    with Running(post) as console:
+        yield console.enter()
+
+
+def hook(post: Post, session: str, event: str = "UserPromptSubmit", **fields: Any) -> str:
+    """What a session's hook tells its model."""
+    call = {"session_id": session, "cwd": str(post.cwd), "prompt": "go on", **fields}
+    env = {"CLAUDE_CODE_SESSION_ID": session, "CLAUDECODE": "1"}
+    result = post.call("hook", event, stdin=json.dumps(call), env=env)
+    assert result.rc == 0, result
+    return result.stdout
+
+
+def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, browser: Browser) -> None:
+    """By their hooks, from the person; two windows show it, and the receipt, without being touched."""
+    one, other = Window(browser, quiet), Window(browser, quiet)
+    page, beside = one.go("/channel?to=project:inscription"), other.go("/channel?to=project:inscription")
+    page.keyboard.press("r")
+    page.keyboard.type("Stop at **noon**, please.")
+    page.keyboard.press("Control+Enter")
+    for seen in (page, beside):
+        seen.locator(".message strong", has_text="noon").wait_for()
+        assert seen.locator(".message").count() == 1
+    assert page.input_value("#body") == ""
+    told = hook(quiet.post, "ada")
+    assert "Stop at **noon**" in told
+    assert "user (the person)" in told
+    for seen in (page, beside):
+        seen.locator(".receipt", has_text="Ada").wait_for()
+    assert "bo" not in hook(quiet.post, "ada")
+    assert one.problems == other.problems == []
+
+
+def test_a_large_batch_and_a_steward_s_run_bring_the_page_up_to_date(quiet: Running, browser: Browser) -> None:
+    """Where single events would not do, the page loads what it shows; its rows stay bounded."""
+    page = Window(browser, quiet).go("/channel?to=all")
+    lines = "".join(json.dumps({"recipient": "all", "content": f"bulk {n}"}) + "\n" for n in range(500))
+    quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
+    page.locator(".message", has_text="bulk 499").wait_for()
+    assert page.locator(".message").count() == views.PAGE
+    quiet.post.ok("steward", "run", "--max-live", "0")
+    quiet.post.send("ada", "all", "afterwards")
+    page.locator(".message", has_text="afterwards").wait_for()
+
+
+def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Running, browser: Browser) -> None:
+    """Ten thousand messages: each page of older ones is the next, none is missed, never more than 1000 rows."""
+    lines = "".join(
+        json.dumps({"recipient": "project:inscription", "content": f"number {n}"}) + "\n" for n in range(10_000)
+    )
+    quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
+    page = Window(browser, quiet).go("/channel?to=project:inscription")
+    seen: list[int] = []
+    for _ in range(12):
+        texts = page.locator(".message .body").all_inner_texts()
+        assert len(texts) < 1000
+        numbers = [int(text.split()[1]) for text in texts]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        seen.append(numbers[0])
+        page.evaluate("window.scrollTo(0, 30)")
+        page.evaluate("document.querySelector('[data-older]')?.click()")
+        page.wait_for_function("first => document.querySelector('.message .body').innerText !== first", arg=texts[0])
+    assert seen[0] == 10_000 - views.PAGE
+    assert seen[-1] < 10_000 - 10 * views.PAGE
+    page.get_by_text("The newest messages").click()
+    page.locator(".message", has_text="number 9999").wait_for()
+
+
+# -- acting -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_tool_call_is_approved_with_another_input_by_keys_alone(quiet: Running, browser: Browser) -> None:
+    """The hook of the session that asked answers its client with what the person wrote; the card goes."""
+    post = quiet.post
+    post.ok("roster", "update", "--session-id", "ada", "--lead", "user")
+    call = {"session_id": "ada", "cwd": str(post.cwd), "prompt_id": "p1", "tool_name": "Bash",
+            "tool_input": {"command": "rm -rf build"}, "tool_use_id": "t1"}  # fmt: skip
+    env = {"CLAUDE_CODE_SESSION_ID": "ada", "CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(post.cwd)}
+    page = Window(browser, quiet).go("/")
+    child = post.start("hook", "PermissionRequest", env=env)
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(call).encode())
+    child.stdin.close()
+    child.stdin = None
+    page.locator(".card").wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "input"
+    page.keyboard.press("Control+A")
+    page.keyboard.type('{"command": "rm -r build"}')
+    page.keyboard.press("Tab")
+    page.keyboard.type("without force")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    out, err = child.communicate(timeout=60)
+    decision = json.loads(out)["hookSpecificOutput"]["decision"]
+    assert (decision["behavior"], decision["updatedInput"]) == ("allow", {"command": "rm -r build"}), err
+    page.locator(".card").wait_for(state="detached")
+    page.get_by_text("Nobody waits for a decision of yours.").wait_for()
+
+
+def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: Browser) -> None:
+    """One key alone decides nothing; what the person is writing stays while the page is brought up to date."""
+    post = quiet.post
+    words = ("control", "request", "permission", "--tool", "Bash", "--input")
+    post.ok(*words, '{"command": "make"}', "--session", "ada")
+    page = Window(browser, quiet).go("/")
+    page.locator(".card").wait_for()
+    page.keyboard.press("d")
+    page.keyboard.press("Escape")
+    page.get_by_placeholder("Reason (told to Ada)").fill("not to")
+    post.ok(*words, '{"command": "other"}', "--session", "bo")
+    page.locator(".card").nth(1).wait_for()
+    field = page.get_by_placeholder("Reason (told to Ada)")
+    assert field.input_value() == "not to"
+    field.press_sequentially("day")
+    field.press("Escape")
+    page.keyboard.press("d")
+    page.keyboard.press("Enter")
+    page.locator(".card").nth(1).wait_for(state="detached")
+    (answer,) = [json.loads(m["content"]) for m in post.objects(MESSAGES) if "permission_response" in m["content"]]
+    assert (answer["approved"], answer["notes"]) == (False, "not today")
+
+
+def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) -> None:
+    """From the page of what waits; without script the same forms do the same."""
+    post = quiet.post
+    first = post.send("ada", "user", "May I?", "--ack")
+    for script in (True, False):
+        window = Window(browser, quiet, java_script_enabled=script)
+        page = window.go(f"/?open={first}", live=script)
+        page.get_by_label("Reply to Ada").fill(f"Yes, {script}.")
+        page.get_by_role("button", name="Reply", exact=True).click()
+        page.get_by_text("Sent to Ada.").wait_for()
+        assert window.problems == []
+    assert post.unread("ada") == [m["id"] for m in post.objects(MESSAGES) if m["sender"] == "user"]
+    page = Window(browser, quiet).go("/")
+    page.get_by_role("button", name="Mark 1 as read").click()
+    page.get_by_text("You have read everything.").wait_for()
+    assert post.unread("user") == []
+    page = Window(browser, quiet).go(f"/archive?open={first}")
+    page.get_by_role("button", name="Dealt with (ack)").click()
+    page.get_by_text("is dealt with").wait_for()
+    page.get_by_role("button", name=re.compile("Give back")).click()
+    until(lambda: post.unread("user") == [first])
+    page.get_by_role("button", name=re.compile("Give back")).wait_for(state="detached")
+    post.ok("roster", "retire", "bo")
+    page.get_by_text("Send it anew").click()
+    page.get_by_label("To", exact=True).fill("ada")
+    page.get_by_role("button", name=re.compile("Send anew")).click()
+    until(lambda: any("> May I?" in m["content"] and m["sender"] == "user" for m in post.objects(MESSAGES)))
+
+
+def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> None:
+    """An unknown recipient, an empty text, an input that is no JSON, a request that is decided."""
+    assert "no agent" in quiet.does("/send", to="nobody-at-all", body="x")["said"]
+    assert quiet.does("/send", to="ada", body=" ")["status"] == 400
+    assert quiet.does("/decide", request="perm-none", decision="approve")["status"] == 404
+    post = quiet.post
+    asked = post.ok(
+        "control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session", "ada"
+    )
+    request = asked["request"]["id"]
+    assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input="{nonsense")["said"]
+    assert quiet.does("/decide", request=request, decision="perhaps")["status"] == 400
+    assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
+    assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
+    assert post.ok("control", "wait", request, "--session", "ada")["request"]["state"] == "approved"
+
+
+# -- hostile mail -----------------------------------------------------------------------------------------------------
+
+HOSTILE = (
+    "<script>window.HIT = 1</script><img src=x onerror='window.HIT = 1'>",
+    "[x](javascript:window.HIT=1) <a href=javascript:window.HIT=1>y</a> <javascript:window.HIT=1>",
+    "![pic](http://127.0.0.1:9/pixel.png) ![](https://127.0.0.1:9/pixel)",
+    "</div></main></body><iframe srcdoc='<script>parent.HIT=1</script>'></iframe><form action=/leave><button>Send",
+    "```\n</code></pre><svg onload='window.HIT=1'>\n```",
+    '<style>*{display:none}</style><link rel=stylesheet href=//127.0.0.1:9/x.css><base href="//127.0.0.1:9/">',
+    "[a]( \x01javascript:window.HIT=1) \x1b]8;;http://x\x07 \u202eexe.txt\u202c \u2066hidden\u2069",
+    "{{ 7*7 }}{% raw %}<b>{{ config }}</b> &lt;script&gt;window.HIT=1&lt;/script&gt;",
+    "[x]: javascript:window.HIT=1\n\n[x] [z](data:text/html,<script>HIT=1</script>) [w](vbscript:x) [v](//evil/x)",
+)
+
+
+def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Browser) -> None:
+    """In texts, subjects, names, tags, tool inputs, plans, reasons: no script runs, nothing is loaded, no page of the
+    console is left, no button is added; what does not print is visible."""
+    evil = HOSTILE[0]
+    post.register("ada", "--name", "Ada")
+    foreign = {"timestamp": "2026-03-16T14:30:00.000Z"}
+    post.append(
+        "agent-roster.jsonl",
+        {"event": "register", "session_id": "mallory", "name": evil, "tags": [f"project:{evil}"], **foreign},
+    )
+    for text in HOSTILE:
+        post.send("ada", "all", text, "--subject", text.replace("\n", " ").replace("\x1b", ""))
+    post.append(
+        MESSAGES,
+        {"id": f"{evil}", "sender": evil, "recipient": ["user", f"project:{evil}"], "content": evil, **foreign},
+    )
+    given = json.dumps({"command": "x </textarea><script>window.HIT = 1</script>\u202e"})
+    post.ok(
+        "control", "request", "permission", "--tool", "Bash", "--input", given, "--reason", evil, "--session", "ada"
+    )
+    post.ok("control", "request", "plan", "--body", "\n\n".join(HOSTILE), "--session", "ada")
+    with Running(post) as console:
+        window = Window(browser, console.enter())
+        asked: list[str] = []
+        window.page.on("request", lambda request: asked.append(request.url))
+        first = post.objects(MESSAGES)[0]["id"]
+        paths = ["/", "/archive", "/channel?to=all", f"/channel?to=all&open={first}", "/agents", "/agent?id=mallory"]
+        for path in (*paths, "/pending", "/timeline", "/search?q=HIT", f"/search?q={evil}", "/channels"):
+            page = window.go(path)
+            assert page.evaluate("window.HIT") is None, path
+            assert page.locator("iframe, object, embed, base, main style, main script, main img").count() == 0, path
+            assert page.locator("main form:not([action^='/']), .body form, .body button, .body [style]").count() == 0
+            links = page.locator(".body a").evaluate_all("all => all.map(a => [a.protocol, a.rel, a.target])")
+            assert all(at[0] in ("http:", "https:") and at[1:] == ["noopener noreferrer", "_blank"] for at in links)
+            assert "\u202e" not in page.content()
+        post.send("ada", "all", HOSTILE[0] + " live")
+        page = window.go("/channel?to=all")
+        post.send("ada", "all", HOSTILE[3] + " LATEST")
+        page.locator(".message", has_text="LATEST").wait_for()
+        assert page.evaluate("window.HIT") is None
+        assert "\\u202eexe.txt" in page.inner_text("main")
+        assert all(url.startswith(console.url) for url in asked), asked
+        assert window.problems == []
+
+
+def test_a_message_cannot_reach_the_console_from_a_page_of_its_own(quiet: Running, browser: Browser) -> None:
+    """An agent's own server on this machine, visited by the person who is signed in: it can neither read nor act."""
+    import http.server
+    import threading
+
+    page_of_it = f"""<form id=f method=post action="{quiet.url}send">
+    <input name=to value=ada><input name=body value=FORGED></form>
+    <script>window.read = fetch("{quiet.url}", {{credentials: "include"}}).then(r => r.text()).catch(() => "REFUSED")
+    const body = new URLSearchParams("to=ada&body=FORGED")
+    window.sent = fetch("{quiet.url}send", {{method: "POST", credentials: "include", mode: "no-cors", body}})
+      .catch(() => "REFUSED")</script>"""
+
+    class Evil(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(page_of_it.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        page = Window(browser, quiet).page
+        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        assert page.evaluate("window.read") == "REFUSED"
+        page.evaluate("window.sent.then(() => 1)")
+        page.evaluate("document.getElementById('f').submit()")
+        page.wait_for_url(re.compile(f"{quiet.port}/send"))
+        assert "not from this page" in page.inner_text("body")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert "FORGED" not in [m["content"] for m in quiet.post.objects(MESSAGES)]
+
+
+def test_the_launch_link_lets_a_browser_in_and_leaves_the_address_bar(post: Post, browser: Browser) -> None:
+    """Once; a second browser with the same link is told so, and may paste a new one."""
+    with Running(post) as console:
+        page = Window(browser, console).page
+        page.goto(console.link)
+        page.wait_for_selector(".link-state.live")
+        assert "token" not in page.url
+        assert "token" not in page.evaluate("JSON.stringify(performance.getEntries().map(e => e.name))")
+        second = Window(browser, console).page
+        second.goto(console.link)
+        second.get_by_role("alert").wait_for()
+        assert "too old" in second.inner_text("main")

@@ -1,0 +1,196 @@
+"""The stream of an open page: what it missed it gets, what it cannot keep up with lets it go; it costs no polling."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page, Watcher
+from agent_mailbox.core.instant import HOUR
+from agent_mailbox.store.logs import Logs
+from tests.console.conftest import PATIENCE, Running
+from tests.helpers import MESSAGES, ROSTER, Post, record, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+
+
+def named(event: Event) -> list[tuple[str, str]]:
+    """What the tests' pages write: the event's kind and ids."""
+    return [(event.kind, ",".join(event.ids))]
+
+
+def played(what: Coroutine[Any, Any, None]) -> None:
+    """Run it in a thread of its own: the browser's driver leaves a loop running in the tests'."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, what).result(PATIENCE)
+
+
+async def some(stream: AsyncIterator[bytes], count: int) -> list[str]:
+    """The next parts of a stream."""
+    return [(await asyncio.wait_for(anext(stream), PATIENCE)).decode() for _ in range(count)]
+
+
+def number(part: str) -> str:
+    """Of an event, as it is spelt."""
+    return part.partition("id: ")[2].partition("\n")[0]
+
+
+def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
+    """By the number of the last event it had; of another process, or too long ago, nobody knows."""
+
+    async def play() -> None:
+        hub = Hub()
+        hub.publish([Event("reads", None, (str(n),)) for n in range(3)])
+        first = hub.number
+        hub.publish([Event("reads", None, (str(n),)) for n in range(3, 6)])
+        _, *missed = await some(hub.stream(Page(named), first), 4)
+        assert ["3" in missed[0], "4" in missed[1], "5" in missed[2]] == [True] * 3
+        assert number(missed[2]) == hub.number
+        for last in ("", "other.3", f"{first}x"):
+            _, told = await some(hub.stream(Page(named), last), 2)
+            assert "event: resync" in told
+        hub.publish([Event("roster")] * KEPT)
+        _, told = await some(hub.stream(Page(named), first), 2)
+        assert "event: resync" in told
+
+    played(play())
+
+
+def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
+    """Its queue is bounded; what the others get is whole. Of too many pages the oldest goes."""
+
+    async def play() -> None:
+        hub = Hub()
+        slow, quick = Page(named), Page(named)
+        streams = [hub.stream(page, hub.number) for page in (slow, quick)]
+        for stream in streams:
+            await some(stream, 1)
+        for n in range(QUEUE + 5):
+            hub.publish([Event("reads", None, (str(n),))])
+            assert f"data: {n}\n" in (await some(streams[1], 1))[0]
+        assert len(hub) == 1
+        assert len([part async for part in streams[0]]) == QUEUE
+        more = [hub.stream(Page(named), hub.number) for _ in range(MAX_PAGES)]
+        for stream in more:
+            await some(stream, 1)
+        assert len(hub) == MAX_PAGES
+        hub.close()
+        assert [part async for part in streams[1]] == []
+        assert len(hub) == 0
+
+    played(play())
+
+
+def test_the_watcher_tells_each_line_once_and_says_when_it_cannot(post: Post) -> None:
+    """Half a line is told when it is whole; foreign lines are none; a log that was replaced is no source of news."""
+    post.register("ada")
+    watcher = Watcher(Logs(str(post.box)), lambda _: None)
+    assert watcher.look() == []
+    first = post.send("ada", "all")
+    (event,) = watcher.look()
+    assert event.message is not None
+    assert event.message.id == first
+    whole = json.dumps(record(content="late")).encode() + b"\n"
+    with open(post.file(MESSAGES), "ab") as log:
+        log.write(b"no record\n" + whole[:40])
+        log.flush()
+        assert watcher.look() == []
+        log.write(whole[40:])
+        log.flush()
+        assert [e.message.content for e in watcher.look() if e.message] == ["late"]
+    post.check("bo")
+    assert {e.kind for e in watcher.look()} == {"reads", "roster"}
+    old = record(content="old", timestamp="2020-01-01T00:00:00Z")
+    post.append(MESSAGES, old)
+    post.ok("steward", "run", "--max-live", "0")
+    assert [e.kind for e in watcher.look()] == ["resync"]
+    assert watcher.look() == []
+
+
+class Stream:
+    """The console's own stream, read over its socket."""
+
+    def __init__(self, console: Running, page: str, last: str = "", header: str = "") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=PATIENCE)
+        headers = {"Cookie": console.cookie, "Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}
+        headers |= {"Last-Event-ID": header} if header else {}
+        self._connection.request("GET", f"/events?{page}&last={last}", headers=headers)
+        self.answer = self._connection.getresponse()
+        assert self.answer.status == 200
+        assert self.answer.headers["content-type"].startswith("text/event-stream")
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What comes."""
+        event: dict[str, Any] = {"data": ""}
+        while line := self.answer.readline():
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name == "" and "event" in event:
+                yield event
+                event = {"data": ""}
+            elif name == "data":
+                event["data"] += value + "\n"
+            elif name:
+                event[name] = value
+
+    def next(self, kind: str) -> dict[str, Any]:
+        """The next event of a kind."""
+        return next(event for event in self.events() if event["event"] == kind)
+
+    def close(self) -> None:
+        """Go, as a browser does that is closed."""
+        self._connection.close()
+
+
+def test_a_stream_that_broke_off_goes_on_where_it_was(running: Running) -> None:
+    """Between a page's making and its stream, and from one stream to the next, no message is lost or doubled."""
+    post = running.post
+    post.register("ada")
+    page = running.ask("/channel?to=all").text
+    last = page.partition('data-number="')[2].partition('"')[0]
+    first = post.send("ada", "all", "between page and stream")
+    stream = Stream(running, "page=/channel&to=all", last)
+    row = stream.next("row")
+    assert first in row["data"]
+    stream.close()
+    ids = [post.send("ada", "all", f"while away {n}") for n in range(3)]
+    post.send("ada", "user", "not of this page")
+    again = Stream(running, "page=/channel&to=all", last, header=row["id"])
+    for message_id in ids:
+        assert message_id in again.next("row")["data"]
+    again.close()
+
+
+def test_fifty_idle_agents_cost_nothing(post: Post) -> None:
+    """With an open page the process sleeps: next to no processor time in a second, no file is looked at."""
+    from tests.console.bench import cpu
+
+    for n in range(50):
+        post.append(ROSTER, {"event": "register", "session_id": f"a{n}", "timestamp": "2026-03-16T14:30:00Z"})
+    with Running(post) as console:
+        stream = Stream(console.enter(), "page=/agents")
+        stream.next("stale")
+        begun = cpu(console.pid)
+        until(lambda: _slept(1.5))
+        assert cpu(console.pid) - begun < 0.15
+        stream.close()
+
+
+def _slept(seconds: float) -> bool:
+    import time
+
+    time.sleep(seconds)  # what is measured is that nothing happens in a stretch of time
+    return True
+
+
+def test_hours_are_whole() -> None:
+    """The pictures' bars begin at the hour."""
+    from agent_mailbox.console.charts import hours_chart
+    from agent_mailbox.core.roster import Roster
+
+    chart = hours_chart([], Roster(), 100 * HOUR + 7, 124 * HOUR + 7)
+    assert len(chart["labels"]) > 1
+    assert all(label["text"].endswith(chart["labels"][0]["text"][-2:]) for label in chart["labels"])

@@ -1,0 +1,96 @@
+"""Leafing through mail: each page the next, whatever is archived, with the index and without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.browsing import Browsing, Selection
+from agent_mailbox.desk import wall_clock
+from agent_mailbox.mailbox import Mailbox
+from tests.helpers import MESSAGES, record, stamp
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+NOW = wall_clock() - 1_800_000
+
+
+def fill(post: Post) -> None:
+    """60 messages, several at the same instant, half of them archived, some answered, one twice."""
+    post.register("ada", "--name", "Ada", "--tags", "project:inscription")
+    post.register("bo")
+    lines = []
+    for n in range(60):
+        to = ("ada", "project:inscription", "all", "user")[n % 4]
+        sender = "user" if n % 5 == 0 and to != "user" else "bo"
+        lines.append(record(sender, to, f"number {n} of all", timestamp=stamp(NOW + n // 7 * 1000)))
+    post.append(MESSAGES, *lines[:30])
+    post.check("ada")
+    post.ok("steward", "run", "--max-live", "0")
+    post.append(MESSAGES, *lines[30:], {**lines[40], "content": "a twin"})
+    post.append(MESSAGES, *(record("ada", "bo", f"answer {n}", thread=lines[45]["id"]) for n in range(2)))
+
+
+SELECTIONS = {
+    "all": Selection(),
+    "channel": Selection(address="project:inscription"),
+    "direct": Selection(address="ada", person=True),
+    "reader": Selection(reader="ada"),
+    "words": Selection(query="number all"),
+    "time": Selection(since=NOW + 2000, until=NOW + 5000),
+    "everything": Selection(address="bo", query="number", since=NOW + 1000, until=NOW + 7000),
+}
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["index", "scan"])
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_the_pages_together_are_the_whole_selection(post: Post, name: str, indexed: bool) -> None:
+    """None missing, none twice, newest last; what a selection chooses is what its pages show."""
+    fill(post)
+    mailbox = Mailbox(str(post.box))
+    mailbox.logs.derives = indexed
+    library, selection = Browsing(mailbox), SELECTIONS[name]
+    chosen = library.chooses(selection, mailbox.logs.read_roster())
+    wanted = {m.id for m in library.everything().messages.values() if chosen(m)}
+    assert len(wanted) > 7 or name == "direct"
+    found: list[str] = []
+    before, rounds = None, 0
+    while True:
+        page = library.page(selection, before, 7)
+        ids = [m.id for m in page.messages]
+        assert [m.timestamp for m in page.messages] == sorted(m.timestamp for m in page.messages)
+        found = ids + found
+        before, rounds = page.before, rounds + 1
+        if before is None:
+            break
+        assert len(ids) == 7
+        assert rounds < 30
+    assert len(found) == len({*found})
+    assert {*found} == wanted
+
+
+def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(post: Post) -> None:
+    """The newest of a time with everything recorded about them; messages by their ids; how many answer one."""
+    fill(post)
+    post.check("ada")
+    answers = []
+    for indexed in (True, False):
+        mailbox = Mailbox(str(post.box))
+        mailbox.logs.derives = indexed
+        library = Browsing(mailbox)
+        assert library.prepare() is indexed
+        stretch = library.stretch(NOW + 3000, 20)
+        ids = [m["id"] for m in post.objects(MESSAGES)][:5]
+        known, reads = library.known([*ids, "none"])
+        stages = {m.id: reads.stages(m.id) for m in known}
+        answers.append(
+            (stretch.messages, {(r.message_id, r.session_id) for r in stretch.records}, stretch.whole, known, stages)
+        )
+        assert len(known) == 5
+    assert answers[0] == answers[1]
+    assert not answers[0][2]
+    assert answers[0][1]
+    page = Browsing(Mailbox(str(post.box))).page(Selection(query="number 45"), None, 5)
+    assert [*page.replies.values()] == [2]
