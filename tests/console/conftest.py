@@ -150,9 +150,9 @@ def browser(chromium: Browser) -> Iterator[Browser]:
         context.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A real browser, without a screen."""
+    """A real browser, without a screen; while it is there its driver's loop runs, which other tests must not meet."""
     if CHROMIUM is None:
         pytest.skip("no chromium here (on Debian: apt-get install chromium)")
     with sync_playwright() as driver:
