@@ -7,6 +7,7 @@ through ``text``; lines of a body stand behind a bar, so that nothing in it can 
 from __future__ import annotations
 
 from . import instant
+from .address import is_remote
 from .records import USER
 from .text import clipped, neutral, neutral_lines
 
@@ -67,6 +68,8 @@ def sender_of(message: Message, roster: Roster) -> str:
     agent = roster.get(message.sender)
     if message.sender == USER:
         return f"{USER} (the person)"
+    if is_remote(message.sender):
+        return f"{word(message.sender)} (remote)"
     shown = name_of(message.sender, roster)
     roles = roles_of(agent)[:3] if agent else []
     roles += ["…"] if agent and len(agent.roles) > 3 else []
@@ -130,4 +133,8 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
     if message.type == "control":
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
+    if message.references is not None:
+        from . import pointers  # most mail has none
+
+        lines += pointers.lines(message)
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]
