@@ -5,21 +5,27 @@ Belongs here: bodies bounded before they are parsed, headers, one shape for ever
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..core import instant
 from .gateway import Gateway
 from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
 
-Handler = Callable[[Request], Awaitable[Response]]
+DRAINED = 8
+"""Times the limit that is read of a body, and dropped."""
+DRAINING = 3.0
+"""Seconds that may take."""
 
 
 def answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -60,9 +66,6 @@ async def body_of(request: Request, most: int) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal("UNSUPPORTED_MEDIA_TYPE", "send application/json")
-    told = request.headers.get("content-length", "")
-    if told.isascii() and told.isdigit() and (len(told) > 12 or int(told) > most):
-        raise Refusal("PAYLOAD_TOO_LARGE", f"a body has at most {most} bytes")
     data = bytearray()
     try:
         async for chunk in request.stream():
@@ -72,6 +75,43 @@ async def body_of(request: Request, most: int) -> bytes:
     except ClientDisconnect:
         raise Refusal("INVALID_FORMAT", "the body broke off") from None
     return bytes(data)
+
+
+class Draining:
+    """Reads, and drops, what is left of a body before an answer goes out. A peer that is answered while it still sends
+    would see its connection break (HTTP/2: all of its requests), and not the answer. Bounded in bytes and time."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        left = True
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left = message["type"] == "http.request" and bool(message.get("more_body"))
+            return message
+
+        async def drained(message: Message) -> None:
+            if message["type"] == "http.response.start" and left:
+                await self._drain(counted, lambda: left)
+            await send(message)
+
+        await self._app(scope, counted, drained)
+
+    async def _drain(self, receive: Receive, left: Callable[[], bool]) -> None:
+        size = 0
+        try:
+            async with asyncio.timeout(DRAINING):
+                while left() and size <= self._most:
+                    size += len((await receive()).get("body", b""))
+        except TimeoutError:
+            pass
 
 
 def application(gateway: Gateway) -> Starlette:
@@ -120,6 +160,7 @@ def application(gateway: Gateway) -> Starlette:
             Route("/swarm/info", info, methods=["GET"]),
         ],
         exception_handlers=ERRORS,
+        middleware=[Middleware(Draining, most=DRAINED * settings.body_bytes)],
     )
 
 

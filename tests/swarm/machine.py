@@ -1,6 +1,6 @@
 """Machines of a swarm, on loopback: each a mailbox, a gateway's home, and the gateway as a real process.
 
-``Machine.serve`` starts it, ``kill`` ends it as a power cut would. A private authority signs everyone's certificate, and
+``Machine.serve`` starts it, ``kill`` ends it as a power cut would. A private authority signs everyone's certificate;
 verification is never off.
 """
 
@@ -71,7 +71,9 @@ class Machine(Post):
     def configure(self, **settings: Any) -> None:
         """Write ``[swarm]``; what is None is left to its default."""
         lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if value is not None]
-        (self.box / "config.toml").write_text("[swarm]\n" + "\n".join(lines) + "\n")
+        path = self.box / "config.toml"
+        path.write_text("[swarm]\n" + "\n".join(lines) + "\n")
+        path.chmod(0o600)
 
     def serve(self, *more: str) -> Machine:
         """Start the gateway, and wait until it listens."""

@@ -70,7 +70,7 @@ Instant = Annotated[str, _form(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.
 AgentId = Annotated[str, _form(wire.is_agent_id, "an agent's id")]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 PublicKey = Annotated[str, AfterValidator(_key)]
-Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}$")]
+Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9._-]{1,100}$")]
 
 
 class Model(BaseModel):
