@@ -81,6 +81,7 @@ def _config(bind: str, body: int) -> Config:
     config.errorlog = None
     config.include_server_header = False
     config.keep_alive_timeout = 30
+    config.keep_alive_max_requests = 10_000
     config.read_timeout = 30
     config.graceful_timeout = 3
     config.shutdown_timeout = 5

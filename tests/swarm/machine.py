@@ -56,12 +56,15 @@ class Authority:
 class Machine(Post):
     """A machine: ``box`` its mailbox, ``swarm_home`` its gateway's."""
 
-    def __init__(self, scratch: Path, agent: str, authority: Authority, **settings: Any) -> None:
+    def __init__(
+        self, scratch: Path, agent: str, authority: Authority, *, through: int | None = None, **settings: Any
+    ) -> None:
+        """``through``: the port peers reach it by, where that is not its own."""
         super().__init__(scratch / agent)
         self.agent = agent
         self.authority = authority
         self.port = free_port()
-        self.endpoint = f"https://localhost:{self.port}/swarm"
+        self.endpoint = f"https://localhost:{through or self.port}/swarm"
         self.swarm_home = self.scratch / "swarm"
         self.env["AGENT_SWARM_HOME"] = str(self.swarm_home)
         self.gateway: subprocess.Popen[bytes] | None = None
