@@ -16,6 +16,7 @@ import trustme
 
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.ledger import Ledger
+from agent_mailbox.swarm.protocol import signing
 from tests.helpers import PATIENCE, Post, until
 
 if TYPE_CHECKING:
@@ -118,6 +119,15 @@ class Machine(Post):
         found = self.ledger.known().named(alias)
         assert found is not None
         return found
+
+    @property
+    def public_key(self) -> str:
+        """In base64."""
+        return signing.public_of(self.ledger.home.key())
+
+    def unread_text(self, session: str) -> str:
+        """A session's unread mail as it would be shown."""
+        return self.call("check", "--session", session, "--peek", "--limit", "0").stdout
 
     def members(self, alias: str = "demo") -> set[str]:
         """Who is in a swarm, as this machine knows it."""

@@ -61,9 +61,9 @@ class Person:
         """The signature of a message's six fields."""
         return signing.sign(Envelope.model_construct(**value), self.key)
 
-    def system(self, swarm_id: str, recipient: str, **content: Any) -> dict[str, Any]:
+    def system(self, swarm: str, recipient: str, /, **content: Any) -> dict[str, Any]:
         """A lifecycle message."""
-        return self.envelope(swarm_id, recipient, json.dumps(content), type="system")
+        return self.envelope(swarm, recipient, json.dumps(content), type="system")
 
     def joining(self, token: str) -> dict[str, Any]:
         """A request to join."""
