@@ -85,6 +85,8 @@ def target_of(message: Message, roster: Roster) -> str:
 def notes(message: Message) -> list[str]:
     """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
     said = [message.type] if message.type != "message" else []
+    if message.type == "system" and is_remote(message.sender):
+        said = ["swarm event"]  # "system" might read as if it spoke for the client
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []
@@ -137,4 +139,6 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
         from . import pointers  # most mail has none
 
         lines += pointers.lines(message)
+    if message.type == "system" and message.subject and ((message.extra or {}).get("swarm") or {}).get("event"):
+        return lines  # the gateway put it in words; the rest is for programs
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

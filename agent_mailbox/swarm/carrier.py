@@ -103,10 +103,13 @@ class Carrier:
 
     async def _serve(self, endpoint: str, state: _Peer) -> None:
         """Everything for one peer, in order, until it fails or is done. What the peer itself is at fault with (5xx)
-        does not stand in the way of what follows."""
+        does not stand in the way of what follows, nor one swarm in which it has not heard of us in that of another."""
+        blocked: set[str] = set()
         done: list[dict[str, Any]] = []
         try:
             for parcel, agent in self._for(endpoint):
+                if parcel.event["swarm_id"] in blocked:
+                    continue
                 event, answer = await self._attempt(parcel, agent, endpoint)
                 if event["event"] == SENT:
                     state.failures += 1
@@ -114,7 +117,9 @@ class Carrier:
                     state.due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
                     if event["tries"] == 0 or answer.status:
                         done.append(event)  # that a peer is away is written down once, not with every try
-                    if answer.status < 500:
+                    if answer.status in (400, 403, 404):
+                        blocked.add(parcel.event["swarm_id"])
+                    elif answer.status != 500:
                         break
                 else:
                     state.failures, state.due = 0, 0.0

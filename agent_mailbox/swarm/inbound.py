@@ -106,6 +106,8 @@ def message_of(incoming: Incoming, index: Index, outgoing: Outgoing, roster: Ros
         "message_id": envelope.message_id,
         "recipient": envelope.recipient,
         "timestamp": envelope.timestamp,
+        **({"thread_id": envelope.thread_id} if envelope.thread_id else {}),
+        **({"event": True} if incoming.told else {}),
     }
     references = [one.model_dump(exclude_none=True) for one in envelope.references or ()]
     conflicts = _conflicts(references, outgoing, roster)
@@ -116,7 +118,7 @@ def message_of(incoming: Incoming, index: Index, outgoing: Outgoing, roster: Ros
         timestamp=now,
         content=envelope.content,
         subject=subject[:MAX_SUBJECT] if isinstance(subject, str) and subject.strip() else None,
-        thread=envelope.in_reply_to or envelope.thread_id,
+        thread=_parent(envelope.in_reply_to, index, outgoing),
         ttl_hours=None if expires is None else min(876_000, max(1, -(-(expires - now) // instant.HOUR))),
         type=envelope.type,
         priority=envelope.priority or "normal",
@@ -125,6 +127,12 @@ def message_of(incoming: Incoming, index: Index, outgoing: Outgoing, roster: Ros
         metadata=metadata or None,
         extra={"swarm": {**about, **({"conflicts": conflicts} if conflicts else {})}},
     )
+
+
+def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | None:
+    """What it answers, if that came from a swarm or went to one: nobody elsewhere answers what is said among us."""
+    known = message_id is not None and (index.has_id(message_id) or message_id in outgoing.senders)
+    return message_id if known else None
 
 
 def check(message: Message) -> None:
@@ -166,7 +174,7 @@ def notice(swarm_tag: str, message_id: str, subject: str, content: str, about: d
         subject=subject,
         type="system",
         priority="low",
-        extra={"swarm": {**about, "message_id": message_id}},
+        extra={"swarm": {**about, "message_id": message_id, "event": True}},
     )
 
 

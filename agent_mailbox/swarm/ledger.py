@@ -14,7 +14,7 @@ from typing import Any
 from ..core import codec, instant
 from ..core.records import BadLine
 from ..desk import wall_clock
-from ..errors import NotFound
+from ..errors import BadData, NotFound
 from ..store.lock import FileLock
 from ..store.log import HeldLog, Log, boundary, lines_of
 from . import home as names
@@ -23,8 +23,8 @@ from .home import Home
 from .protocol import wire
 from .protocol.membership import NOTHING, Event, Knowledge, fold
 
-MAX_LINE = 16 << 20
-"""Bytes of one event: an import of a thousand members has some 300 KB."""
+MAX_LINE = codec.MAX_LINE
+"""Bytes of one event: that of a thousand members has some 300 KB."""
 
 
 def line(event: Mapping[str, Any]) -> bytes:
@@ -117,7 +117,10 @@ class Ledger:
         """Append what ``decide`` makes of the present knowledge; raises what it raises. Returns the knowledge after."""
         with HeldLog(self._tail.log.path) as log:
             events = list(decide(self.known()))
-            log.append([line(event) for event in events])
+            lines = [line(event) for event in events]
+            if any(len(text) > MAX_LINE for text in lines):
+                raise BadData(f"a decision of more than {MAX_LINE} bytes", "that many members are no swarm of ours")
+            log.append(lines)
             log.sync()
         if events:
             self.write_state()

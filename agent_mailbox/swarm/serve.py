@@ -11,7 +11,8 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
 
@@ -57,15 +58,15 @@ def check(listening: Listening) -> None:
             f"{listening.bind} without a certificate would be in the clear",
             "give --cert and --key, or --behind-proxy where a proxy does TLS",
         )
-    if listening.quic and listening.cert is None:
-        raise Refused("HTTP/3 needs a certificate", "give --cert and --key")
+    if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
+        raise Refused(
+            "HTTP/3 needs a certificate and aioquic", "give --cert and --key; pip install 'agent-mailbox[http3]'"
+        )
     if listening.api is not None and not _is_loopback(listening.api):
         raise Refused(f"the local API does not listen at {listening.api}", "give a loopback address, or none")
 
 
 def _is_loopback(bind: str) -> bool:
-    if bind.startswith("unix:"):
-        return True
     host = bind.rpartition(":")[0].strip("[]")
     try:
         return ip_address(host).is_loopback
@@ -210,9 +211,11 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
     async def triggered() -> None:
         await stop.wait()
 
-    tasks: list[Awaitable[None]] = [
-        hypercorn(_asgi(server.application(gateway)), config, shutdown_trigger=triggered),
-        hypercorn(_asgi(local.application(statuses, carrier, token, waker.secret)), api, shutdown_trigger=triggered),
+    public: Any = server.application(gateway)
+    beside: Any = local.application(statuses, carrier, token, waker.secret)
+    tasks = [
+        hypercorn(public, config, shutdown_trigger=triggered),
+        hypercorn(beside, api, shutdown_trigger=triggered),
     ]
     background = [asyncio.create_task(work) for work in (gateway.write(), carrier.run(), waker.run())]
     serving = [asyncio.ensure_future(task) for task in tasks]
@@ -233,10 +236,6 @@ async def _first(serving: Sequence[asyncio.Future[None]], background: Sequence[a
     done, _ = await asyncio.wait([*serving, *background], return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
-
-
-def _asgi(app: Any) -> Any:
-    return app
 
 
 def lock(home: Home, name: str) -> FileLock:

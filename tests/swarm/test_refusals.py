@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 import uuid
 from collections.abc import Iterator
@@ -163,7 +165,8 @@ def test_nobody_joins_by_what_is_no_token_of_ours(scene: Scene) -> None:
     rekey["sender"] = {**rekey["sender"], "public_key": mallory.public_key}
     refused(line.post("join", rekey), 403, "KEY_MISMATCH")
     keyless = dave.joining(scene.token())
-    for key in ("", "AAAA", "MCowBQYDK2VwAyEA" + "A" * 44, None):
+    anybodys = wire.base64_of(b"\1" + bytes(31))  # the point of order one
+    for key in ("", "AAAA", "MCowBQYDK2VwAyEA" + "A" * 44, None, anybodys):
         refused(line.post("join", {**keyless, "sender": {**keyless["sender"], "public_key": key}}), 400)
     refused(line.post("join", {**keyless, "sender": {**keyless["sender"], "endpoint": "http://x.example"}}), 400)
     used = scene.token()
@@ -285,3 +288,48 @@ def test_files_are_private(scene: Scene) -> None:
         assert scene.alpha.call("swarm", "invite", "demo").rc == 1
     finally:
         (home / "key.pem").chmod(0o600)
+
+
+def test_nobody_elsewhere_answers_what_is_said_among_us(scene: Scene) -> None:
+    """``in_reply_to`` is a hint: to a message that went to the swarm, or came from it, it makes a thread; to any other
+    of ours it makes none."""
+    alpha = scene.alpha
+    alpha.register("zoe")
+    ours = alpha.send("ann", "zoe", "between us", "--ack")
+    sneaking = scene.say(content="sneaking in", in_reply_to=ours)
+    theirs = scene.say(content="theirs")
+    following = scene.carol.envelope(scene.swarm, "alpha", "following", in_reply_to=theirs["message_id"])
+    for message in (sneaking, theirs, following):
+        assert scene.line.post("message", message).status_code == 200
+    threads = {m["content"]: m["thread"] for m in alpha.remote()}
+    assert (threads["sneaking in"], threads["following"]) == (None, theirs["message_id"])
+
+
+def test_http3_is_offered_where_it_is_asked_for(machine: Make) -> None:
+    """With ``--quic-bind`` answers name HTTP/3 (RFC 7838), and requests over HTTP/2 are served as before."""
+    pytest.importorskip("aioquic")
+    alpha = machine("alpha")
+    alpha.serve("--quic-bind", f"127.0.0.1:{alpha.port}")
+    answer = Line(alpha).get("/swarm/health")
+    assert answer.http_version == "HTTP/2"
+    assert f'h3=":{alpha.port}"' in answer.headers["alt-svc"]
+    assert Line(alpha, http2=False).get("/swarm/info").http_version == "HTTP/1.1"
+
+
+def test_old_tls_is_not_spoken(machine: Make) -> None:
+    """TLS 1.1 is refused by the server, as are certificates of unknown authorities by the client."""
+    alpha = machine("alpha").serve()
+    context = ssl.create_default_context(cafile=str(alpha.authority.ca))
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with (
+        socket.create_connection(("127.0.0.1", alpha.port)) as plain,
+        pytest.raises(OSError, match=r"(?i)alert|protocol|version|reset|eof|ssl"),
+    ):
+        context.wrap_socket(plain, server_hostname="localhost")
+    url = alpha.ok("swarm", "create", "demo") and alpha.ok("swarm", "invite", "demo")["url"]
+    beta = machine("beta", ca_file=None)
+    told = beta.call("swarm", "join", url)
+    assert told.rc == 1
+    assert "certificate" in told.stderr.lower()
+    assert alpha.members() == {"alpha"}

@@ -55,7 +55,7 @@ def _content(text: str) -> dict[str, Any] | None:
     try:
         return wire.parse_json(text, "the content")
     except Refusal:
-        return None  # a system message in prose: mail like any other
+        return None  # in prose: mail like any other
 
 
 def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
@@ -63,7 +63,7 @@ def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     content = _content(envelope.content)
     action = content.get("action") if content is not None else None
     if content is None or not isinstance(action, str):
-        return Outcome(told="a system message")
+        return Outcome()
     sender = envelope.sender.agent_id
     if action in _MASTERS and sender != swarm.master:
         raise Refusal("NOT_MASTER", f"{action} is the master's to say")
@@ -91,7 +91,7 @@ def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     if action == ENDED:
         events = ({"event": "ended", "swarm_id": swarm.swarm_id, "how": DISSOLVED, "at": at},)
         return Outcome(events, f"{swarm.name} was dissolved by its master")
-    return Outcome(told=f"{action[:40]}: no action this agent knows")
+    return Outcome()
 
 
 def _joined(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:

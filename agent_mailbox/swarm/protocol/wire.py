@@ -22,6 +22,19 @@ TYPES = ("message", "system", "notification")
 MAX_ID = 128
 MAX_ENDPOINT = 512
 MAX_DEPTH = 24
+_SMALL = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+"""The encodings of points of small order, less the sign bit."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z", re.ASCII)
 _VERSION = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})(?:[-+][0-9A-Za-z.+-]{1,64})?", re.ASCII)
@@ -136,10 +149,15 @@ def check_version(text: str) -> None:
 
 
 def raw_key(text: str) -> bytes:
-    """The 32 bytes of an Ed25519 public key in standard base64 (43 or 44 characters); raises ``ValueError``."""
+    """The 32 bytes of an Ed25519 public key in standard base64 (43 or 44 characters); raises ``ValueError``.
+
+    Points of small order are none: under one of those anybody's signature verifies (RFC 8032 leaves that open).
+    """
     key = unbase64(text if len(text) != 43 else text + "=")
     if len(key) != 32:
         raise ValueError("an Ed25519 key has 32 bytes")
+    if key[:31] + bytes([key[31] & 0x7F]) in _SMALL:
+        raise ValueError("a key of small order is nobody's")
     return key
 
 
