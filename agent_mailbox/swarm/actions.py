@@ -87,7 +87,7 @@ def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> 
     return ledger.decide(decide).swarms[swarm_id]
 
 
-def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float | None) -> str:
+def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float) -> str:
     """An invitation's URL. Costs nothing and is written down nowhere: what counts is its use."""
     known, key, now = ledger.identified(), home.key(), ledger.now()
     swarm = find(known, word)
@@ -100,9 +100,8 @@ def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float
         endpoint=swarm.members[swarm.master].endpoint,
         iat=now // 1000,
         max_uses=uses,
-        expires_at=None if hours is None else instant.text(now + int(hours * instant.HOUR)),
+        expires_at=instant.text(now + int(hours * instant.HOUR)),  # to the millisecond: no two tokens are alike
         issuer=None if mine else known.agent_id,
-        nonce=random_id(),
     )
     return tokens.url(claims, tokens.make(claims, key))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 from ..core import codec, instant
@@ -76,9 +77,9 @@ def load(mailbox: Mailbox, now: int) -> Index:
     """The index, from the live log and the archive."""
     index = Index()
     mark = b'"sender":"swarm:'
-    live = [text for _, text in mailbox.logs.messages.lines() if mark in text]  # first: mail moves into the archive
-    for text in (*(old for old in mailbox.archive.lines() if mark in old), *live):
-        message = codec.message(text)
+    live = (text for _, text in mailbox.logs.messages.lines())
+    for text in chain(live, mailbox.archive.lines()):  # in this order: mail moves from there to here meanwhile
+        message = codec.message(text) if mark in text else None
         if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
             index.add(message)
     return index

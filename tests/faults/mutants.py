@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.faults.report import table, write_section
 from tests.helpers import ROOT
+from tests.swarm.mutants import TAKEN
 
 PROCESSES = 2
 KILLS, ERRORS, SHORT, TORN, MOMENTS = (
@@ -327,6 +328,7 @@ MUTANTS = (
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
 )
+MUTANTS += tuple(Mutant(without, f"swarm/{file}", *patches, tests=str(test)) for without, file, *patches, test in TAKEN)
 
 
 def try_out(mutant: Mutant, place: Path) -> str | None:

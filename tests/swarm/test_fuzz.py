@@ -40,6 +40,8 @@ class Target:
         self.swarm = str(uuid.UUID(int=7, version=4))
         self.take_state()
         self.line = Line(beta)
+        transport = httpx.HTTPTransport(uds=str(beta.swarm_home / "local.sock"))
+        self.local = httpx.Client(transport=transport, base_url="http://local")
 
     def take_state(self) -> None:
         """Put the gateway (back) into the swarm."""
@@ -138,7 +140,5 @@ def test_any_request_to_join(target: Target, more: dict[str, Any], token: str) -
 )
 def test_any_local_request(target: Target, path: str, method: str, params: dict[str, str], body: bytes) -> None:
     """The local API, too."""
-    transport = httpx.HTTPTransport(uds=str(target.beta.swarm_home / "local.sock"))
-    with httpx.Client(transport=transport, base_url="http://local") as client:
-        headers = {"content-type": "application/json"}
-        is_answer(client.request(method, f"/api/{path}", params=params, content=body, headers=headers))
+    headers = {"content-type": "application/json"}
+    is_answer(target.local.request(method, f"/api/{path}", params=params, content=body, headers=headers))

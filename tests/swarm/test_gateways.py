@@ -9,9 +9,11 @@ import httpx
 import jsonschema
 
 from agent_mailbox.swarm import state_file
+from agent_mailbox.swarm.protocol import tokens
 from tests.helpers import ROOT, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import free_port, meet
+from tests.swarm.wirework import Line, Person
 
 
 def test_mail_between_machines(machine: Make) -> None:
@@ -263,3 +265,19 @@ def test_serving_in_the_clear_needs_a_proxy(machine: Make) -> None:
     assert httpx.get(f"http://127.0.0.1:{a.port}/swarm/health", trust_env=False).json()["agent_id"] == "alpha"
     assert a.call("swarm", "serve").rc == 4
     assert a.stop() == 0
+
+
+def test_what_came_before_a_restart_is_known_after_it(machine: Make) -> None:
+    """The same bytes, sent again to a gateway that was killed in between, are answered alike and kept once."""
+    a = machine("alpha").serve()
+    a.register("ann")
+    swarm = a.ok("swarm", "create", "demo", "--session", "ann")["swarm"]["swarm_id"]
+    bob = Person("bob")
+    token = tokens.parse_url(a.ok("swarm", "invite", "demo")["url"]).token
+    assert Line(a).post("join", bob.joining(token)).status_code == 200
+    message = bob.envelope(swarm, "alpha", "once")
+    assert Line(a).post("message", message).status_code == 200
+    a.kill()
+    a.serve()
+    assert Line(a).post("message", message).json() == {"status": "queued", "message_id": message["message_id"]}
+    assert a.received() == ["once"]

@@ -25,8 +25,7 @@ MAX_TOKEN = 4096
 
 class Claims(Model):
     """What a token says. ``max_uses`` None: any number; ``expires_at`` None: for ever. ``issuer`` names the member that
-    invites where a swarm lets members, ``nonce`` tells apart two invitations of one second (both ours: the founding
-    text has no members for that)."""
+    invites where a swarm lets members (ours; the founding text has no member for it)."""
 
     swarm_id: Uuid
     master: AgentId
@@ -35,7 +34,6 @@ class Claims(Model):
     max_uses: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
     expires_at: Instant | None = None
     issuer: AgentId | None = None
-    nonce: Uuid | None = None
 
     def expired(self, now: int) -> bool:
         """Is it past its time at ``now`` (ms)?"""
