@@ -65,13 +65,15 @@ class Carrier:
     async def run(self) -> None:
         """Carry for ever; what goes wrong with one parcel or look stops no other."""
         self.outbox.compact()
+        upkeep: asyncio.Task[None] | None = None
         while True:
             try:
                 await asyncio.to_thread(self.outbox.sweep)
                 self._start()
-                await self._upkeep()
             except MailboxError:
                 pass  # busy, or the disk is full: the next look comes
+            if upkeep is None or upkeep.done():  # beside: a master that does not answer holds up no mail
+                upkeep = asyncio.create_task(self._upkeep())
             try:
                 await asyncio.wait_for(self.poke.wait(), LOOK)
             except TimeoutError:
@@ -92,7 +94,7 @@ class Carrier:
         """A task for every peer that has something due and none at work."""
         now = asyncio.get_running_loop().time()
         waiting: dict[str, str] = {}
-        for parcel in self.outbox.fold.open.values():
+        for parcel in list(self.outbox.fold.open.values()):  # which other threads add to
             for peer in parcel.event["peers"]:
                 if peer["agent_id"] in parcel.open:
                     waiting.setdefault(peer["endpoint"], peer["agent_id"])
@@ -192,6 +194,12 @@ class Carrier:
 
     async def _upkeep(self) -> None:
         """Joinings that wait, memberships to be confirmed, keys that are missing: each asked at most once a minute."""
+        try:
+            await self._ask_again()
+        except (MailboxError, Refusal):
+            pass  # asked again in a minute
+
+    async def _ask_again(self) -> None:
         known = self.ledger.known()
         for swarm in known.swarms.values():
             if swarm.state == JOINING and self._due(swarm.swarm_id):

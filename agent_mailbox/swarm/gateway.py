@@ -125,7 +125,8 @@ class Gateway:
         for accepted in batch:
             try:
                 told = self._lifecycle(accepted) if accepted.envelope.type == "system" else ""
-                message = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now)
+                beside = {message.id for message in messages}
+                message = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
                 inbound.check(message)
             except Refusal as refusal:
                 results.append(refusal)

@@ -7,7 +7,7 @@ A message is known by swarm, sender and id together: a member who uses another's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -91,13 +91,17 @@ def derived_id(key: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
-def message_of(incoming: Incoming, index: Index, outgoing: Outgoing, roster: Roster, now: int) -> Message:
+def message_of(
+    incoming: Incoming, index: Index, outgoing: Outgoing, roster: Roster, now: int, beside: Container[str] = ()
+) -> Message:
     """The record a message becomes: its sender is an address no agent here can bear, its type never ``control``; it
-    asks for nothing, and goes to who joined the swarm."""
+    asks for nothing, and goes to who joined the swarm. ``beside``: the ids written in one batch with it."""
     envelope, swarm = incoming.accepted.envelope, incoming.accepted.swarm
     sender = incoming.accepted.sender.agent_id
     known_as = key_of(envelope.swarm_id, sender, envelope.message_id)
-    taken = index.has_id(envelope.message_id) or envelope.message_id in outgoing.senders
+    taken = (
+        index.has_id(envelope.message_id) or envelope.message_id in outgoing.senders or envelope.message_id in beside
+    )
     expires = acceptance.expiry(envelope)
     metadata = dict(envelope.metadata or {})
     subject = incoming.told or metadata.pop("subject", None)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from ..core import codec, instant
 from ..core.records import Message
-from ..errors import MailboxError, NotFound
+from ..errors import NotFound
 from .carrier import Carrier
 from .outbox import listed
 from .protocol.envelope import Model, Uuid, read
@@ -133,10 +133,9 @@ def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_se
             Route("/api/outbox/count", outbox, methods=["GET"]),
             Route("/api/wake", wake, methods=["POST"]),
         ],
-        exception_handlers={**ERRORS, MailboxError: _on_mailbox},
+        exception_handlers={**ERRORS, NotFound: _on_nothing},
     )
 
 
-async def _on_mailbox(_: Request, error: Exception) -> Response:
-    assert isinstance(error, MailboxError)
-    return refused(Refusal("NOT_FOUND" if isinstance(error, NotFound) else "UNAVAILABLE", error.what, wait=None))
+async def _on_nothing(_: Request, __: Exception) -> Response:
+    return refused(Refusal("NOT_FOUND", "there is nothing by that id"))

@@ -7,6 +7,7 @@ of it. Mail is in the mailbox first; it comes into the outbox whenever a gateway
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -40,6 +41,7 @@ class Outbox:
         self.ledger = ledger
         self.path = home.path(names.OUTBOX)
         self.fold = Outgoing()
+        self._lock = threading.Lock()
         self._tail = Tail(self.path)
         self._mail = Tail(mailbox.logs.messages.path)
 
@@ -52,14 +54,15 @@ class Outbox:
                 log.replace([line(event)[:-1] for event in kept], size)
 
     def refresh(self) -> Outgoing:
-        """The fold as the log is now."""
-        if self._tail.changed():
-            anew, lines = self._tail.news()
-            if anew:
-                self.fold = Outgoing()
-            for event in events_of(enumerate(lines)):
-                self.fold.apply(event)
-        return self.fold
+        """The fold as the log is now. Several threads may ask."""
+        with self._lock:
+            if self._tail.changed():
+                anew, lines = self._tail.news()
+                if anew:
+                    self.fold = Outgoing()
+                for event in events_of(enumerate(lines)):
+                    self.fold.apply(event)
+            return self.fold
 
     def note(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Append events durably."""
@@ -69,7 +72,15 @@ class Outbox:
             self.refresh()
 
     def sweep(self) -> None:
-        """Queue everything that is to go out and was not yet."""
+        """Queue everything that is to go out and was not yet; what goes wrong halfway is looked at again from the
+        start, for what is queued already is known."""
+        try:
+            self._sweep()
+        except BaseException:
+            self._mail = Tail(self.mailbox.logs.messages.path)
+            raise
+
+    def _sweep(self) -> None:
         self.refresh()
         known = self.ledger.known()
         fresh = [self._announcement(one) for one in self.ledger.announcements() if one["id"] not in self.fold.senders]

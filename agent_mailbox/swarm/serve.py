@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import ssl
+import stat
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -114,6 +115,26 @@ def bound(address: str) -> tuple[socket.socket, str]:
     return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
 
 
+def bound_here(path: str) -> socket.socket:
+    """A Unix socket that listens at a path, its owner's alone from the start; one that was left there goes."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    try:
+        sock.bind(path)
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "give --api HOST:PORT instead") from None
+    finally:
+        os.umask(before)
+    return sock
+
+
 def _private(path: str | None, what: str) -> str | None:
     """A secret in a file of its own, which nobody else may read."""
     if path is None:
@@ -203,8 +224,8 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
         config.create_ssl_context()
     except (OSError, ssl.SSLError) as error:
         raise BadData(f"the certificate cannot be used: {error}", "give PEM files that belong together") from None
-    api = _config(listening.api or f"unix:{home.path(names.SOCKET)}", settings.body_bytes)
-    api.umask = 0o177
+    api_sock = bound(listening.api)[0] if listening.api else bound_here(home.path(names.SOCKET))
+    api = _config(f"fd://{api_sock.detach()}", settings.body_bytes)
     token = api_token(home) if listening.api else None
     statuses = Statuses(home, Mailbox(mailbox.directory))
 

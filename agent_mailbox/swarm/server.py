@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..core import instant
+from ..errors import MailboxError
 from .gateway import Gateway
 from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
@@ -53,12 +54,23 @@ async def on_http(_: Request, error: Exception) -> Response:
     return refused(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
 
 
+async def on_mailbox(_: Request, error: Exception) -> Response:
+    """A lock that was not to be had, a disk that is full: nothing was kept, and it may be tried again."""
+    code = error.code if isinstance(error, MailboxError) else ""
+    return refused(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
+
+
 async def on_defect(_: Request, __: Exception) -> Response:
     """A defect: no word about it goes out."""
     return refused(Refusal("INTERNAL_ERROR", "this agent failed"))
 
 
-ERRORS: dict[Any, Any] = {Refusal: on_refusal, HTTPException: on_http, Exception: on_defect}
+ERRORS: dict[Any, Any] = {
+    Refusal: on_refusal,
+    HTTPException: on_http,
+    MailboxError: on_mailbox,
+    Exception: on_defect,
+}
 
 
 async def body_of(request: Request, most: int) -> bytes:

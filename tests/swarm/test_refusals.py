@@ -65,9 +65,9 @@ def untouched(scene: Scene) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("field", "value", "status"),
     [
-        ("message_id", str(uuid.uuid4()), 401),
+        ("message_id", "11111111-1111-4111-8111-111111111111", 401),
         ("timestamp", None, 401),
-        ("swarm_id", str(uuid.uuid4()), 404),
+        ("swarm_id", "11111111-1111-4111-8111-111111111111", 404),
         ("recipient", "broadcast", 401),
         ("type", "notification", 401),
         ("content", "other", 401),
@@ -333,3 +333,42 @@ def test_old_tls_is_not_spoken(machine: Make) -> None:
     assert told.rc == 1
     assert "certificate" in told.stderr.lower()
     assert alpha.members() == {"alpha"}
+
+
+def test_two_with_one_id_in_one_batch_are_both_kept(scene: Scene) -> None:
+    """Messages of two members under the same id, sent at once, again and again: each stands in the mailbox once."""
+    sent = []
+    for i in range(10):
+        mine = scene.say(content=f"bob {i}")
+        hers = scene.carol.envelope(scene.swarm, "alpha", f"carol {i}", message_id=mine["message_id"])
+        threads = [
+            threading.Thread(target=lambda one=one: Line(scene.alpha).post("message", one)) for one in (mine, hers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sent += [mine["content"], hers["content"]]
+    assert sorted(set(scene.alpha.received()) & set(sent)) == sorted(sent)
+    assert len({m["id"] for m in scene.alpha.remote()}) == len(scene.alpha.remote())
+
+
+def test_a_disk_that_takes_nothing_is_no_failure_of_ours(machine: Make) -> None:
+    """Where nothing can be stored the sender is told to come again, nothing is half done, and then it is taken."""
+    scene = Scene(machine("alpha").serve())
+    box, home = scene.alpha.box / "agent-mailbox.jsonl", scene.alpha.swarm_home / "ledger.jsonl"
+    kept = {path: path.with_suffix(".away") for path in (box, home)}
+    token = scene.token()
+    before = scene.alpha.received()
+    for path, away in kept.items():
+        path.rename(away)
+        path.mkdir()
+    unknown = scene.line.post("message", scene.say(content="not now"))
+    assert unknown.status_code in (404, 503), unknown.text
+    refused(scene.line.post("join", Person("dave").joining(token)), unknown.status_code)
+    for path, away in kept.items():
+        path.rmdir()
+        away.rename(path)
+    message = scene.say(content="now")
+    until(lambda: scene.line.post("message", message).status_code == 200)
+    assert scene.alpha.received() == [*before, "now"]
