@@ -32,13 +32,15 @@ judged where the roster is at hand; that nobody may for itself is told here, bef
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute"),
+    *("export", "control", "mute", "unmute", "swarm"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
+    *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
+    *("--as", "--status", "--swarm", "--mark", "--also"),
 )
 """Options that take the next word, whatever it looks like."""
 

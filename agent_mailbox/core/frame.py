@@ -135,10 +135,10 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
     if message.type == "control":
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
-    if message.references is not None:
+    if message.references is not None or message.type == "system":
         from . import pointers  # most mail has none
 
         lines += pointers.lines(message)
-    if message.type == "system" and message.subject and ((message.extra or {}).get("swarm") or {}).get("event"):
-        return lines  # the gateway put it in words; the rest is for programs
+        if message.type == "system" and pointers.is_event(message):
+            return lines
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

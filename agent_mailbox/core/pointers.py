@@ -6,6 +6,7 @@ over.
 
 from __future__ import annotations
 
+from .address import is_remote
 from .text import clipped, neutral
 
 TYPE_CHECKING = False
@@ -51,6 +52,13 @@ def _conflicts(message: Message) -> list[str]:
     """What the gateway found: written by it beside the message, never by the sender."""
     about = (message.extra or {}).get("swarm")
     found = about.get("conflicts") if isinstance(about, dict) else None
+    texts = found if isinstance(found, list) else []
+    return [clipped(neutral(text), LONGEST) for text in texts if isinstance(text, str)]
+
+
+def is_event(message: Message) -> bool:
+    """Is it news of a swarm's life, which the gateway put into the subject? Its text is for programs then."""
+    about = (message.extra or {}).get("swarm")
     return (
-        [clipped(neutral(text), LONGEST) for text in found if isinstance(text, str)] if isinstance(found, list) else []
+        is_remote(message.sender) and bool(message.subject) and isinstance(about, dict) and about.get("event") is True
     )
