@@ -195,10 +195,11 @@ def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
         door.app.out(f"listening at {address}\n", {"listening": address})
 
     try:
-        with serve.lock(door.home, home.SERVING), serve.lock(door.home, home.CARRYING):
-            asyncio.run(serve.run(door.app.mailbox, door.home, listening, ready))
+        serving = serve.lock(door.home, home.SERVING).take()
     except Busy as error:
         raise Busy(f"another gateway serves {door.home.directory}: {error.what}", "stop that one first") from None
+    with serving, serve.lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
+        asyncio.run(serve.run(door.app.mailbox, door.home, listening, ready))
 
 
 @swarm.command(cls=Verb)

@@ -26,7 +26,7 @@ def lines(message: Message) -> list[str]:
     given = message.references if isinstance(message.references, list) else []
     said = [text for text in map(one, given) if text]
     shown = ", ".join(said[:MOST]) + (f" and {len(said) - MOST} more" if len(said) > MOST else "")
-    conflicts = _conflicts(message)
+    conflicts = _conflicts(message) if is_remote(message.sender) else []
     return [
         *([f"References: {shown}"] if said else []),
         *([f"Conflict: {', '.join(conflicts[:MOST])}"] if conflicts else []),
@@ -59,6 +59,5 @@ def _conflicts(message: Message) -> list[str]:
 def is_event(message: Message) -> bool:
     """Is it news of a swarm's life, which the gateway put into the subject? Its text is for programs then."""
     about = (message.extra or {}).get("swarm")
-    return (
-        is_remote(message.sender) and bool(message.subject) and isinstance(about, dict) and about.get("event") is True
-    )
+    noted = isinstance(about, dict) and about.get("event") is True
+    return noted and bool(message.subject) and is_remote(message.sender)

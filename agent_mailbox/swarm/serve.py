@@ -259,6 +259,6 @@ async def _first(serving: Sequence[asyncio.Future[None]], background: Sequence[a
         task.result()
 
 
-def lock(home: Home, name: str) -> FileLock:
-    """One gateway serves a home, one carries: the lock, or ``Busy``."""
-    return FileLock(home.path(name), 0.0)
+def lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
+    """One gateway serves a home, one process carries: the lock, or ``Busy`` after ``wait`` seconds."""
+    return FileLock(home.path(name), wait)
