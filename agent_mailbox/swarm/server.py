@@ -164,7 +164,7 @@ def application(gateway: Gateway) -> Starlette:
         return answer({**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None})
 
     public_key = signing.public_of(gateway.outbox.home.key())
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/swarm/message", message, methods=["POST"]),
             Route("/swarm/join", join, methods=["POST"]),
@@ -174,6 +174,8 @@ def application(gateway: Gateway) -> Starlette:
         exception_handlers=ERRORS,
         middleware=[Middleware(Draining, most=DRAINED * settings.body_bytes)],
     )
+    app.router.redirect_slashes = False  # a redirect would repeat whatever Host a client made up
+    return app
 
 
 def _check_headers(request: Request, data: bytes) -> None:

@@ -138,6 +138,7 @@ def test_bodies_that_are_none(scene: Scene) -> None:
         refused(line.get(f"/swarm/{path}"), 405)
     refused(line.get("/swarm/../etc/passwd"), 404)
     refused(line.get("/api/inbox"), 404)
+    refused(line.post("message/", scene.say()), 404)
     refused(line.post("message", scene.say(), X_Agent_ID="somebody-else"), 400)
     refused(line.post("message", scene.say(), X_Swarm_Protocol="9.0.0"), 400)
 
