@@ -19,7 +19,8 @@ from ..errors import BadData, Malformed
 from . import letters, mail, render, verbs
 from .main import Commands
 from .options import Verb, complete_session
-from .swarm import Door, swarm, swarm_json, with_door
+from .swarm import swarm
+from .swarm_door import Door, swarm_json, with_door
 
 _from = click.option(
     "--from", "sender", metavar="ID", help="Who sends (else the client's session).", shell_complete=complete_session

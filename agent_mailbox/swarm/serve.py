@@ -17,11 +17,10 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
 
-import httpx
 from hypercorn.asyncio import serve as hypercorn
 from hypercorn.config import Config
 
-from ..core.records import Message, Record
+from ..core.records import Record
 from ..errors import BadData, Refused
 from ..mailbox import Mailbox
 from ..store.lock import FileLock
@@ -34,8 +33,8 @@ from .gateway import Gateway
 from .home import Home
 from .ledger import Ledger
 from .outbox import Outbox
-from .settings import Settings
 from .statuses import Statuses
+from .wake import Waker, secret_in
 
 
 class Listening(Record):
@@ -135,67 +134,22 @@ def bound_here(path: str) -> socket.socket:
     return sock
 
 
-def _private(path: str | None, what: str) -> str | None:
-    """A secret in a file of its own, which nobody else may read."""
-    if path is None:
-        return None
-    problem = names.loose(os.path.expanduser(path))
-    if problem:
-        raise Refused(f"{what} {path} {problem}", "chmod 600 it")
-    try:
-        with open(os.path.expanduser(path), encoding="ascii") as file:
-            secret = file.read(4096).strip()
-    except (OSError, ValueError) as error:
-        raise BadData(f"cannot read {what} {path}: {error}", "it holds one line of ASCII") from None
-    if not secret:
-        raise BadData(f"{what} {path} is empty")
-    return secret
-
-
 def api_token(home: Home) -> str:
     """The token of the local API on loopback: made once, 0600."""
     path = home.path("local.token")
     if not os.path.exists(path):
         names.write_private(path, os.urandom(32).hex().encode() + b"\n")
-    return _private(path, "the token") or ""
+    return secret_in(path, "the token") or ""
 
 
-class Waker:
-    """Tells a configured program of new mail (founding text, "Wake trigger"); our own doorbell needs no telling."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._url = settings.wake_url
-        self._secret = _private(settings.wake_secret_file, "the wake secret")
-        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)
-
-    @property
-    def secret(self) -> str | None:
-        """What ``X-Wake-Secret`` must be."""
-        return self._secret
-
-    def arrived(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
-        """Note new mail, from any thread. Nobody waits for it: the mail is kept already."""
-        if self._url is None:
-            return
-        for message in messages:
-            about = (message.extra or {})["swarm"]
-            value = {"message_id": message.id, "swarm_id": about["swarm_id"], "sender_id": about["agent_id"]}
-            loop.call_soon_threadsafe(self._put, {**value, "notification_level": message.priority})
-
-    def _put(self, value: dict[str, Any]) -> None:
-        if not self._queue.full():
-            self._queue.put_nowait(value)
-
-    async def run(self) -> None:
-        """Tell, one after another; who does not listen is not told again."""
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
-            while True:
-                value = await self._queue.get()
-                headers = {"X-Wake-Secret": self._secret} if self._secret else {}
-                try:
-                    await client.post(self._url or "", json=value, headers=headers)
-                except (httpx.HTTPError, httpx.InvalidURL):
-                    pass
+def _with_tls(config: Config, listening: Listening) -> None:
+    """Set what to speak TLS and QUIC with; raises ``BadData`` if it cannot be used."""
+    try:
+        config.certfile, config.keyfile = listening.cert, listening.key
+        config.quic_bind = [listening.quic] if listening.quic else []
+        config.create_ssl_context()
+    except (OSError, ssl.SSLError) as error:
+        raise BadData(f"the certificate cannot be used: {error}", "give PEM files that belong together") from None
 
 
 async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
@@ -218,12 +172,7 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
         loop.add_signal_handler(name, stop.set)
     sock, address = bound(listening.bind)
     config = _config(f"fd://{sock.detach()}", settings.body_bytes)
-    try:
-        config.certfile, config.keyfile = listening.cert, listening.key
-        config.quic_bind = [listening.quic] if listening.quic else []
-        config.create_ssl_context()
-    except (OSError, ssl.SSLError) as error:
-        raise BadData(f"the certificate cannot be used: {error}", "give PEM files that belong together") from None
+    _with_tls(config, listening)
     api_sock = bound(listening.api)[0] if listening.api else bound_here(home.path(names.SOCKET))
     api = _config(f"fd://{api_sock.detach()}", settings.body_bytes)
     token = api_token(home) if listening.api else None
