@@ -16,12 +16,12 @@ from ..core import instant
 from ..errors import MailboxError
 from .client import Peers
 from .home import Home
-from .joining import ask, confirm
+from .joining import REFUSED, ask, confirm
 from .ledger import Ledger
 from .outbox import Outbox
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, read
-from .protocol.membership import JOINING
+from .protocol.membership import DENIED, JOINING
 from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, verdict
 from .protocol.refusal import Refusal
 from .settings import Settings
@@ -30,6 +30,8 @@ LOOK = 0.25
 """Seconds between two looks at what is new: two ``stat`` calls."""
 TTL = instant.DAY
 """How long a membership counts as confirmed (founding text: 24 hours for keys)."""
+SELDOM = 4 / 3
+"""Times ``retry_seconds`` between two questions: by default nine an hour, for a master takes ten requests to join."""
 _CARRIED = ("in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata")
 
 
@@ -193,17 +195,19 @@ class Carrier:
     # -- what is asked again ------------------------------------------------------------------------------------------
 
     async def _upkeep(self) -> None:
-        """Joinings that wait, memberships to be confirmed, keys that are missing: each asked at most once a minute."""
+        """Joinings that wait, memberships to be confirmed, keys that are missing."""
         try:
             await self._ask_again()
         except (MailboxError, Refusal):
-            pass  # asked again in a minute
+            pass  # it is asked again
 
     async def _ask_again(self) -> None:
         known = self.ledger.known()
         for swarm in known.swarms.values():
             if swarm.state == JOINING and self._due(swarm.swarm_id):
-                await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias)
+                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias)
+                if said == REFUSED:
+                    await self._decided("ended", swarm_id=swarm.swarm_id, how=DENIED)
             elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
                 age = self.ledger.now() - instant.parse(swarm.confirmed_at)
                 if age > TTL and self._due(swarm.swarm_id):
@@ -216,7 +220,7 @@ class Carrier:
         now = asyncio.get_running_loop().time()
         if now < self._asked.get(what, 0.0):
             return False
-        self._asked[what] = now + min(60.0, self.settings.retry_seconds)
+        self._asked[what] = now + self.settings.retry_seconds * SELDOM
         return True
 
     async def _learn_key(self, swarm_id: str, agent_id: str, endpoint: str) -> None:
@@ -228,5 +232,8 @@ class Carrier:
         except Refusal:
             return
         if answer.status == 200 and info.agent_id == agent_id:
-            event = self.ledger.event("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
-            await asyncio.to_thread(self.ledger.decide, lambda _: [event])
+            await self._decided("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
+
+    async def _decided(self, kind: str, **more: Any) -> None:
+        event = self.ledger.event(kind, **more)
+        await asyncio.to_thread(self.ledger.decide, lambda _: [event])

@@ -12,7 +12,8 @@ from typing import Any
 
 from ...core.records import Record
 
-ACTIVE, JOINING, LEFT, KICKED, DISSOLVED = "active", "joining", "left", "kicked", "dissolved"
+ACTIVE, JOINING = "active", "joining"
+LEFT, KICKED, DISSOLVED, DENIED = "left", "kicked", "dissolved", "denied"
 Event = Mapping[str, Any]
 
 
