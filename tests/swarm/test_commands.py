@@ -8,6 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agent_mailbox.swarm.client import is_public
 from tests.helpers import Program, refused, refused_both, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import meet
@@ -140,3 +143,31 @@ def test_a_woken_agent_is_told_all_it_needs(machine: Make, tmp_path: Path) -> No
     assert "| wake up" in shown
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+        ),
+        *("255.255.255.255", "192.0.2.1", "::1", "::", "fe80::1%eth0", "fc00::1", "ff02::1", "2001:db8::1"),
+        *("::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "2001:0:a00:1::"),
+    ],
+)
+def test_no_peer_is_there(address: str) -> None:
+    """Private, loopback, link-local, shared, multicast, documentation; and what carries another within."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+def test_a_peer_may_be_there(address: str) -> None:
+    """Anywhere else."""
+    assert is_public(address)
