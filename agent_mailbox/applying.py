@@ -47,11 +47,13 @@ def judged(desk: Desk, me: str, items: Sequence[Item], *, apply: bool) -> list[I
             continue
         if apply:
             _tell(desk, item.message, fold, me, me)
-        found.append(item.replace(note=_note(item.message, verdict, fold)))
+        found.append(item.replace(note=_note(item.message, verdict, fold, me)))
     return found
 
 
-def _note(message: Message, verdict: Verdict, fold: Plane) -> str:
+def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
+    if verdict.outcome == state.APPLIED and not fold.is_for(message, me):
+        return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
     if request is not None and request.message_id == message.id and not request.is_open:
         return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}"

@@ -37,6 +37,7 @@ class Config(Record):
     session_tags: tuple[str, ...] = ()
     hook_tokens: int = 1000
     doorbell: bool = True
+    bridge: bool = False
     control_timeout: float = 300
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()

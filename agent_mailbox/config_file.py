@@ -35,6 +35,7 @@ _SWARM_INTEGERS = (
 )
 _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
 SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, "private_addresses", "trusted_proxies")
+_SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
 HOOK_TOKENS_MAX = 2375
@@ -62,7 +63,8 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= {("hook", "doorbell"), ("control", "timeout"), ("control", "default"), ("control", "cleanup")}
+    known |= _SWITCHES.keys()
+    known |= {("control", "timeout"), ("control", "default"), ("control", "cleanup")}
     known |= {("swarm", key) for key in SWARM}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
@@ -90,10 +92,10 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             said[_NUMBERS[spot]] = value
         elif spot[0] == "swarm":
             said.setdefault("swarm", {})[spot[1]] = _swarm(spot[1], value, partial(wrong, name))
-        elif spot == ("hook", "doorbell"):
+        elif spot in _SWITCHES:
             if not isinstance(value, bool):
                 raise wrong(name, "true or false")
-            said["doorbell"] = value
+            said[_SWITCHES[spot]] = value
         elif spot == ("control", "timeout"):
             if not _positive(value, CONTROL_WAIT_MAX):
                 raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client waits no longer")

@@ -7,11 +7,11 @@ decide one request at the same instant the log's order says which counts, to eve
 
 from __future__ import annotations
 
-from .coordination import Coordination, Standing
+from .coordination import Coordination, Standing, written
 from .core import frame
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Request
-from .core.records import USER, Read
+from .core.records import USER, Read, Record
 from .core.roster import DEAD
 from .errors import Malformed, Refused
 from .plane import Step, note
@@ -19,11 +19,12 @@ from .store import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from .core.control.messages import Payload
 
-__all__ = ["Control", "Request", "Standing", "overdue"]
+__all__ = ["Beside", "Control", "Request", "Standing", "overdue"]
 
 PREFIXES = {
     messages.PlanRequest: "plan",
@@ -32,7 +33,17 @@ PREFIXES = {
     messages.ShutdownRequest: "shutdown",
     messages.TaskAssignment: "task",
 }
+_FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
+"""Fields of an answer that do something: one that says them otherwise is not the same again."""
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
+
+
+class Beside(Record):
+    """What may end a wait beside a decision: ``why`` (empty: nothing yet), and the files or directories whose changes
+    are a reason to ask it again."""
+
+    places: tuple[str, ...]
+    why: Callable[[], str]
 
 
 class Control(Coordination):
@@ -98,7 +109,7 @@ class Control(Coordination):
         """
         request = self.find(word)
         self._refuse_decider(me, request)
-        if _stands(request, approved):
+        if _stands(request, approved, said):
             return request
         _refuse_decided(request)
         if overdue(request, self.now()):
@@ -109,7 +120,7 @@ class Control(Coordination):
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
         request = self.find(request.id)
-        if request.answer_id != sent.message.id and not _stands(request, approved):
+        if request.answer_id != sent.message.id and not _stands(request, approved, said):
             _refuse_decided(request)
         return request
 
@@ -125,28 +136,30 @@ class Control(Coordination):
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def wait(self, me: str, word: str, timeout: float | None) -> Request:
+    def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> Request:
         """Block until the request is decided, at most ``timeout`` seconds; how it stands then.
 
-        If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing.
-        Who only looks on decides nothing, and gets an open request. Raises ``NotFound``.
+        If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing. So
+        is that nobody waits for the answer any more (``beside``). Who only looks on decides nothing, and gets an open
+        request. Raises ``NotFound``.
         """
         request = self.find(word)
         if _waits(request):
             from .store import watch  # ctypes, which only who waits needs
 
-            with watch.Watch([self.directory]) as changes:
+            with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
-                while _waits(request := self.find(request.id)) and changes.wait(until):
-                    pass
+                while _waits(request := self.find(request.id)) and not (beside and beside.why()):
+                    if not changes.wait(until):
+                        break
         if request.is_open and authority.is_same(me, request.asker, self.now(), self.plane().roster):
-            request = self.give_up(me, request)
+            request = self.give_up(me, request, beside.why() if beside else "")
         return request
 
-    def give_up(self, me: str, request: Request) -> Request:
+    def give_up(self, me: str, request: Request, why: str = "") -> Request:
         """Decide a request of one's own by waiting no longer; how it stands then (an answer may have come first)."""
         if request.is_open:
-            response = _response(request, False, {"cause": messages.TIMEOUT})
+            response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
             to = self.deciders(request)[-1]
             if self.plane().roster.state(to) == DEAD:
                 to = USER  # who was to decide is gone: nobody else is left to be told
@@ -180,8 +193,11 @@ def _is_shutdown(request: Request) -> bool:
     return request.flow == flows.SHUTDOWN
 
 
-def _stands(request: Request, approved: bool) -> bool:
-    return request.state == (flows.APPROVED if approved else flows.DENIED)
+def _stands(request: Request, approved: bool, said: dict[str, Any]) -> bool:
+    """Is it decided so already, and with what follows from that?"""
+    follows = {key: said[key] for key in _FOLLOWS if said.get(key) not in (None, "", ())}
+    same = all(getattr(request.answer, key, None) == value for key, value in follows.items())
+    return same and request.state == (flows.APPROVED if approved else flows.DENIED)
 
 
 def _refuse_decided(request: Request) -> None:
@@ -218,7 +234,7 @@ def _response(request: Request, approved: bool, said: dict[str, Any]) -> Payload
             "leave it out",
         )
     payload = kind(request_id=request.id, **given)
-    read = wire.parse(wire.written(payload))  # what the reader would not take is not sent
+    read = wire.parse(written(payload))  # what the reader would not take is not sent
     if isinstance(read, messages.Unknown):
         raise Malformed(f"no such answer: {read.reason}", "`agent-mailbox control answer --help`")
     return payload

@@ -7,13 +7,14 @@ Requests and their answers are ``control``.
 from __future__ import annotations
 
 from . import plane
+from .core import policy
 from .core.address import ALL
 from .core.compose import Draft
 from .core.control import authority, flows, messages, wire
 from .core.control.state import REFUSED, Plane, Request
 from .core.records import USER, Record
 from .core.roster import DEAD
-from .errors import Ambiguous, Malformed, NotFound, Refused
+from .errors import Ambiguous, BadData, Malformed, NotFound, Refused
 from .plane import Step, note
 from .posting import Posting
 
@@ -25,10 +26,24 @@ if TYPE_CHECKING:
     from .core.control.standing import Policy
     from .core.control.state import Verdict
     from .core.records import Message
+    from .core.roster import Agent
     from .posting import Sent
 
 MIN_PREFIX = 4
 """Characters of a request's id that may stand for it, as of a message's."""
+
+TEAM = "team:"
+"""The tag that names an agent's team, in a mailbox that takes such tags; of two teams neither is told."""
+
+
+def written(payload: Payload) -> str:
+    """The message's text; raises ``BadData`` where it cannot be written down."""
+    try:
+        return wire.written(payload)
+    except ValueError as error:
+        raise BadData(
+            f"{messages.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+        ) from None
 
 
 class Standing(Record):
@@ -66,32 +81,30 @@ class Coordination(Posting):
         """Send one control message. Raises as ``send`` does."""
         roster = self.logs.read_roster()
         agent = roster.get(me)
+        teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
         payload = payload.replace(
-            timestamp=self.now(), agent_id=me, agent_name=(agent.name or "") if agent is not None else ""
+            timestamp=self.now(),
+            team=teams[0] if len(teams) == 1 else "",
+            agent_id=me,
+            agent_name=(agent.name or "") if agent is not None else "",
         )
-        content = wire.written(payload)
+        content = written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
         # An answer goes to who asked, whatever the roster says of it by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
     def find(self, word: str) -> Request:
-        """The request of an id, of its message's id, or of a unique beginning of either; raises ``NotFound`` or
-        ``Ambiguous``."""
-        fold = self.plane()
-        everything = {**fold.tasks, **fold.requests}
-        if word in everything:
-            return everything[word]
-        found = [
-            request
-            for request in everything.values()
-            if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
-        ]
-        if not found:
+        """The request of an id, of its message's id, or of a unique beginning of either, be it archived; raises
+        ``NotFound`` or ``Ambiguous``."""
+        found = _meant(word, self.plane())
+        if found is None and len(word) >= MIN_PREFIX:
+            found = _meant(word, plane.archived(self, word)[0])  # live before archive: the steward moves it that way
+            found = found and _meant(found.id, plane.archived(self, found.id)[0])
+            if found is not None and found.state in flows.UNFINISHED:
+                raise NotFound(f"{found.id} was archived undecided: {found.worker} is gone", "nobody waits for it")
+        if found is None:
             raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists those that wait")
-        if len(found) > 1:
-            shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
-            raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
-        return found[0]
+        return found
 
     def refuse_other(self, me: str, worker: str, what: str) -> None:
         """Raise ``Refused`` unless ``me`` may command the worker."""
@@ -128,9 +141,17 @@ class Coordination(Posting):
         roster = self.logs.read_roster()
         return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
 
-    def log(self) -> list[tuple[Message, Verdict]]:
-        """The control messages in log order, each with what became of it."""
-        return plane.history(self)
+    def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
+        """The live control messages in log order, each with what became of it; ``request_id``: those about that
+        request, live or archived."""
+        live = plane.history(self)
+        if request_id is None:
+            return live
+        now = self.plane()
+        if request_id not in now.requests and request_id not in now.tasks:
+            fold, messages = plane.archived(self, request_id)
+            live = [*plane.told(fold, messages), *live]
+        return [entry for entry in live if entry[1].request_id == request_id]
 
     def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
         """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
@@ -169,10 +190,54 @@ class Coordination(Posting):
         return self.post(me, payload, stored)
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
-        """Tell the lead that the agent's turn ended; nothing where it has no lead."""
+        """Tell the lead that the agent's turn ended; nothing where it has none, or that is the person, who has no turns
+        to be woken in and would find mail that nobody reads."""
         roster = self.logs.read_roster()
-        agent = roster.get(me)
-        if agent is None or agent.lead is None or authority.leads_itself(me, roster):
-            return None
         lead = authority.lead_of(me, roster)
+        if lead == USER or authority.leads_itself(me, roster):
+            return None
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def binds(standing: Standing, agent: Agent | None) -> bool:
+    """Is there anything that may keep the agent from using a tool?"""
+    led = agent is not None and agent.lead is not None
+    return led or is_over(standing, agent) or policy_of(standing).binds
+
+
+def withholds(standing: Standing) -> bool:
+    """Is there anything in it that keeps the agent from something?"""
+    mode = "default" if standing.mode == "acceptEdits" else standing.mode
+    return policy_of(standing).replace(mode=mode, allow=()).binds
+
+
+def is_over(standing: Standing, agent: Agent | None) -> bool:
+    """Did the agent agree to end, and was not begun anew since?"""
+    return standing.is_shut_down and agent is not None and agent.state == DEAD
+
+
+def policy_of(standing: Standing) -> policy.Policy:
+    """All that the agent's calls are judged by."""
+    given = standing.policy
+    return policy.Policy(
+        mode=standing.mode,
+        allow=given.allow,
+        deny=given.deny,
+        hosts=given.hosts or None,
+        plan_required=standing.waits_for_plan,
+    )
+
+
+def _meant(word: str, fold: Plane) -> Request | None:
+    everything = {**fold.tasks, **fold.requests}
+    if word in everything:
+        return everything[word]
+    found = [
+        request
+        for request in everything.values()
+        if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
+    ]
+    if len(found) > 1:
+        shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
+        raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
+    return found[0] if found else None

@@ -143,7 +143,7 @@ class Delivery(Desk):
             poll.save()
             if quiet and all(item.muted for item in left):
                 agent = logs.read_roster().get(poll.session_id)
-                logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead is not None)
+                logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
 
     def check_in(self, session_id: str) -> None:
         """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""

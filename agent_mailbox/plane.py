@@ -7,6 +7,7 @@ Belongs here: finding the control messages in the log, folding them, one event o
 from __future__ import annotations
 
 from .core import codec, instant
+from .core.control import state
 from .core.control.state import Plane
 from .core.records import Message, Record
 from .store import events, system
@@ -14,12 +15,13 @@ from .store.log import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from .core.control.state import Verdict
     from .core.roster import Roster
     from .desk import Desk
+    from .posting import Posting
     from .store.logs import Logs
 
 _MARK = b'"control"'
@@ -58,13 +60,18 @@ class Reading:
             if there.st_size == self._position:
                 return []
             end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
-            found = [codec.message(line) for _, line in lines_of(fd, self._position, end) if _MARK in line]
+            found = [line for _, line in lines_of(fd, self._position, end) if _MARK in line]
             self._position = max(end, self._position)
         finally:
             system.close(fd)
-        news = [m for m in found if isinstance(m, Message) and m.type == "control"]
+        news = _control(found)
         self.messages += news
         return news
+
+
+def _control(lines: Iterable[bytes]) -> list[Message]:
+    found = [codec.message(line) for line in lines]
+    return [m for m in found if isinstance(m, Message) and m.type == "control"]
 
 
 def of(desk: Desk) -> Plane:
@@ -74,11 +81,25 @@ def of(desk: Desk) -> Plane:
     return desk.reading.plane()
 
 
+def archived(desk: Posting, word: str) -> tuple[Plane, list[Message]]:
+    """The fold of the archived control messages in which the word occurs, and those. A request is archived whole, once
+    it is decided, so they tell what became of it; in which order months were written, the clock had a say."""
+    mark = word.encode("utf-8", "surrogatepass")
+    found = _control(line for line in desk.archive.lines() if _MARK in line and mark in line)
+    found.sort(key=lambda message: not state.opens(message.content))
+    return Plane(desk.logs.read_roster(), found), found
+
+
 def history(desk: Desk) -> list[tuple[Message, Verdict]]:
-    """The control messages in log order, each with what became of it."""
+    """The live control messages in log order, each with what became of it."""
     fold = of(desk)
+    return told(fold, desk.reading.messages if desk.reading is not None else ())
+
+
+def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
+    """Folded messages, each id once, with what became of them."""
     first: dict[str, Message] = {}
-    for message in desk.reading.messages if desk.reading is not None else ():
+    for message in messages:
         first.setdefault(message.id, message)
     return [(message, fold.verdicts[message.id]) for message in first.values()]
 

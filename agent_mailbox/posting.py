@@ -11,6 +11,7 @@ from .core.records import USER, Message, Record
 from .desk import Desk
 from .errors import MailboxError, Refused, StorageFailed
 from .store import paths, system
+from .store.logs import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ class Posting(Desk):
     def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:
         """Those of the ids that are taken, live or archived."""
         known: dict[str, Message] = {}
-        wanted = [i.encode() for i in ids]
-        live = (line for _, line in log.lines() if any(i in line for i in wanted))
+        wanted = {i.encode() for i in ids}
+        live = (line for _, line in log.lines() if may_be_message(line, wanted))
         for line in (*live, *self.archive.mentioning(ids)):
             message = codec.message(line)
             if isinstance(message, Message) and message.id in ids:

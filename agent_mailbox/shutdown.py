@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 
 from . import registry
+from .core.control.state import SHUT_DOWN
 from .desk import Desk
 
 
@@ -16,7 +17,7 @@ def carry_out(desk: Desk, session_id: str, actor: str, *, pane: str, vouched: bo
 
     ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
     """
-    registry.end(desk, session_id, "retire", actor, "shut down at its lead's request")
+    registry.end(desk, session_id, "retire", actor, SHUT_DOWN)
     words = desk.config.cleanup
     if not words or not vouched:
         return

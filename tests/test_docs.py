@@ -14,13 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import control, hook, install, mail, roster, swarm, swarm_mail, upkeep
+from agent_mailbox.cli import control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all(
-    (control, hook, install, mail, roster, swarm, swarm_mail, upkeep)
-)  # importing them is what registers their commands
+assert all((control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep))  # importing registers commands
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -111,6 +109,12 @@ CONTRACT = {
     "swarm state export": set(),
     "swarm state import": {"--merge", "--replace"},
     "swarm doctor": set(),
+    "teams list": set(),
+    "teams show": set(),
+    "teams inbox": set(),
+    "teams import": {"--follow", "--interval"},
+    "teams bridge": {"--once", "--interval", "--wait"},
+    "teams export": {"--format"},
 }
 NO_JSON = {"hook", "export", "swarm state export"}
 
@@ -216,7 +220,8 @@ def test_the_readme_lists_every_configuration_key() -> None:
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
     known |= {("control", key) for key in ("timeout", "default", "cleanup")}
     known |= {("swarm", key) for key in config_file.SWARM}
-    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces"), ("hook", "doorbell")}
+    known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    known |= config_file._SWITCHES.keys()
     assert shown == known
 
 

@@ -11,7 +11,9 @@ damages nothing, and a refusal here could not be overruled by the person who sit
 from __future__ import annotations
 
 from ..core import shell
+from ..core.records import Record
 from ..core.text import clipped, neutral
+from . import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +25,20 @@ PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
 NAMES = (PROGRAM, PACKAGE, "agent_roster")
 """What a text must hold to call us; the shell guard looks for the same before Python starts."""
 IDENTITY = ("--from", "--session", "--session-id")
-VARIABLES = ("AGENT_MAILBOX_SESSION", "CLAUDE_CODE_SESSION_ID")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
 """Of ``roster``: what names others only to look, and what changes an entry."""
+SPEAKING = (
+    *("send", "reply", "check", "read", "status", "ack", "release"),
+    *("dead-letters", "wait", "mute", "unmute", "control"),
+)
+"""What is done in somebody's name, beside changes of the roster."""
 COMMANDING = ("mode", "policy")
 """Of ``control``: what is ordered for the agents that are named. Who may order it, and who may answer a request, is
 judged where the roster is at hand; that nobody may for itself is told here, before it is tried."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute", "swarm"),
+    *("export", "control", "mute", "unmute", "swarm", "teams"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -41,6 +47,7 @@ VALUED = (
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     *("--as", "--status", "--swarm", "--mark", "--also"),
+    *("--interval", "--wait"),
 )
 """Options that take the next word, whatever it looks like."""
 
@@ -63,11 +70,20 @@ _DATA = (
 _TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
 
 
-def refusal(text: str, is_me: Me) -> str | None:
+class Who(Record):
+    """The agent whose command it is: whether a word names it, and, where a command that names nobody would speak for
+    somebody else, its id."""
+
+    is_me: Me
+    named: str = ""
+
+
+def refusal(text: str, is_me: Me, named: str = "") -> str | None:
     """Why an agent may not run this, and what to do instead; None where nothing of ours speaks against it.
 
-    ``is_me`` tells whether a word names the agent's own session.
+    ``is_me`` tells whether a word names the agent's own session; ``named``: see ``Who``.
     """
+    who = Who(is_me, named)
     if not any(name in text for name in NAMES):
         return None
     found = _Found(text)
@@ -75,10 +91,10 @@ def refusal(text: str, is_me: Me) -> str | None:
         found.read(text, 0)
     except (shell.Unreadable, RecursionError):
         found.opaque.append(text)
-    judged = [_call(call, is_me) for call in found.calls]
-    judged += [_loosely(part, is_me) for part in found.opaque]
+    judged = [_call(call, who) for call in found.calls]
+    judged += [_loosely(part, who) for part in found.opaque]
     if found.calls:
-        judged += [_setting(word, is_me) for word in found.settings]
+        judged += [_setting(word, who) for word in found.settings]
     return next((why for why in judged if why), None)
 
 
@@ -104,8 +120,9 @@ class _Found:
         for simple in shell.commands(text, depth):
             words = simple.words
             if not words or _base(words[0]) not in _DATA:
-                self.settings += filter(_sets_identity, words)
-            while words and _sets(words[0]):
+                self.settings += filter(identity.sets, words)
+                self.settings += identity.taken(words)
+            while words and shell.is_setting(words[0]):
                 words = words[1:]
             if words:
                 self._command(words, simple.inputs, depth)
@@ -177,15 +194,6 @@ class _Found:
         return None
 
 
-def _sets(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.rstrip("+").isidentifier()
-
-
-def _sets_identity(word: str) -> bool:
-    return _sets(word) and word.partition("=")[0] in VARIABLES
-
-
 def _base(word: str) -> str:
     return word.rstrip("/").rpartition("/")[2]
 
@@ -228,32 +236,49 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
     return identity, words
 
 
-def _call(arguments: Sequence[str], is_me: Me) -> str | None:
+def _call(arguments: Sequence[str], who: Who) -> str | None:
     identity, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
-    if verb == "control" and what in COMMANDING and any(_means(word, is_me) for word in more if word):
+    if who.named and (verb in SPEAKING or (verb == "roster" and what in CHANGES)):
+        option = "--session-id" if verb == "roster" else "--from" if verb in ("send", "reply") else "--session"
+        if not any(who.is_me(value) for value in [*(value for _, value in identity), *more]):
+            return (
+                f"here you are {who.named}, a teammate, and without its name the command would speak for the session "
+                f"that leads you. Add `{option} {who.named}`."
+            )
+    if verb == "control" and what in COMMANDING and any(_means(word, who) for word in more if word):
         return (
             f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
             "Without a name the command only shows what you are under."
         )
+    if verb == "hook":
+        return (
+            "`hook` is the client's to call: it acts for whatever session it is told. `agent-mailbox check` shows your "
+            "own mail: the command knows who you are."
+        )
     if verb == "roster" and what in LOOKS:
         return None
+    if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
+        return (
+            "`--lead` is not yours to say: an agent has the lead it was begun with, until that lead or the person "
+            "changes it. Ask the person or your lead."
+        )
     if verb == "roster" and what in CHANGES:
         others = [value for _, value in identity] + [word for word in more if word]
-        other = next((word for word in others if not _means(word, is_me)), None)
+        other = next((word for word in others if not _means(word, who)), None)
         return None if other is None else _of_another(what, other)
-    wrong = next(((option, value) for option, value in identity if not _means(value, is_me)), None)
+    wrong = next(((option, value) for option, value in identity if not _means(value, who)), None)
     return None if wrong is None else _as_another(*wrong)
 
 
-def _means(word: str, is_me: Me) -> bool:
+def _means(word: str, who: Who) -> bool:
     """Does the word name the agent itself? Its own variables do, as far as they are not set anew (which is refused)."""
-    return word in (form for name in VARIABLES for form in (f"${name}", f"${{{name}}}")) or is_me(word)
+    return word in (form for name in identity.VARIABLES for form in (f"${name}", f"${{{name}}}")) or who.is_me(word)
 
 
-def _setting(word: str, is_me: Me) -> str | None:
+def _setting(word: str, who: Who) -> str | None:
     name, _, value = word.partition("=")
-    if _means(value, is_me):
+    if _means(value, who):
         return None
     return (
         f"`{_shown(word)}` would make the command act as somebody else than this session. "
@@ -279,16 +304,16 @@ def _shown(word: str) -> str:
     return clipped(neutral(word), 80)
 
 
-def _loosely(text: str, is_me: Me) -> str | None:
+def _loosely(text: str, who: Who) -> str | None:
     """Judge a text that is no shell's, or not to be read as one: a word of ours with a word that is refused."""
     tokens = "".join(char if char in _TOKEN else " " for char in text).split()
     places = [n for n, token in enumerate(tokens) if _is_ours(token) or token == PACKAGE]
     if not places:
         return None
-    judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], is_me)]
-    judged += [_setting(token, is_me) or "" for token in tokens if _sets_identity(token)]
+    judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], who)]
+    judged += [_setting(token, who) or "" for token in tokens if identity.sets(token)]
     for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
         arguments = tokens[place + 1 : following]
-        judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, is_me) or "")
+        judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, who) or "")
     why = next(filter(None, judged), None)
     return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

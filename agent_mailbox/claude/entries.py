@@ -101,7 +101,9 @@ def _words(hook: Any) -> list[str]:
 def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
     """Does the group's matcher let all calls of its event through that ``matcher`` does (None: every one)?"""
     its = group.get("matcher")
-    return its in (None, "", "*") or (matcher is not None and isinstance(its, str) and matcher in its.split("|"))
+    if its in (None, "", "*"):
+        return True
+    return matcher is not None and isinstance(its, str) and {*matcher.split("|")} <= {*its.split("|")}
 
 
 def group(wanted: Wanted, command: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import time
 from .. import clients
 from ..core import codec
 from ..core.address import check_id
-from ..core.records import BadLine, Record
+from ..core.records import USER, BadLine, Record
 from ..core.text import ascii_json, clipped, neutral
 from ..delivery import Offering
 from ..errors import BadData, Busy, MailboxError
@@ -104,6 +104,11 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         use_id=text("tool_use_id"),
         prompt_id=text("prompt_id"),
     )
+
+
+def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
+    """What is known of a call whose JSON cannot be read; raises ``BadData`` where not even the session is."""
+    return parse(event, b"{}", environ, here)
 
 
 def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
@@ -201,7 +206,7 @@ class Hook(Record):
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, that its turn ends."""
         agent = self.desk.logs.read_roster().get(self.call.session_id)
-        if agent is not None and agent.lead is not None:
+        if agent is not None and agent.lead not in (None, USER):
             from ..control import Control  # a worker's turn ends
 
             Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)
@@ -225,14 +230,15 @@ def answer(hook: Hook) -> None:
 def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
     """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
     the agent has no more than its id: a refusal must not depend on a mailbox."""
-    from . import permission  # where a command names us
+    from . import permission, teammate  # where a command names us
 
     known = None
     try:
         known = roster()
     except MailboxError:
         pass
-    if (denial := permission.denial(call.command, call.session_id, known)) is not None:
+    caller = teammate.Caller(call.session_id, call.transcript, call.agent_id or "")
+    if (denial := permission.denial(call.command, caller, known)) is not None:
         write(_json(denial))
 
 

@@ -22,13 +22,27 @@ from .install_clients import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNBAKED = "python= main="
 """The line of the shim that an installation fills in."""
+
+
+class Bounds(Record):
+    """What the client itself is to see to: ``asks``, the rules of what it asks about whatever else is said; its
+    ``sandbox``, out of which commands reach ``hosts`` and do not write the ``mailbox``."""
+
+    asks: tuple[str, ...] = ()
+    sandbox: bool = False
+    mailbox: str = ""
+    hosts: tuple[str, ...] = ()
+
+
+UNBOUND = Bounds()
 
 
 class Part(Record):
@@ -78,14 +92,15 @@ def _baked() -> bytes:
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _parts(target: Target, hook: str, program: str, asks: Sequence[str] = ()) -> Iterator[Part]:
+def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[Part]:
     client = target.client
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
     hooks = [(wanted, texts.hook_command(hook, wanted.event, client.word)) for wanted in client.hooks]
-    ours = merge.Ours(hooks, client.rules(program), asks)
-    yield _settings(os.path.realpath(target.settings), ours)  # last: what they call is there by then
+    more: dict[str, Any] = {"permissions": {merge.ALLOW: [*client.rules(program)], merge.ASK: [*bounds.asks]}}
+    more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
+    yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then
 
 
 def _whole(path: str, text: bytes) -> Part:
@@ -120,6 +135,7 @@ def _settings(path: str, ours: merge.Ours) -> Part:
         kept = merge.without(
             settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
         )
+        kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
         return data if kept == settings else merge.write(kept, form)
 
     return Part(path, add, remove)
@@ -128,9 +144,8 @@ def _settings(path: str, ours: merge.Ours) -> Part:
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def installation(target: Target, environ: Mapping[str, str], program: str, asks: Sequence[str] = ()) -> Plan:
-    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours, ``asks`` what the
-    client is to ask about whatever else is said.
+def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> Plan:
+    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
     """
@@ -139,7 +154,7 @@ def installation(target: Target, environ: Mapping[str, str], program: str, asks:
     changes, left = [], []
     if text is not None and (there := files.read(hook)) != text:
         changes.append(files.Change(hook, there, text, None, 0o777))
-    for part in _parts(target, hook, program, asks):
+    for part in _parts(target, hook, program, bounds):
         data, entry = files.read(part.path), records.find(part.path)
         untouched = data is not None and entry is not None and files.checksum(data) in entry.written
         wanted = part.add(data, untouched)
@@ -164,7 +179,7 @@ def _remembered(
     return entry or files.Entry(original=None, written=(), directories=())
 
 
-def removal(target: Target, environ: Mapping[str, str], program: str) -> Plan:
+def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> Plan:
     """What uninstalling changes: a file that nobody edited since becomes what it was, any other loses only ours.
 
     Raises as ``installation`` does.
@@ -172,7 +187,9 @@ def removal(target: Target, environ: Mapping[str, str], program: str) -> Plan:
     records = files.Records(environ)
     hook, _ = shim(environ)
     changes, left = [], []
-    for part in reversed([*_parts(target, hook, program)]):  # who calls goes before what is called
+    for part in reversed(
+        [*_parts(target, hook, program, Bounds(sandbox=True, mailbox=mailbox))]
+    ):  # who calls goes before what is called
         data, entry = files.read(part.path), records.find(part.path)
         if data is None:
             after = None

@@ -26,12 +26,11 @@ _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: hooks, each with its command, the rules of what needs no asking, and of what
-    always needs it."""
+    """What is to be in the settings: hooks, each with its command, and other settings: what stands in our lists beside
+    what is in theirs."""
 
     hooks: Sequence[tuple[Wanted, str]]
-    rules: Sequence[str]
-    asks: Sequence[str] = ()
+    more: Mapping[str, Any]
 
 
 class Form(Record):
@@ -143,12 +142,22 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
         groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
         hooks[wanted.on] = _with_hook(groups, wanted, command)
     result["hooks"] = hooks
-    for key, wanted_rules in ((ALLOW, ours.rules), (ASK, ours.asks)):
-        if wanted_rules:
-            permissions = dict(_table(path, "permissions", result.get("permissions", {})))
-            rules = _list(path, f"permissions.{key}", permissions.get(key, []))
-            permissions[key] = [*rules, *(rule for rule in wanted_rules if rule not in rules)]
-            result["permissions"] = permissions
+    return _laid(path, "", result, ours.more)
+
+
+def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(there)
+    for key, value in ours.items():
+        name = f"{what}.{key}" if what else key
+        if isinstance(value, dict):
+            if value := _laid(path, name, _table(path, name, result.get(key, {})), value):
+                result[key] = value
+        elif isinstance(value, list):
+            if value:
+                items = _list(path, name, result.get(key, []))
+                result[key] = [*items, *(item for item in value if item not in items)]
+        else:
+            result[key] = value
     return result
 
 
@@ -194,6 +203,25 @@ def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool])
             fewer = dict(result["permissions"])
             _put(fewer, key, [rule for rule in rules if not is_ours_by(key, rule)])
             _put(result, "permissions", fewer)
+    return result
+
+
+def without_settings(settings: Mapping[str, Any], ours: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without ours, unless they stood there ``before``; what is empty for that is gone, too."""
+    result = dict(settings)
+    for key, value in ours.items():
+        if key not in result:
+            continue
+        there, was = result[key], before.get(key)
+        if isinstance(value, dict) and isinstance(there, dict):
+            _put(result, key, without_settings(there, value, was if isinstance(was, dict) else {}))
+        elif isinstance(value, list) and isinstance(there, list):
+            kept = was if isinstance(was, list) else []
+            _put(result, key, [item for item in there if item not in value or item in kept])
+        elif there == value and key not in before:
+            del result[key]
+        elif there == value:
+            result[key] = was
     return result
 
 

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from ..core.text import shell_quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
@@ -22,7 +27,22 @@ FLOOR = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agen
 """What acts. A client that asks about all of it runs nothing of it where our hooks fail, and lets a hook that answers
 for its person widen that; a rule that denies it would not."""
 
-MATCHERS = {"PreToolUse": "Bash"}
+
+def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """The client's sandbox for commands: always, and asking as before; they reach these hosts and write no mailbox.
+    A mail command on its own runs outside."""
+    return {
+        "enabled": True,
+        "failIfUnavailable": True,
+        "autoAllowBashIfSandboxed": False,
+        "allowUnsandboxedCommands": False,
+        "excludedCommands": [f"{program}:*"],
+        "filesystem": {"denyWrite": [mailbox]},
+        "network": {"allowedDomains": [*hosts]},
+    }
+
+
+MATCHERS = {"PreToolUse": "Bash|Monitor"}
 """The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
 
 SECTION = """\

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.roster import Roster
+    from .teammate import Caller
 
 
-def denial(command: str, session_id: str, roster: Roster | None) -> dict[str, Any] | None:
+def denial(command: str, caller: Caller, roster: Roster | None) -> dict[str, Any] | None:
     """The answer that keeps the command from running, with why; None where that is nothing to us."""
-    why = commands.refusal(command, lambda word: is_own(word, session_id, roster))
+    if (member := caller.member()) is not None:
+        why = commands.refusal(command, lambda word: word == member, member)
+    else:
+        me = caller.session_id
+        line = roster.lineage(me) if roster is not None else (me,)
+        why = commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
     if why is None:
         return None
     told = {"permissionDecision": "deny", "permissionDecisionReason": f"agent-mailbox: {why}"}

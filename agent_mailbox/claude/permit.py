@@ -7,14 +7,15 @@ answered "no" where nothing better is known, and what must hold without us stand
 
 from __future__ import annotations
 
-from ..control import Control
+from ..control import Beside, Control
+from ..coordination import binds, is_over, policy_of
 from ..core import codec, frame, policy, rules
 from ..core.control import flows, messages
 from ..core.patterns import Where
-from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, Verdict
+from ..core.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
 from ..core.records import Record
-from ..core.roster import DEAD
-from ..core.text import ascii_json, clipped, neutral
+from ..core.text import ascii_json, clipped, is_utf8, neutral
+from ..store import system
 from . import install_texts as texts
 from .entries import PERMISSION
 
@@ -35,10 +36,12 @@ MAX_SAID = 500
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
 GRANTS = "grants"
+ANSWERED = "the person at its terminal answered"
 
 
 class Permit(Record):
-    """A question of the client's in its surroundings; ``program`` is how an agent starts ours."""
+    """A question of the client's in its surroundings; ``program`` is how an agent starts ours. The first that is given
+    to ``write`` is the answer."""
 
     call: Call
     control: Control
@@ -65,6 +68,15 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
+        if not self.asks_the_person and system.exists(self.control.logs.cache(GRANTS)):
+            self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
+        try:
+            self._decide(standing, agent)
+        except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
+            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
+            raise
+
+    def _decide(self, standing: Standing, agent: Agent | None) -> None:
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
@@ -84,7 +96,7 @@ class Permit(Record):
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
-        verdict = policy.judge(_policy(standing), call.tool, given, where, free)
+        verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
@@ -103,7 +115,13 @@ class Permit(Record):
     def _where(self) -> Where:
         from os import path  # where a policy is
 
-        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", path.realpath)
+        def resolved(name: str) -> str:
+            try:
+                return path.realpath(name)
+            except ValueError:  # a name that no file can have
+                return name
+
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
         """Spare the hooks that follow the question: sound as the quiet stamps are (``store.trail``)."""
@@ -117,20 +135,21 @@ class Permit(Record):
     def _plan(self) -> Payload:
         plan, file = self.given.get("plan"), self.given.get("planFilePath")
         return messages.PlanRequest(
-            content=self._shortened(plan if isinstance(plan, str) else ""), file=file if isinstance(file, str) else ""
+            content=self._shortened(_carried(plan) if isinstance(plan, str) else ""),
+            file=_carried(file) if isinstance(file, str) else "",
         )
 
     def _request(self, verdict: Verdict) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
-        written = codec.dumps(dict(self.given))
+        written, plain = _written(dict(self.given))
         command, why = self.given.get("command"), self.given.get("description")
         return messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=self._shortened(command if isinstance(command, str) else written),
-            input=dict(self.given) if _size(written) <= self.control.config.max_content // SHARE else None,
-            reason=clipped(why, MAX_SAID) if isinstance(why, str) else verdict.reason,
+            arguments=self._shortened(command if isinstance(command, str) and plain else written),
+            input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
+            reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
 
     def _shortened(self, text: str) -> str:
@@ -144,18 +163,36 @@ class Permit(Record):
         return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
 
     def _ask(self, standing: Standing, payload: Payload) -> None:
-        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), the request is given up: what is
-        approved later counts for nothing."""
+        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), or the person answered the client's
+        dialog, the request is given up: what is approved later counts for nothing."""
         control, me = self.control, self.call.session_id
         seconds = control.config.control_timeout
+        beside = self._dialog()
         request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
         try:
-            decided = _until_ended(lambda: control.wait(me, request.id, seconds))
+            decided = _until_ended(lambda: control.wait(me, request.id, seconds, beside))
         except _Ended:
             control.give_up(me, request)
             return
+        if beside is not None and decided.state == flows.TIMED_OUT and beside.why():
+            return  # the client does not wait for this answer
         self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
         control.consume(me, decided)
+
+    def _dialog(self) -> Beside | None:
+        """The dialog that stands beside the question: the client does not tell the hook that it was answered, but keeps
+        in its transcript how the call ended."""
+        from . import transcript  # where a lead is asked
+
+        call, path = self.call, self.call.transcript
+        if not self.asks_the_person or not system.exists(path):
+            return None
+        length, now = system.size(path), self.control.now()
+
+        def why() -> str:
+            return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
+
+        return Beside((path,), why)
 
     def _tell(self, request: Request, lead: str, seconds: float) -> None:
         answer = request.answer
@@ -173,7 +210,7 @@ class Permit(Record):
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
             again = policy.judge(
-                _policy(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
+                policy_of(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
             )
             if again.decision == DENY:
                 self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
@@ -204,7 +241,7 @@ class Permit(Record):
         from hashlib import sha256  # where a lead approved
 
         words = [self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
-        return sha256(codec.dumps(words).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
@@ -226,35 +263,30 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
 def closed(event: str, why: str) -> str:
     """The answer where a session is bound and nobody can tell by what."""
     return said(
-        event, DENY, f"this session is bound by a policy that cannot be read: {clipped(neutral(why), MAX_SAID)}"
+        event,
+        DENY,
+        f"this session is bound by a policy, and what it says cannot be told: {clipped(neutral(why), MAX_SAID)}",
     )
 
 
-def binds(standing: Standing, agent: Agent | None) -> bool:
-    """Is there anything that may keep the agent from using a tool?"""
-    led = agent is not None and agent.lead is not None
-    return led or is_over(standing, agent) or _policy(standing).binds
-
-
-def is_over(standing: Standing, agent: Agent | None) -> bool:
-    """Did the agent agree to end, and was not begun anew since?"""
-    return standing.is_shut_down and agent is not None and agent.state == DEAD
-
-
-def _policy(standing: Standing) -> Policy:
-    given = standing.policy
-    return Policy(
-        mode=standing.mode,
-        allow=given.allow,
-        deny=given.deny,
-        hosts=given.hosts or None,
-        plan_required=standing.waits_for_plan,
-    )
+def _written(value: Any) -> tuple[str, bool]:
+    """The value as JSON, and whether a message can hold it; one nested too deeply in Python's words."""
+    try:
+        codec.dumps({"tool": {"input": value}})
+    except ValueError:
+        return repr(value), False
+    text = codec.dumps(value)
+    return (text, True) if is_utf8(text) else (ascii_json(text), False)
 
 
 def _size(text: str) -> int:
     """Bytes of the text within a message."""
     return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
+
+
+def _carried(text: str) -> str:
+    """The text, where a message can carry it; else as JSON, in which half a surrogate pair has a spelling."""
+    return text if is_utf8(text) else ascii_json(codec.dumps(text))
 
 
 class _Ended(BaseException):

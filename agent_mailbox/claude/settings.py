@@ -11,8 +11,11 @@ import os
 import shlex
 import shutil
 
-from ..core import codec
+from ..control import Control
+from ..coordination import withholds
+from ..core import codec, frame
 from ..core.records import Record
+from ..core.roster import DEAD
 from ..doctor.findings import Problem
 from . import install, others, places, runnable
 from . import install_texts as texts
@@ -58,7 +61,9 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     elsewhere = yield from others.examine(projects, here, environ)
     if found:
         yield from _notes(found)
-        yield from _passed_by(found, places.sources(projects, here, environ), environ)
+        all_of_them = places.sources(projects, here, environ)
+        yield from _passed_by(found, all_of_them, environ)
+        yield from _open(directory, found, all_of_them)
         yield from _quiet(found, environ)
     elif not elsewhere:
         yield from _missing(directory, here, environ)
@@ -164,6 +169,24 @@ def _passed_by(found: Sequence[Found], all_of_them: Sequence[Source], environ: M
         if places.trusted(project, environ) is False:
             what = f"{project} is not trusted: its hooks do not run; start `claude` there once and answer its question"
             yield Problem(project, None, what, note=True)
+
+
+def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source]) -> Iterator[Problem]:
+    """Agents that are kept from something by hooks alone: the client passes by a hook that fails."""
+    for source in all_of_them:
+        permissions = (source.settings or {}).get("permissions")
+        asks = permissions.get("ask") if isinstance(permissions, dict) else None
+        if isinstance(asks, list) and all(rule in asks for rule in texts.FLOOR):
+            return
+    control = Control(directory)
+    roster = control.plane().roster
+    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
+    if bound:
+        names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
+        more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
+        what = f"{names}{more}: kept from something by our hooks alone; where one fails the client goes on without it"
+        more = "`agent-mailbox install claude-code --closed` has the client ask then"
+        yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
 
 
 # -- does it do its work? ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The client's transcript: did what a hook said reach the model, and did the model go on after it?
+"""The client's transcript: did what a hook said reach the model, and did the model go on after it? Did a call end?
 
 Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to).
 A hook's text stands in an ``attachment`` of type ``hook_additional_context``; what the model says in lines of type
@@ -16,10 +16,12 @@ from ..store import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from ..store.offers import Offer
+
+    Found = TypeVar("Found")
 
 SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
 """The model spoke after it was shown · it is shown, and nobody has spoken since · it is not there, though the model
@@ -37,6 +39,18 @@ _MAX_LINE = 64 << 20
 
 def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     """What became of each offer, by nonce; None where there is no transcript to tell."""
+    start = min(offer.length for offer in offers)
+    return _read(path, start, lambda lines: _states(lines, offers))
+
+
+def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    """Did every call of the tool with this input end, one of them after ``since`` (ms)? ``length``: the transcript's,
+    then. What it had for a result, a person's "no" as well, stands in a line of type ``user`` under the call's id."""
+    return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+
+
+def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> Found | None:
+    """What ``read`` finds in the lines from a margin before ``length`` on; None where there is no transcript."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
     except (OSError, ValueError):
@@ -45,12 +59,37 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
         there = system.fstat(fd)
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
-        start = min(o.length for o in offers) if all(o.length <= there.st_size for o in offers) else 0  # another file
-        return _states(_lines(fd, max(start - MARGIN, 0), there.st_size), offers)
+        start = length if length <= there.st_size else 0  # another file
+        return read(_lines(fd, max(start - MARGIN, 0), there.st_size))
     except OSError:
         return None
     finally:
         system.close(fd)
+
+
+def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    running: set[object] = set()
+    ended = False
+    for line in lines:
+        if not (b'"tool_use"' in line or (running and b'"tool_result"' in line)):
+            continue
+        event = codec.parse(line, _MAX_LINE, ours=False)
+        if isinstance(event, BadLine):
+            continue
+        for block in _blocks(event):
+            if block.get("type") == "tool_use" and block.get("name") == tool and block.get("input") == given:
+                running.add(block.get("id"))
+            elif block.get("type") == "tool_result" and block.get("tool_use_id") in running:
+                running.discard(block.get("tool_use_id"))
+                ended = ended or _when(event) >= since
+    return ended and not running
+
+
+def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a line's message consists of."""
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:

@@ -114,7 +114,12 @@ class Context:
 
     def style(self, text: str, style: str) -> str:
         """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
-        if sys.stdout.isatty() and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb":
+        if (
+            sys.stdout is not None
+            and sys.stdout.isatty()
+            and not self.environ.get("NO_COLOR")
+            and self.environ.get("TERM") != "dumb"
+        ):
             return letters.coloured(text, style)
         return frame.plain(text, style)
 

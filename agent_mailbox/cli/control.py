@@ -180,11 +180,13 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         "hosts": tuple(given.get("hosts") or ()),
         "updated_input": _object(app, given.get("tool_input")),
     }
-    if approved and desk.find(request).flow == flows.SHUTDOWN:
+    asked = desk.find(request)
+    if approved and asked.flow == flows.SHUTDOWN:
         said["pane"] = pane
     decided = desk.answer(me, request, approved, **said)
     app.done(controlling.request_text(decided, desk, app.style), {"request": controlling.request_json(decided, desk)})
-    if decided.flow == flows.SHUTDOWN and decided.state == flows.APPROVED:
+    agreed = decided.flow == flows.SHUTDOWN and decided.state == flows.APPROVED
+    if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # said again, it ends no new life
         from .. import shutdown as ending
 
         ending.carry_out(desk, me, app.actor, pane=pane, vouched=app.vouched)

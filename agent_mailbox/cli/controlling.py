@@ -125,7 +125,7 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
     shown: set[str] = set()
 
     def fresh() -> list[tuple[Message, Verdict]]:
-        found = [(m, v) for m, v in desk.log() if request_id in (None, v.request_id) and m.id not in shown]
+        found = [(m, v) for m, v in desk.log(request_id) if m.id not in shown]
         shown.update(m.id for m, _ in found)
         return found
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from ..core.roster import Roster
 
+TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+"""The client's variable that switches its teams on."""
+
 
 def answer(event: str, directory: str | None) -> int:
     """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
@@ -69,7 +72,13 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    call = hooks.parse(name, given(), environ, _here())
+    try:
+        call = hooks.parse(name, given(), environ, _here())
+    except Exception as error:
+        if name in hooks.PERMITS:  # what a model writes must not open what is closed because nobody can read it
+            asked = hooks.unread(name, environ, _here())
+            _close(asked, mailbox_of(asked, directory, environ), error, write)
+        raise
     if name == hooks.BEFORE_TOOL:
         hooks.refuse(call, lambda: _roster(call, directory, environ), write)
         return
@@ -84,6 +93,19 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.config.bridge:
+        _start_bridge(desk.directory, call.session_id, environ)
+
+
+def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
+    """Have the session's team bridged by a process of its own, which outlives this one and ends with the team. Beside
+    another bridge, and where no team comes, it ends by itself."""
+    import subprocess  # where the mailbox is configured so, once in a session
+
+    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
+    words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
 
 
 def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
@@ -94,14 +116,28 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
+    told: list[str] = []
+
+    def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
+        if not told:
+            told.append(text)
+            write(text)
+
     try:
         control = Control(place.directory, wait=hooks.LOCK_WAIT)
         start = program(environ.get("PATH", ""))
-        permit.Permit(call=call, control=control, environ=environ, program=start, write=write).answer()
+        permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
-        if Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
-            write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+        _close(call, place, error, tell)
         raise
+
+
+def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:
+    """Answer "no" for a session that was bound when that could last be told."""
+    from ..claude import permit
+
+    if place and Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
+        write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
 
 
 def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:

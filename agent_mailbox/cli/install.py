@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import click
 
@@ -10,10 +11,14 @@ from ..claude import install as installer
 from ..claude import install_clients as clients
 from ..claude import install_texts as texts
 from ..core.text import neutral, neutral_lines
-from ..errors import Malformed, Refused
+from ..errors import Malformed, NoMailbox, Refused
 from .hook import program
 from .main import Commands, cli
 from .options import App, Verb, pass_app
+from .place import locate
+
+HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
+"""A host as the client's sandbox has them: a name, or with ``*.`` those below it."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,19 +57,20 @@ def _target(app: App, client: Client, project: str | None, user: bool) -> Target
     return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
 
 
-def _install(app: App, target: Target, dry_run: bool, asks: Sequence[str] = ()) -> None:
+def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
     word = program(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
         app.warn(
             f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
         )
-    plan = installer.installation(target, app.environ, word, asks)
+    plan = installer.installation(target, app.environ, word, bounds)
     _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=target.client.after)
 
 
 def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
     word = program(app.environ.get("PATH", ""))
-    plan = installer.removal(_target(app, client, project, user), app.environ, word)
+    target = _target(app, client, project, user)
+    plan = installer.removal(target, app.environ, word, _mailbox(app, target) or "")
     _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
 
 
@@ -72,8 +78,22 @@ def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_ru
 @_said
 @click.option("--force", is_flag=True, help="Also where the same sessions call us already: each hook then runs twice.")
 @click.option("--closed", is_flag=True, help="Have the client itself ask about all that acts: for led sessions.")
+@click.option(
+    "--sandbox", is_flag=True, help="Have the client run commands in its sandbox, without a way to the mailbox."
+)
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host they reach out of it; repeat for several.")
 @pass_app
-def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: bool, force: bool, closed: bool) -> None:
+def install_claude_code(
+    app: App,
+    /,
+    project: str | None,
+    user: bool,
+    dry_run: bool,
+    force: bool,
+    closed: bool,
+    sandbox: bool,
+    hosts: Sequence[str],
+) -> None:
     """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
 
     Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
@@ -82,10 +102,46 @@ def install_claude_code(app: App, /, project: str | None, user: bool, dry_run: b
 
     With --closed the client's own rules ask about every tool that acts, and our hooks answer for sessions that have a
     lead: what a policy denies does not run even where a hook fails. Sessions without a lead ask their person.
+
+    With --sandbox what commands do inside is bounded, too: they write the project alone, not its mailbox, and reach the
+    hosts you name. Plain mail commands, each on its own, run outside.
     """
     target = _target(app, clients.CLAUDE_CODE, project, user)
     _refuse_twice(app, target, force)
-    _install(app, target, dry_run, texts.FLOOR if closed else ())
+    if hosts and not sandbox:
+        raise Malformed("--host is for the sandbox", "add --sandbox", code="usage")
+    bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts))
+    if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
+        raise Malformed(
+            f"{wrong[0]!r} is no host", "such as example.org, or *.example.org for those below", code="usage"
+        )
+    if sandbox:
+        bounds = bounds.replace(mailbox=_kept_mailbox(app, target))
+    _install(app, target, dry_run, bounds)
+
+
+def _mailbox(app: App, target: Target) -> str | None:
+    """The mailbox of the target's sessions, if there is one."""
+    try:
+        place = locate(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
+    except NoMailbox:
+        return None
+    return os.path.realpath(place.directory)
+
+
+def _kept_mailbox(app: App, target: Target) -> str:
+    """The mailbox that commands are to be kept from."""
+    if target.user:
+        raise Malformed("--sandbox is for a project, whose mailbox commands are kept from", "leave --user out")
+    found, project = _mailbox(app, target), os.path.dirname(target.base)
+    if found is None:
+        raise NoMailbox("there is no mailbox yet to keep commands from", "`agent-mailbox init`, then repeat this")
+    if f"{project}/".startswith(f"{found}/"):
+        raise Refused(
+            f"the mailbox {found} is the directory that commands work in",
+            "have one below the project: `agent-mailbox init data`",
+        )
+    return found
 
 
 def _refuse_twice(app: App, target: Target, force: bool) -> None:

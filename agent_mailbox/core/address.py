@@ -7,6 +7,7 @@ Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a 
 a foreign writer stored may also be an agent's name, or a role without its prefix as the seed writes it.
 ``swarm:s`` is the tag of who here joined the swarm ``s``; ``swarm:s/a`` its agent ``a`` on another machine, which
 nobody here is: what that agent sends bears it as its sender.
+``team:t/n`` is written for one member of a client's team, whose id is ``n@t``; ``team:t`` is the tag of all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; the one reported when several addresses bring a message."""
-NAMESPACES = ("role", "project", "concern", "domain", "swarm")
+NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 RESERVED = (ALL, USER)
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
@@ -106,6 +107,19 @@ def swarm_of(word: str) -> tuple[str, str] | None:
         return None
     swarm, _, agent = word[6:].partition("/")
     return swarm, agent
+
+
+def teammate(word: str) -> str | None:
+    """The session id of the member that ``team:t/n`` names (``n@t``, as its client spells it); None for another word.
+
+    Raises ``Malformed`` for a name that cannot be one.
+    """
+    if not word.startswith("team:") or "/" not in word:
+        return None
+    team, _, name = word[5:].partition("/")
+    if not team or not name:
+        raise Malformed(f"{word!r} is no teammate", "write team:TEAM/NAME, or team:TEAM for all of a team")
+    return check_id(f"{name}@{team}", "teammate's id")
 
 
 def mode(address: str, is_agent: Callable[[str], bool]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, text
-from .address import ALL, MAX_ID, check_id, check_role, check_tag
+from .address import ALL, MAX_ID, check_id, check_role, check_tag, teammate
 from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, Message, Record
 from .roster import Agent, Roster
 
@@ -188,14 +188,18 @@ def resolve(
     warnings: list[str] = []
     dead: dict[str, Agent] = {}
     for word in written:
+        member = teammate(word)
         if word == ALL:
             stored[ALL] = None
-        elif ":" in word:
+        elif member is not None and roster.get(member) is None:
+            warnings.append(_stranger(word, strict))
+            stored[member] = None
+        elif ":" in word and member is None:
             stored[check_tag(word, namespaces)] = None
             if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
                 warnings.append(f"nobody ever held {word}; {_meant(roster.near(word[5:]))}")
         elif word:
-            agent = _agent(word, roster)
+            agent = _agent(member or word, roster)
             if agent is None and word == answering:
                 stored[word] = None
                 continue
@@ -237,6 +241,14 @@ def _heir(agent: Agent, roster: Roster) -> str | None:
     if not heirs or agent.session_id in heirs:
         return agent.session_id if heirs else None
     return heirs[-1]
+
+
+def _stranger(word: str, strict: bool) -> str:
+    if strict:
+        raise NotFound(
+            f"no teammate {word!r}", "`agent-mailbox teams import` enters the living ones", code="unknown_recipient"
+        )
+    return f"nobody knows a teammate {word!r}; it waits until `agent-mailbox teams import` or `teams bridge` meets one"
 
 
 def _unknown(word: str, roster: Roster, strict: bool) -> str:

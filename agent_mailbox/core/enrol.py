@@ -60,6 +60,8 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
     for tag in tags:
         _refuse_agent_word(tag, (me, name), me, roster)
     olds, ends = _succession(request, roster, now)
+    if actor != USER:
+        _refuse_own_lead(me, request.lead, [old for old in olds if old != request.continues], roster)
     muted = _muted(request, present or (roster.get(olds[0]) if olds else None))
     event = RosterEvent(
         event=request.event,
@@ -132,6 +134,25 @@ def _succession(request: Request, roster: Roster, now: int) -> tuple[list[str], 
     # Nobody continues what it continues already, nor what someone living does.
     fresh = [old for old in dict.fromkeys(olds) if old not in roster.lineage(me) and set(roster.heirs(old)) <= {old}]
     return fresh, ends
+
+
+def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Roster) -> None:
+    """Who continues an agent leads whom that led. By taking the name of a lead that is not alive, one that is led would
+    come to command those beside it, and to be asked about itself."""
+    above, next_ones = {me}, [lead] if lead is not None and roster.get(me) is None else [me]
+    while next_ones:
+        for one in roster.lineage(next_ones.pop()):
+            agent = roster.get(one)
+            leads = () if agent is None or agent.lead in (None, USER) else (agent.lead, *roster.heirs(agent.lead))
+            next_ones += [who for who in (one, *leads) if who not in above]
+            above.update((one, *leads))
+    old = next((old for old in olds if old != me and old in above), None)
+    if old is not None:
+        raise Refused(
+            f"{old} leads {me}; only the person can have it take that place",
+            "choose another name",
+            code="not_lead",
+        )
 
 
 def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:

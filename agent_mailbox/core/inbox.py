@@ -7,7 +7,7 @@ Belongs here: unread, obligations, dead letters, threads, delivery reports. Ever
 from __future__ import annotations
 
 from . import claims, expiry
-from .address import ALL, DIRECT, ROLE, Reader, role_of, route
+from .address import ALL, DIRECT, ROLE, Reader, role_of, route, teammate
 from .claims import Reads
 from .records import USER, Message, Record
 from .roster import ALIVE, DEAD, FROZEN, Agent, Roster
@@ -203,6 +203,7 @@ def visible(message: Message, reader: Reader) -> bool:
 
 def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
     """The messages from or to what a written address means; raises ``NotFound`` or ``Ambiguous``."""
+    word = teammate(word) or word
     if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
         wanted = word if word == ALL or ":" in word else f"role:{word}"
         return [m for m in messages if m.sender == wanted or any(wanted in (a, role_of(a)) for a in m.recipients)]

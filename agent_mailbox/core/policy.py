@@ -16,7 +16,7 @@ from .text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from .rules import Rule
@@ -37,6 +37,8 @@ _GIT = ("status", "log", "diff", "show", "blame", "ls-files")
 _GIT_ACTS = ("--out", "--ext", "--text", "--exec", "--open", "--contents", "-O")
 """Beginnings of options by which these write or run something."""
 MAX_REASON = 300
+_URLS = ("url", "urls", "uri", "uris")
+"""Keys by which tools name where they go."""
 
 
 class Policy(Record):
@@ -79,7 +81,10 @@ def judge(
     caught = _caught(policy.deny, tool, given, where)
     if caught is not None:
         return _verdict(DENY, f"the policy of this session denies {caught.text}")
-    if not policy.binds or rules.allows(_parsed(free), tool, given, where) is not None:
+    if not policy.binds:
+        return NO_OPINION
+    is_free = rules.allows(_parsed(free), tool, given, where) is not None
+    if is_free and not (policy.mode == "locked-down" and _sends_files(given)):
         return NO_OPINION
     held = _held(policy, tool, given, where)
     if held is not None:
@@ -106,6 +111,9 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
     try:
         found = shell.commands(text)
     except (shell.Unreadable, RecursionError):
+        return False
+    programs = {simple.words[0] for simple in found if simple.words}
+    if {"cd", "git"} <= programs:  # where it goes, a repository's configuration may start programs
         return False
     return bool(found) and all(map(_only_reads, found))
 
@@ -156,7 +164,7 @@ def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
         return False
     key = rules.READING.get(tool) or rules.WRITING.get(tool)
     value = given.get(key, where.cwd) if key else where.cwd
-    if not isinstance(value, str):
+    if not isinstance(value, str) or rules.strays(tool, given):
         return False
     name = patterns.absolute(value, where)
     root = patterns.absolute(where.root, where).rstrip("/") + "/"
@@ -171,14 +179,31 @@ def _writes_the_plan(tool: str, given: Mapping[str, Any], where: Where) -> bool:
     return tool in ("Write", "Edit") and rules.allows([rules.parse(f"Edit({PLANS})")], tool, given, where) is not None
 
 
+def _sends_files(given: Mapping[str, Any]) -> bool:
+    """Does a command of ours hand on what stands in a file? Mail is no way around what may be read."""
+    text = given.get("command")
+    words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
+    return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
+
+
 def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
     """A tool that names a host goes there unasked only if the policy says so."""
-    url = given.get("url")
-    if policy.hosts is None or not isinstance(url, str):
+    if policy.hosts is None:
         return None
-    name = patterns.host_of(url)
-    if name is not None and any(patterns.host(pattern, name) for pattern in policy.hosts):
-        return None
+    for url in _urls(given):
+        name = patterns.host_of(url)
+        if name is None or not any(patterns.host(pattern, name) for pattern in policy.hosts):
+            return _asked(name, url)
+    return None
+
+
+def _urls(given: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in given.items():
+        if key.lower() in _URLS:
+            yield from (one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str))
+
+
+def _asked(name: str | None, url: str) -> Verdict:
     shown = name or clipped(url, 100)
     said = _verdict(ASK, f"{shown} is not among the hosts that this session may go to")
     return said.replace(host=name) if name else said.replace(decision=DENY)
@@ -187,6 +212,12 @@ def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
 def _only_reads(simple: shell.Simple) -> bool:
     if any(target != "/dev/null" for target in simple.targets) or not simple.words:
         return False
+    if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections by such names
+        return False
+    if any(
+        "$((" in word or ("${" in word and "=" in word) for word in (*simple.words, *simple.sources, *simple.inputs)
+    ):
+        return False  # they may set a variable, such as PATH
     program, *rest = simple.words
     if program == "git":
         return bool(rest) and rest[0] in _GIT and not any(word.startswith(_GIT_ACTS) for word in rest)

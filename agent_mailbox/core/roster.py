@@ -43,6 +43,7 @@ class Agent(Record):
     Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
     ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it,
     ``leads`` every lead it had, each with the instant from which it was that: a command counts by who led it then.
+    ``again`` is when it last registered though it was known already: what it agreed to before, it agreed to no more.
     """
 
     session_id: str
@@ -59,6 +60,7 @@ class Agent(Record):
     client: str | None = None
     muted: tuple[str, ...] = ()
     leads: tuple[tuple[int, str], ...] = ()
+    again: int = 0
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -71,6 +73,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     state = TRANSITIONS.get((agent.state if agent else None, event.event))
     if state is None:
         return agent
+    again = event.event == "register" and agent is not None
     before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
     if event.event not in ("register", "update"):
         event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason)  # it says no more
@@ -92,6 +95,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         client=event.client if event.client is not None else before.client,
         muted=event.muted if event.muted is not None else before.muted,
         leads=(*before.leads, (event.timestamp, event.lead)) if event.lead not in (None, before.lead) else before.leads,
+        again=event.timestamp if again else before.again,
     )
 
 
@@ -223,10 +227,11 @@ class Roster:
         return any(a.state != DEAD for a in self.carrying(f"role:{word}", None))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
-        """The agent a bare word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more.
+        """The agent a word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
 
         Raises ``NotFound``, or ``Ambiguous`` with the candidates.
         """
+        word = address.teammate(word) or word
         agent = self.meant(word)
         if agent is not None:
             return agent

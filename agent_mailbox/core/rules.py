@@ -9,12 +9,12 @@ one; the client itself matches a little more narrowly.
 
 from __future__ import annotations
 
-from . import patterns, shell
+from . import patterns, running, shell
 from .records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from .patterns import Where
@@ -24,23 +24,14 @@ ALIASES = {"Task": "Agent", "MultiEdit": "Edit"}
 READING = {"Read": "file_path", "Grep": "path", "Glob": "path", "LS": "path", "NotebookRead": "notebook_path"}
 WRITING = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 """Tools by the key of the path they read or write: rules for paths are written for ``Read`` and ``Edit``."""
-SHELLS = ("Bash", "PowerShell")
+SHELLS = ("Bash", "PowerShell", "Monitor")
+"""Tools that run a command; ``Monitor`` does it beside the conversation, under the rules for ``Bash``."""
 _PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
 """Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
-_STRIPPED = ("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob")
-"""Programs that run their arguments: the client looks behind these in every rule."""
-_WRAPPERS = (
-    *_STRIPPED,
-    *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
-    *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx"),
-)
-"""What may run its arguments: what denies and asks looks behind all of these."""
-_INTERPRETERS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "eval", "ssh", "su", "watch", "trap")
-"""Programs that take a command in one word."""
-MAX_DEPTH = 4
-MAX_WRAPPED = 100
-"""Texts within each other, and words behind a wrapper, that are looked through: what goes further is no honest command,
-and looking costs"""
+MAX_NAME = 4096
+"""Characters of a file's name, with where it is: no system that we run on takes more."""
+MAX_PLACES = 10
+"""Directories that one text changes to and that are looked at: looking costs."""
 
 
 class Rule(Record):
@@ -72,6 +63,8 @@ def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bo
     """May a rule that denies or asks mean this call? One that is not sound means every call of its tool."""
     tool = ALIASES.get(tool, tool)
     files = _files(tool, given)
+    if tool == "Monitor" and rule.tool == "Bash":
+        rule = rule.replace(tool=tool)
     if rule.spec is None:
         return _names(rule.tool, tool)
     if rule.tool in ("Read", "Edit", "Write"):
@@ -117,65 +110,9 @@ def _runs(spec: str, given: Mapping[str, Any]) -> bool:
     if not isinstance(text, str) or patterns.command(spec, text):
         return True
     try:
-        return any(patterns.command(spec, form) for form in _forms(text, 0))
+        return any(patterns.command(spec, form) for form in running.forms(text))
     except (shell.Unreadable, RecursionError):
         return True
-
-
-def _forms(text: str, depth: int) -> Iterator[str]:
-    """Every command the text may run, as a rule might spell it. Raises ``Unreadable`` where that cannot be told."""
-    if depth > MAX_DEPTH:
-        raise shell.Unreadable("too deep")
-    for simple in shell.commands(text):
-        yield from _spellings(simple.words, depth)
-        if simple.inputs and any(_base(word) in _INTERPRETERS for word in simple.words):
-            for body in simple.inputs:
-                yield from _forms(body, depth + 1)
-
-
-def _spellings(words: Sequence[str], depth: int) -> Iterator[str]:
-    words = _unset(words)
-    if words:
-        yield from _spelled(words, depth, sure=True)
-    if not words or _base(words[0]) not in _WRAPPERS:
-        return
-    if len(words) > MAX_WRAPPED:
-        raise shell.Unreadable("too long")
-    first = True  # where its own options end, only the wrapper knows
-    for number, word in enumerate(words[1:], 1):
-        yield from _spelled(words[number:], depth, sure=first)
-        first = first and (word[:1] in ("-", "") or word[:1].isdigit() or _is_setting(word))
-
-
-def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
-    """The command these words make, if they make one (``sure``)."""
-    if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
-        if sure:
-            raise shell.Unreadable("what runs is known only then")
-        return
-    name = _base(words[0])
-    yield " ".join(words)
-    yield " ".join([name, *words[1:]])
-    if name in _INTERPRETERS:
-        for word in (*words[1:], " ".join(words[1:])):
-            if not word.startswith("-"):
-                yield from _forms(word, depth + 1)
-
-
-def _unset(words: Sequence[str]) -> Sequence[str]:
-    """Without the variables that are set in front."""
-    while words and _is_setting(words[0]):
-        words = words[1:]
-    return words
-
-
-def _is_setting(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.isidentifier()
-
-
-def _base(word: str) -> str:
-    return word.rpartition("/")[2]
 
 
 def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
@@ -187,23 +124,49 @@ def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
     except (shell.Unreadable, RecursionError):
         return True
     spec = rule.spec or "**"
+    places = _places(found, where)
+    if len(places) > MAX_PLACES:
+        return True
+    named: dict[str, None] = {}
     for simple in found:
         for word in (*simple.words[1:], *simple.sources, *simple.targets, *simple.inputs):
-            for part in (word, *word.replace("=", " ").split()):
-                if part and (_at(spec, part, where) or _expands_to(spec, part)):
-                    return True
-    return False
+            plain = word.replace("=", " ").split()
+            named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
+    parts = [_home(part) for part in named if 0 < len(part) <= MAX_NAME]
+    return any(_at(spec, part, place, expands=True) for part in parts for place in places)
 
 
-def _expands_to(spec: str, word: str) -> bool:
-    """May the shell make of a pattern the name at the end of the rule?"""
-    last, wanted = word.rstrip("/").rpartition("/")[2], spec.rstrip("/").rpartition("/")[2]
-    return "*" in last and "*" not in wanted and patterns.like(last, wanted)
+def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
+    """Where a text's commands may run: here, and wherever it changes to."""
+    places = {where.cwd: where}
+    for simple in found:
+        for number, word in enumerate(simple.words):
+            if word == "-C" or running.base(word) in ("cd", "pushd"):
+                to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
+                for place in (where, [*places.values()][-1]):
+                    cwd = patterns.absolute(_home(to), place)
+                    places.setdefault(cwd, place.replace(cwd=cwd))
+    return [*places.values()]
 
 
-def _at(spec: str, name: str, where: Where) -> bool:
+def _home(word: str) -> str:
+    """A path without the variables that everybody writes."""
+    for name, stands_for in (("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")):
+        if word == name or word.startswith(f"{name}/"):
+            return stands_for + word[len(name) :]
+    return word
+
+
+def _at(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
     full = patterns.absolute(name, where)
-    return any(patterns.path(spec, spelled, where, loose=True) for spelled in {full, where.resolve(full)})
+    spelled = {full, where.resolve(full)}
+    return any(patterns.path(spec, one, where, loose=True, expands=expands) for one in spelled)
+
+
+def strays(tool: str, given: Mapping[str, Any]) -> bool:
+    """May a search for names leave the directory it is to search?"""
+    pattern = given.get("pattern") if tool == "Glob" else None
+    return isinstance(pattern, str) and (pattern.startswith(("/", "~")) or ".." in pattern)
 
 
 def _files(tool: str, given: Mapping[str, Any]) -> list[str]:
@@ -241,6 +204,8 @@ def _may_allow(rule: Rule) -> bool:
 def _allows(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
     spec = rule.spec or ""
     if (rule.tool == "Read" and tool in READING) or (rule.tool == "Edit" and tool in WRITING):
+        if strays(tool, given):
+            return False
         names = [patterns.absolute(name, where) for name in _files(tool, given)]
         spelled = [*names, *map(where.resolve, names)]
         return bool(spelled) and all(patterns.path(spec, name, where, loose=False) for name in spelled)
@@ -274,6 +239,8 @@ def _allowed_by(rules: Sequence[Rule], simple: shell.Simple) -> Rule | None:
     if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:
         return None
     words = simple.words
+    if words[0].split() != words[:1]:
+        return None  # a program of another name
     while len(words) > 1 and words[0] in ("time", "nohup", "command", "builtin", "noglob") and words[1][0:1] != "-":
         words = words[1:]
     text = " ".join(words)

@@ -6,20 +6,17 @@ Belongs here: the grammar, as far as somebody who hides nothing writes it. Pure.
 
 from __future__ import annotations
 
+from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words
 from .records import Record
+
+__all__ = ["Simple", "Unreadable", "commands", "is_setting"]
 
 MAX_DEPTH = 20
 """Substitutions within each other: more is no honest command, and Python's own stack ends somewhere."""
-_SPACE = " \t\r"
-_BREAKS = ";&|()\n"
-_ENDS = f"{_SPACE}{_BREAKS}<>"
 _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
 _LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "coproc")
 """Words behind which a command begins."""
-
-
-class Unreadable(ValueError):
-    """The text is no shell's, or more than this grammar knows."""
+_COMPOUND = ("for", "select", "case", "function")
 
 
 class Simple(Record):
@@ -33,6 +30,21 @@ class Simple(Record):
     targets: list[str]
 
 
+def is_setting(word: str) -> bool:
+    """Does the word, in front of a command, set a variable for it (``NAME=``, ``NAME+=``, ``NAME[0]=``)?"""
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.removesuffix("+").partition("[")[0].isidentifier()
+
+
+def _leading(words: list[str]) -> int:
+    """How many words at the beginning only say how what is behind them runs."""
+    first = words[0] if words else ""
+    compound = words[2:3] != [] and words[2] in (*_LEADING, *_COMPOUND)
+    if first == "function" or (first == "coproc" and compound) or (first == "time" and words[1:2] == ["-p"]):
+        return 2
+    return 3 if first in ("for", "select") and compound else first in _LEADING
+
+
 def commands(text: str, depth: int = 0) -> list[Simple]:
     """Every simple command in the text, also within substitutions. Raises ``Unreadable``."""
     reader = _Reader(text, depth)
@@ -40,16 +52,16 @@ def commands(text: str, depth: int = 0) -> list[Simple]:
     return reader.found
 
 
-class _Reader:
-    """One pass over a text; ``at`` is where it stands."""
+class _Reader(Words):
+    """One pass over a text."""
 
     def __init__(self, text: str, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise Unreadable("too deep")
-        self.text = text
+        super().__init__(text)
         self.depth = depth
-        self.at = 0
         self.found: list[Simple] = []
+        self._cases = 0
         self._waiting: list[tuple[str, bool, bool, list[str]]] = []
 
     def read(self, end: str) -> None:
@@ -61,14 +73,18 @@ class _Reader:
             if char == end and not opened:
                 self._finish(one)
                 self.at += 1
-                return
-            if char in _SPACE:
+                if not self._cases:
+                    return
+                one = Simple([], [], [], [])  # it ends a pattern
+            elif char in SPACE:
                 self.at += 1
-            elif self.text.startswith("\\\n", self.at):
+            elif self.text.startswith(JOINED, self.at):
                 self.at += 2
             elif char == "#":
                 self._comment()
-            elif char in _BREAKS:
+            elif char == "(" and one.words in ([], ["for"]) and self.arithmetic():
+                one.words.append("((")
+            elif char in BREAKS:
                 self._finish(one)
                 one = Simple([], [], [], [])
                 self.at += 1
@@ -79,7 +95,7 @@ class _Reader:
                 self._redirection(one)
             else:
                 start = self.at
-                word = self._word()
+                word = self.word()
                 numbers = self.text[self.at : self.at + 1] in ("<", ">") and self.text[start : self.at].isdigit()
                 one.words.extend([] if numbers else [word])
         if end:
@@ -88,8 +104,11 @@ class _Reader:
         self._here_documents()
 
     def _finish(self, one: Simple) -> None:
-        while one.words and one.words[0] in _LEADING:
-            del one.words[0]
+        words = one.words
+        while leading := _leading(words):
+            del words[:leading]
+        if words and words[0] in ("case", "esac") and "esac" not in words[1:]:
+            self._cases = max(self._cases + (1 if words[0] == "case" else -1), 0)
         if one.words or one.inputs or one.sources or one.targets:
             self.found.append(one)  # a here-document's text comes into its list later
 
@@ -97,167 +116,48 @@ class _Reader:
         end = self.text.find("\n", self.at)
         self.at = len(self.text) if end < 0 else end
 
-    # -- words --------------------------------------------------------------------------------------------------------
-
-    def _word(self) -> str:
-        parts: list[str] = []
-        while self.at < len(self.text) and (char := self.text[self.at]) not in _ENDS:
-            parts.append(self._piece(char))
-        return "".join(parts)
-
-    def _piece(self, char: str) -> str:
-        if char == "\\":
-            self.at += 2
-            following = self.text[self.at - 1 : self.at]
-            return "" if following == "\n" else following
-        if char == "'":
-            return self._until("'")
-        if char == '"':
-            return self._double()
-        if char == "$":
-            return self._dollar()
-        if char == "`":
-            return self._backticks()
-        self.at += 1
-        return char
-
-    def _until(self, quote: str) -> str:
-        end = self.text.find(quote, self.at + 1)
-        if end < 0:
-            raise Unreadable(f"no second {quote}")
-        found = self.text[self.at + 1 : end]
-        self.at = end + 1
-        return found
-
-    def _double(self) -> str:
-        self.at += 1
-        parts: list[str] = []
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == '"':
-                self.at += 1
-                return "".join(parts)
-            if char == "\\":
-                following = self.text[self.at + 1 : self.at + 2]
-                parts.append({"\n": ""}.get(following, following if following in '"\\$`' else char + following))
-                self.at += 2
-            elif char == "$":
-                parts.append(self._dollar(quoted=True))
-            elif char == "`":
-                parts.append(self._backticks())
-            else:
-                parts.append(char)
-                self.at += 1
-        raise Unreadable('no second "')
-
-    def _dollar(self, *, quoted: bool = False) -> str:
-        start = self.at
-        following = self.text[start + 1 : start + 2]
-        if self.text.startswith("$((", start):
-            self._balanced("(", ")")
-        elif following == "(":
-            self.at += 2
-            self._nested()
-        elif following == "{":
-            self._balanced("{", "}")
-        elif following == "'" and not quoted:
-            return self._ansi()
-        elif following == '"' and not quoted:
-            self.at += 1
-            return self._double()
-        else:
-            self.at += 1
-        return self.text[start : self.at]
-
-    def _nested(self) -> None:
+    def nested(self) -> None:
+        """Read a substitution, from behind its parenthesis."""
         inner = _Reader(self.text, self.depth + 1)
         inner.at = self.at
         inner.read(")")
         self.at = inner.at
         self.found += inner.found
 
-    def _balanced(self, opening: str, closing: str) -> None:
-        """``${…}`` and ``$((…))``: to where it ends; commands within it count."""
-        level = 0
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == "\\":
-                self.at += 1
-            elif char == "'" and closing == "}":
-                self._until("'")
-                continue
-            elif char == "`":
-                self._backticks()
-                continue
-            elif self.text.startswith("$(", self.at) and not self.text.startswith("$((", self.at):
-                self.at += 2
-                self._nested()
-                continue
-            level += (char == opening) - (char == closing)
-            self.at += 1
-            if not level and char == closing:
-                return
-        raise Unreadable(f"no {closing}")
-
-    def _ansi(self) -> str:
-        self.at += 2
-        parts: list[str] = []
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            self.at += 1
-            if char == "'":
-                return "".join(parts)
-            if char == "\\":
-                char = self.text[self.at : self.at + 1]
-                char = {"n": "\n", "t": "\t"}.get(char, char)
-                self.at += 1
-            parts.append(char)
-        raise Unreadable("no second '")
-
-    def _backticks(self) -> str:
-        start = self.at
-        self.at += 1
-        parts: list[str] = []
-        while self.at < len(self.text) and self.text[self.at] != "`":
-            if self.text[self.at] == "\\" and self.text[self.at + 1 : self.at + 2] in ("`", "\\", "$"):
-                self.at += 1
-            parts.append(self.text[self.at : self.at + 1])
-            self.at += 1
-        if self.at >= len(self.text):
-            raise Unreadable("no second `")
-        self.at += 1
-        self.found += commands("".join(parts), self.depth + 1)
-        return self.text[start : self.at]
+    def quoted(self, text: str) -> None:
+        """Read what stands in backticks."""
+        self.found += commands(text, self.depth + 1)
 
     # -- redirections -------------------------------------------------------------------------------------------------
 
     def _redirection(self, one: Simple) -> None:
         if self.text.startswith(("<(", ">("), self.at):
             self.at += 2
-            self._nested()
+            self.nested()
             return
         operator = next(o for o in _OPERATORS if self.text.startswith(o, self.at))
         self.at += len(operator)
+        self.refuse_joined()
         while self.text[self.at : self.at + 1] in (" ", "\t"):
             self.at += 1
         start = self.at
-        target = self._word()
+        target = self.word()
         if operator == "<<<":
             one.inputs.append(target)
         elif operator in ("<<", "<<-"):
             raw = self.text[start : self.at]
             self._waiting.append((target, operator == "<<-", not set(raw) & set("'\"\\"), one.inputs))
         elif not (operator.endswith("&") and (target.isdigit() or target == "-")):
-            (one.sources if operator[0] == "<" else one.targets).append(target)
+            if operator[0] == "<":
+                one.sources.append(target)
+            if operator != "<":
+                one.targets.append(target)
 
     def _here_documents(self) -> None:
         for end, tabs, expanded, inputs in self._waiting:
             lines: list[str] = []
             while self.at < len(self.text):
-                newline = self.text.find("\n", self.at)
-                newline = len(self.text) if newline < 0 else newline
-                line = self.text[self.at : newline]
-                self.at = newline + 1
+                line = self._line(joined=expanded)
                 if (line.lstrip("\t") if tabs else line) == end:
                     break
                 lines.append(line)
@@ -267,6 +167,18 @@ class _Reader:
                 self._within(body)
         self._waiting.clear()
 
+    def _line(self, *, joined: bool) -> str:
+        """The line that begins here; ``joined``: with those a backslash at its end takes in."""
+        parts: list[str] = []
+        while True:
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            parts.append(self.text[self.at : end])
+            self.at = end + 1
+            if not joined or end >= len(self.text) or not (len(parts[-1]) - len(parts[-1].rstrip("\\"))) % 2:
+                return "".join(parts)
+            parts[-1] = parts[-1][:-1]
+
     def _within(self, body: str) -> None:
         """The substitutions in a here-document; other characters mean nothing there, quotes neither."""
         inner = _Reader(body, self.depth + 1)
@@ -275,9 +187,9 @@ class _Reader:
             if char == "\\":
                 inner.at += 2
             elif char == "$":
-                inner._dollar(quoted=True)
+                inner.dollar(quoted=True)
             elif char == "`":
-                inner._backticks()
+                inner.backticks()
             else:
                 inner.at += 1
         self.found += inner.found

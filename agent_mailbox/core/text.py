@@ -86,6 +86,15 @@ def ascii_json(document: str) -> str:
     return "".join([c if c.isprintable() or c == "\n" else _json_escape(ord(c)) for c in document])
 
 
+def is_utf8(text: str) -> bool:
+    """Can the text be written as UTF-8? Half a surrogate pair cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _json_escape(code: int) -> str:
     if code < 0x10000:
         return f"\\u{code:04x}"

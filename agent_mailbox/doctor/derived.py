@@ -2,7 +2,8 @@
 
 Belongs here: asking each the question it answers, and asking the logs the same. Nobody trusts a derived file that does
 not check out, so most of what can be wrong with one is just a note; one that checks out and answers wrongly is a
-problem, and a quiet stamp in front of unread mail is the worst: the guard lets nobody look.
+problem. The worst are stamps, for by them the guard lets nobody look: a quiet one in front of unread mail, and one that
+says that nothing binds a session where something does, by which its every tool call is let through unasked.
 
 Writers work on while this looks. What seems wrong is asked again under the locks of the logs before it is told.
 """
@@ -13,6 +14,8 @@ import os
 from contextlib import ExitStack
 from functools import partial
 
+from .. import coordination
+from ..coordination import Coordination
 from ..core import inbox, rollbook
 from ..core.rollbook import Rollbook
 from ..core.roster import DEAD, Roster
@@ -101,7 +104,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         mailbox.config  # noqa: B018 - who has unread mail depends on it
     except BadData:
         return  # reported where the configuration is looked at
-    for part in (_ends, _rollbook, _stamps, _cursors, index.examine):
+    for part in (_ends, _rollbook, _stamps, _unbound, _cursors, index.examine):
         try:
             yield from part(mailbox)
         except StorageFailed:
@@ -144,6 +147,25 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
             count = hidden(truth)
             what = f"says that {session_id} has nothing to read; it has {count} unread: its hooks do not show them"
             yield Problem(mailbox.logs.cache(trail.QUIET, session_id), None, what, REMOVE_DERIVED)
+
+
+def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
+    def lies(desk: Coordination) -> bool:
+        agent = desk.plane().roster.get(session_id)
+        return os.path.exists(path) and coordination.binds(desk.standing(session_id), agent)
+
+    desk = _coordination(mailbox)
+    for session_id in _names(mailbox, trail.UNBOUND):
+        path = mailbox.logs.cache(trail.UNBOUND, session_id)
+        if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
+            what = f"says that nothing binds {session_id}; it has a lead or a policy, which its tool calls pass by"
+            yield Problem(path, None, what, REMOVE_DERIVED)
+
+
+def _coordination(mailbox: Mailbox) -> Coordination:
+    desk = Coordination(mailbox.directory, clock=mailbox.now)
+    desk.logs = Underived(mailbox.logs)
+    return desk
 
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:

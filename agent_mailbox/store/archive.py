@@ -9,7 +9,7 @@ from ..core import codec, instant
 from ..core.records import BadLine, Message, Read
 from . import system
 from .log import Log
-from .logs import parse_messages, parse_reads
+from .logs import may_be_message, parse_messages, parse_reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Archive:
         return parse_reads(line for _, line in self.reads_log(instant.month(message.timestamp)).lines())
 
     def mentioning(self, ids: set[str]) -> Iterator[bytes]:
-        """The archived message lines in which one of the ids occurs."""
-        wanted = [i.encode() for i in ids]
-        return (line for line in self.lines() if any(i in line for i in wanted))
+        """The archived message lines that may be of one of the ids."""
+        wanted = {i.encode() for i in ids}
+        return (line for line in self.lines() if may_be_message(line, wanted))
 
     def month_of(self, ids: set[str]) -> dict[str, str]:
         """The month each of the ids is archived under, for those that are."""

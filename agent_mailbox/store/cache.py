@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECOND = 1_000_000_000
-VERSION = b"agent-mailbox 3"
+VERSION = b"agent-mailbox 4"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 TAIL = 512
 """Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""

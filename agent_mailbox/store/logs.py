@@ -188,6 +188,17 @@ def _may_be_about(line: bytes, ids: set[bytes]) -> bool:
     return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
 
 
+_ID = b'{"id":"'
+
+
+def may_be_message(line: bytes, ids: set[bytes]) -> bool:
+    """Is the line a message with one of these ids, or spelt otherwise than ours are? One look a line, however many
+    ids."""
+    begin = len(_ID)
+    found = line[begin : line.find(b'"', begin)]
+    return not line.startswith(_ID) or b"\\" in found or found in ids
+
+
 def parse_messages(lines: Iterable[bytes]) -> dict[str, Message]:
     """Messages by id in log order; of a duplicate id the first written counts."""
     found: dict[str, Message] = {}

@@ -3,5 +3,6 @@
 One module a question: ``cast`` says who takes part, ``actors`` what the long-lived processes do, ``foreign`` what
 programs that are not ours do to the logs, ``commands`` how real commands and hooks are started, ``chaos`` what happens
 to all of them, ``director`` when. What is true afterwards: ``journal`` is what each process was told, ``evidence`` what
-stands in the logs (read without our codec), ``rules`` what must hold between the two, ``report`` the result.
+stands in the logs (read without our codec), ``rules`` what must hold between the two (of requests: ``decisions``),
+``report`` the result.
 """

@@ -16,13 +16,16 @@ from .director import Director
 
 EPILOG = """\
 Eight writers, four readers, four holders of two roles, two names borne by one session after the other, two sessions
-with hooks, a steward, and two programs that are not ours use one mailbox at once, through the Python interface, the
-commands and the shell shim. Meanwhile processes are killed and stopped, clocks jump, derived files are damaged. In
-quiet moments between, and at the end, the logs are read as plain JSON and held against what every process was told:
+with hooks, four whose tool calls wait for two leads or the person, a steward, and two programs that are not ours use
+one mailbox at once, through the Python interface, the commands and the shell shim. Meanwhile processes are killed and
+stopped, clocks jump, derived files are damaged, answers are forged. In quiet moments between, and at the end, the logs
+are read as plain JSON and held against what every process was told:
 
   acknowledged mail is there exactly once, live or archived; what was refused as busy is not there
   everyone a message was for has read it once or has it unread; again only after a kill before it was recorded
   role mail has one holder at a time; pending or owed mail is not archived
+  a request has one decision, the first in the log by who may take it, a time-out among them; everyone is told that one
+  what runs was approved so, with the input approved; forgeries, late answers and what the policy denies run nothing
   the guard never says "nothing" falsely; a look gives what the definition gives; the doctor finds only what was broken
 
 A process that meets a lock held by a stopped one ends as busy: counted, no violation. The seed decides who does what

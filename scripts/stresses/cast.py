@@ -13,6 +13,9 @@ READERS = tuple(f"r{n}" for n in range(4))
 HOLDERS = {"c0": ("builder",), "c1": ("builder",), "c2": ("tester",), "c3": ("builder", "tester")}
 HOOKED: dict[str, tuple[str, ...]] = {"h0": (), "h1": ("builder",)}
 """Sessions that a client's hooks look after."""
+LEADS = ("b0", "b1")
+LED = {"k0": "b0", "k1": "b0", "k2": "b1", "k3": "user"}
+"""Sessions whose tool calls wait for a lead's leave, with who that is. Every lead tries the other's as well."""
 NAMES = ("nan-0", "nan-1")
 """Each borne by one short-lived session after the other."""
 LIVES = {"l0": NAMES[0], "l1": NAMES[1]}
@@ -37,7 +40,11 @@ CONFIG = """\
 direct = 2400
 tag = 2400
 broadcast = 2400
+[control]
+timeout = 1.5
 """
+DENIED = "rm"
+"""No call that begins so may run, by a policy; no lead is asked about it."""
 TOKEN = re.compile(r"\[\[([a-z0-9.-]+)\]\]")
 TORN = "torn-on-purpose"
 """Stands in every line that is broken on purpose."""

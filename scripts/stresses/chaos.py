@@ -54,7 +54,7 @@ def derived(box: Path, pointers: Path) -> list[Path]:
     found = []
     for top in (box / ".cache", pointers):
         for directory, _, names in os.walk(top):
-            found += [Path(directory, name) for name in names if not directory.endswith("quiet")]
+            found += [Path(directory, name) for name in names if not directory.endswith(("quiet", "unbound"))]
     return sorted(found)
 
 

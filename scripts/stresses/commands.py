@@ -24,9 +24,10 @@ _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/
 FAKETIME = [path for place in _PLACES for path in glob.glob(f"{place}/libfaketime.so.1")]
 """The library that gives a process a clock of its own; empty where it is not installed."""
 READING = ("check", "hook")
+HOOKS = ("hook", "permit")
 _REMINDER = re.compile(r'\\n\S+ (?:from|to) [^\\]*: \\"[^"]*\\"')
 """A line of ``claude.owed``, as it stands in a hook's JSON."""
-REFUSALS = {"send": {1}, "reply": {1}, "ack": {1}, "release": {1}, "doctor": {3}}
+REFUSALS = {"send": {1}, "reply": {1}, "ack": {1}, "release": {1}, "doctor": {3}, "wait": {1}}
 """Exit codes beside 0 and 4 (busy) that are no surprise in the middle of everything."""
 
 
@@ -68,15 +69,16 @@ class Stage:
     def hook_environment(self, session: str, hours: float | None = None) -> dict[str, str]:
         """As a client sets it; one of the sessions names the mailbox, the others find it by their pointer."""
         made = self.environment(hours)
-        if session != "h1":
+        if session in cast.HOOKED and session != "h1":
             del made["AGENT_MAILBOX_DIR"]
         client = {"CLAUDE_CODE_SESSION_ID": session, "CLAUDE_PROJECT_DIR": str(self.box.parent), "CLAUDECODE": "1"}
-        wishes = {"AGENT_MAILBOX_TAGS": cast.TAG, "AGENT_MAILBOX_ROLE": ",".join(cast.HOOKED[session])}
+        wishes = {"AGENT_MAILBOX_TAGS": cast.TAG, "AGENT_MAILBOX_ROLE": ",".join(cast.HOOKED.get(session, ()))}
         return {**made, **client, **wishes}
 
 
 class Command:
-    """A process that was started, and what became of it. ``hours``: how far its clock is off."""
+    """A process that was started, and what became of it. ``hours``: how far its clock is off; ``asks``: the shell
+    command that a hook is to give leave for."""
 
     def __init__(
         self,
@@ -89,13 +91,15 @@ class Command:
         launcher: tuple[str, ...] = launch.LEAN,
         hours: float | None = None,
         token: str = "",
+        asks: str = "",
     ) -> None:
+        self.asks = asks
         self.number, self.what, self.words, self.session, self.token = number, what, words, session, token
         self.jumped, self.killed, self.stopped = hours is not None, False, False
         self._out, self._err = (stage.spoken / f"{number:06}.{name}" for name in ("out", "err"))
-        hook = what == "hook"
+        hook = what in HOOKS
         given = stage.spoken / f"{number:06}.in"
-        given.write_bytes(_client_says(stage, session, words[-1]) if hook else b"")
+        given.write_bytes(_client_says(stage, session, words[-1], asks) if hook else b"")
         self.started = time.monotonic()
         with given.open("rb") as stdin, self._out.open("wb") as stdout, self._err.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -142,7 +146,7 @@ class Command:
         """What is wrong with how it ended, if anything is."""
         if self.killed:
             return None
-        expected = {0} if self.what == "hook" else {0, 4} | REFUSALS.get(self.what, set())
+        expected = {0} if self.what in HOOKS else {0, 4} | REFUSALS.get(self.what, set())
         if self.code not in expected or "Traceback" in self.complained or "unexpected" in self.complained:
             return f"`{' '.join(self.words)}` ended with {self.code}: {self.complained.strip()[-2000:]}"
         if self.what == "hook" and '"systemMessage"' in self.said and " is locked" not in self.said:
@@ -155,9 +159,11 @@ class Command:
         return self.code == 4 or (self.what == "hook" and " is locked" in self.said)
 
 
-def _client_says(stage: Stage, session: str, event: str) -> bytes:
+def _client_says(stage: Stage, session: str, event: str, asks: str) -> bytes:
     call: dict[str, object] = {"session_id": session, "cwd": str(stage.box.parent), "hook_event_name": event}
-    if event == "SessionStart":
+    if asks:
+        call |= {"tool_name": "Bash", "tool_input": {"command": asks}, "tool_use_id": "toolu_1"}
+    elif event == "SessionStart":
         call["source"] = "resume"
     elif event == "SessionEnd":
         call["reason"] = "other"

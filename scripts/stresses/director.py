@@ -16,12 +16,13 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from agent_mailbox.control import Control
 from agent_mailbox.core import inbox
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.mailbox import Mailbox
 
 from ..benchmarks import launch
-from . import cast, chaos
+from . import cast, chaos, decisions
 from .actors import journal_of
 from .commands import Command, guard_says
 from .evidence import Evidence
@@ -29,9 +30,11 @@ from .rules import Account, breaches
 from .scenes import Scenes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from .commands import Stage
 
-RATES = {"command": 8.0, "kill": 1.0, "stop": 0.8, "damage": 2.0}
+RATES = {"command": 8.0, "permit": 3.0, "kill": 1.0, "stop": 0.8, "damage": 2.0}
 """How often each happens a second, on average."""
 ROUND = 20.0
 """Seconds of a round, at most."""
@@ -42,7 +45,7 @@ TICK = 0.01
 MOST_COMMANDS = 3
 PATIENCE = 60.0
 """Seconds after which a process that should end counts as hung."""
-EVERYBODY = (*cast.WRITERS, *cast.READERS, *cast.HOLDERS, *cast.LIVES, *cast.STEWARDS, *cast.STRANGERS)
+EVERYBODY = (*cast.WRITERS, *cast.READERS, *cast.HOLDERS, *cast.LIVES, *cast.LEADS, *cast.STEWARDS, *cast.STRANGERS)
 
 
 class Player:
@@ -100,6 +103,13 @@ class Director:
         for session in cast.STEADY:
             tags = (cast.TAG,) if session in cast.TAGGED else None
             mailbox.register(Request(session_id=session, roles=cast.ROLES.get(session) or None, tags=tags), session)
+        for session in cast.LEADS:
+            mailbox.register(Request(session_id=session), session)
+        for session, lead in cast.LED.items():
+            mailbox.register(Request(session_id=session, lead=lead), session)
+            self._one("control", "control", "mode", session, "safe", "--session", "user")
+            rule = f"Bash({cast.DENIED}:*)"
+            self._one("control", "control", "policy", session, "--deny", rule, "--session", "user")
         for session in cast.HOOKED:
             self._ended(self._scenes.hook(session, "SessionStart"))
 
@@ -192,9 +202,18 @@ class Director:
     def _happens_command(self, now: float) -> None:
         pick = self._pick["command"]
         chance, delay, length = pick.random(), pick.random() * 0.15, pick.uniform(0.05, 2.5)
-        if len(self._running) >= MOST_COMMANDS:
+        self._venture(now, self._scenes.next, chance, delay, length)
+
+    def _happens_permit(self, now: float) -> None:
+        pick = self._pick["permit"]
+        self._venture(now, self._scenes.permit, pick.random(), pick.random() * 1.5, pick.uniform(0.05, 2.5))
+
+    def _venture(self, now: float, start: Callable[[], Command], chance: float, delay: float, length: float) -> None:
+        """A command, unless there are many already; it may be killed, or stopped for a while."""
+        permits = [command.what == "permit" for command in self._running]
+        if permits.count(start == self._scenes.permit) >= MOST_COMMANDS:
             return
-        command = self._scenes.next()
+        command = start()
         self._running.append(command)
         if chance < 0.25:
             self._fates.append((now + delay, "kill" if chance < 0.15 else "stop", length, command))
@@ -287,7 +306,7 @@ class Director:
         self._ask_the_doctor()
         self._told.killed = self.counts["kills"]
         evidence = Evidence(self._stage.box)
-        self.violations += breaches(evidence, self._told, unread)
+        self.violations += [*breaches(evidence, self._told, unread), *self._folded_otherwise(evidence)]
         self._count(evidence)
 
     def _sessions(self) -> list[str]:
@@ -295,7 +314,7 @@ class Director:
         roster = Mailbox(str(self._stage.box)).logs.read_roster()
         bearers = [agent.session_id for name in cast.NAMES if (agent := roster.bearer(name)) and agent.state != "dead"]
         self._told.bearers = tuple(bearers)
-        return [*cast.STEADY, *bearers]
+        return [*cast.STEADY, *cast.LEADS, *cast.LED, *bearers]
 
     def _pure(self) -> dict[str, list[str]]:
         """What everyone has unread by the definition alone; what may expire is left out."""
@@ -334,7 +353,7 @@ class Director:
         self._ask_the_guard(shells=2)
 
     def _everybody_reads(self) -> None:
-        for session in self._sessions():
+        for session in (*self._sessions(), "user"):
             self._one("check", "check", "--session", session, "--limit", "0", "--json", session=session)
 
     def _peeks(self) -> dict[str, list[str]]:
@@ -347,6 +366,16 @@ class Director:
                 self.violations.append(f"a look of {session} gives {[m['id'] for m in shown]}, the logs {ids}")
             found[session] = [token for message in shown for token in cast.tokens(message["content"])]
         return found
+
+    def _folded_otherwise(self, evidence: Evidence) -> Iterator[str]:
+        """Requests of which the program says something else than the log does; of the archived a few are asked for."""
+        desk, cases = Control(str(self._stage.box)), decisions.cases(evidence)
+        live = desk.plane().requests
+        archived = sorted(cases.keys() - live.keys())
+        for name in (*(cases.keys() & live.keys()), *self._pick["check"].sample(archived, min(len(archived), 5))):
+            state = desk.find(name).state
+            if state != cases[name].state:
+                yield f"the program has {name} {state}, the log {cases[name].state}"
 
     def _ask_the_doctor(self) -> None:
         """It finds what was broken on purpose, or cut by a kill, and nothing else."""
@@ -383,6 +412,12 @@ class Director:
             "acks": sum(event == "ack" for _, event, _ in events),
             "releases": sum(event == "release" for _, event, _ in events),
             "refused": told.counts["refused"],
+            "tool calls asked about": len(told.permits),
+            "allowed": sum(permit.decision == "allow" for permit in told.permits),
+            "denied": sum(permit.decision == "deny" for permit in told.permits),
+            "denied, having failed": sum(permit.failed for permit in told.permits),
+            "timed out": sum(case.state == decisions.TIMED_OUT for case in decisions.cases(evidence).values()),
+            "forged": told.counts["forged"],
             "strangers' lines": told.counts["foreign"],
             "torn lines": len(evidence.bad),
             "busy": told.counts["busy"],

@@ -51,6 +51,8 @@ class Evidence:
         self._lines: dict[str, dict[bytes, tuple[str, str, str | None]]] = {}
         self._kin: dict[str, str] = {}
         self.successions = 0
+        self.control: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        """By id, in log order: the file, the sender and the payload of every control message."""
         archive = sorted((box / "agent-mailbox-archive").glob("[0-9]*.jsonl"))
         months = [path for path in archive if not path.name.endswith("-reads.jsonl")]
         for path in (*months, box / MESSAGES):
@@ -72,6 +74,8 @@ class Evidence:
     def _take_messages(self, path: Path) -> None:
         seen: dict[str, Stored] = {}
         for _, obj in self._records(path):
+            if obj.get("type") == "control":
+                self._take_control(path.name, obj)
             if not cast.tokens(str(obj.get("content") or obj.get("body"))):
                 continue
             made = Stored(obj)
@@ -84,6 +88,13 @@ class Evidence:
             made.places.append(path.name)
             if made.thread:
                 self.replied.setdefault(made.thread, set()).add(made.sender)
+
+    def _take_control(self, name: str, obj: dict[str, Any]) -> None:
+        try:
+            payload = json.loads(obj["content"])
+        except ValueError:
+            return
+        self.control.setdefault(obj["id"], (name, obj["sender"], payload))
 
     def _take_reads(self, path: Path) -> None:
         for line, obj in self._records(path):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 ROWS = (
     *("messages acknowledged", "messages stored", "shown", "reads", "claims", "acks", "releases", "successions"),
     *("commands", "hooks", "kills", "stops", "clock jumps", "derived files damaged", "strangers' lines", "torn lines"),
+    *("tool calls asked about", "allowed", "denied", "denied, having failed", "timed out", "forged"),
     *("archive runs", "guard: nothing", "guard: maybe", "busy", "refused", "shown, then busy"),
 )
 MOST = 20
@@ -18,8 +19,8 @@ MOST = 20
 
 def table(director: Director) -> str:
     """What happened and what did not hold, for people."""
-    lines = [f"{name:<24}{director.counts[name]:>9}" for name in ROWS]
-    lines.append(f"{'violations':<24}{len(director.violations):>9}")
+    lines = [f"{name:<28}{director.counts[name]:>9}" for name in ROWS]
+    lines.append(f"{'violations':<28}{len(director.violations):>9}")
     lines += [f"  {violation}" for violation in director.violations[:MOST]]
     more = len(director.violations) - MOST
     return "\n".join([*lines, *([f"  and {more} more"] if more > 0 else [])]) + "\n"

@@ -6,10 +6,11 @@ Belongs here: the promises, each a function that gives one line for each breach.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from . import cast
+from . import cast, decisions
 from .journal import notes
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Account:
         self.errors: list[str] = []
         self.counts: Counter[str] = Counter()
         self.killed = 0
+        self.permits: list[decisions.Permit] = []
+        self.decided: list[tuple[str, str, str]] = []
+        """(who was told, of which request, how it was decided)."""
         self.bearers: tuple[str, ...] = ()
 
     def hear_process(self, path: Path, *, killed: bool) -> None:
@@ -59,6 +63,7 @@ class Account:
     def _hear(self, note: Mapping[str, Any], open_shows: dict[int, Show], name: str) -> None:
         op = note["op"]
         self.counts[op] += 1
+        self.counts["forged"] += note.get("forged") is True
         if op == "send":
             if note["token"] in self.tried:
                 self.again.add(note["token"])
@@ -80,6 +85,8 @@ class Account:
             self.retired.add(note["session"])
         elif op == "error" or (op == "refused" and note["code"] == "id_conflict"):
             self.errors.append(f"{name}: {note['text']}")
+        elif op == "decided":
+            self.decided.append((name, note["request"], note["state"]))
         elif op == "steward":
             self.counts["archived"] += note["archived"]
 
@@ -91,6 +98,12 @@ class Account:
             self.errors.append(complaint)
         self.counts["busy"] += command.busy
         self.counts[f"command {command.what}"] += 1
+        if command.what == "permit":
+            asked = decisions.Permit(command.session, command.asks, command.said, killed=command.killed)
+            self.permits.append(asked)
+        elif command.what == "wait" and command.code in (0, 1) and command.said:
+            found = json.loads(command.said)["request"]
+            self.decided.append((f"command {command.number}", found["id"], found["state"]))
         if command.token:
             self.tried.add(command.token)
             if command.code == 0:
@@ -112,6 +125,7 @@ def breaches(evidence: Evidence, told: Account, unread: Mapping[str, list[str]])
     yield from _held_by_one(evidence)
     yield from _archived_when_finished(evidence, told)
     yield from _lines_whole(evidence, told)
+    yield from decisions.breaches(decisions.cases(evidence), told.permits, told.decided)
 
 
 def _stored_once(evidence: Evidence, told: Account) -> Iterator[str]:

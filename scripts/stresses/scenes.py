@@ -6,12 +6,14 @@ Belongs here: the choice alone. Ids that a command may answer or give back come 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from typing import TYPE_CHECKING
 
 from ..benchmarks import launch
 from . import cast
 from .commands import FAKETIME, Command
+from .evidence import MESSAGES
 
 if TYPE_CHECKING:
     import random
@@ -29,8 +31,11 @@ KINDS = {
     "status": 2,
     "doctor": 1,
     "roster": 3,
+    "wait": 6,
 }
 MAX_KNOWN = 50
+RECENT = 1 << 16
+"""Bytes of the log in which a request to wait for is looked for."""
 
 
 class Scenes:
@@ -90,6 +95,28 @@ class Scenes:
         self._number += 1
         shell = (*self._pick.choice(self._shells), launch.SHIM)
         return Command(self._stage, self._number, "hook", [event], session, launcher=shell, hours=hours)
+
+    def permit(self) -> Command:
+        """A client's question before a tool call, started: it waits for the lead."""
+        self._number += 1
+        pick = self._pick
+        asks = f"{cast.DENIED if pick.random() < 0.1 else 'touch'} p.{self._number}"
+        shell = (*pick.choice(self._shells), launch.SHIM)
+        event, session = pick.choice(("Permit", "Permit", "PermissionRequest")), pick.choice(list(cast.LED))
+        hours = round(pick.uniform(-1, 1) * cast.MAX_JUMP_HOURS, 3) if self._jumps and pick.random() < 0.2 else None
+        return Command(self._stage, self._number, "permit", [event], session, launcher=shell, hours=hours, asks=asks)
+
+    def _wait(self, session: str, hours: float | None) -> Command:
+        """Somebody else looks on; the first to do so may find nothing to wait for."""
+        try:
+            log = (self._stage.box / MESSAGES).read_bytes()[-RECENT:]
+        except OSError:
+            log = b""
+        found = sorted({word.decode() for word in re.findall(rb"perm-[0-9a-f]{12}", log)})
+        if not found:
+            return self._check(session, hours)
+        which = self._pick.choice(found)
+        return self.run("wait", "control", "wait", which, "--session", session, "--timeout", "1", "--json", hours=hours)
 
     def _deal(self, session: str, hours: float | None) -> Command:
         if not self._known:

@@ -34,6 +34,7 @@ REFUSED = (
     "\"agent-mailbox\" 'send' --fr'om' user",
     "agent-mailbox send \\\n  --from user \\\n  --to bob --body x",
     "agent-mailbox send --to bob --body x \\\n--from user",
+    'echo \'{"session_id": "bob"}\' | agent-mailbox hook SessionStart',
     # the other ways to start it
     "python3 -m agent_mailbox send --from user",
     "python -I -X utf8 -m agent_mailbox send --from user",
@@ -72,6 +73,16 @@ REFUSED = (
     "env AGENT_MAILBOX_SESSION=bob agent-mailbox check",
     "AGENT_MAILBOX_SESSION=bob\nexport AGENT_MAILBOX_SESSION\nagent-mailbox check",
     "CLAUDE_CODE_SESSION_ID=bob; agent-mailbox check --session $CLAUDE_CODE_SESSION_ID",
+    "env -u CLAUDE_CODE_SESSION_ID CODEX_SESSION_ID=bob agent-mailbox check",
+    "unset CLAUDE_CODE_SESSION_ID CLAUDECODE; agent-mailbox roster retire",
+    f"env -u CLAUDECODE -uCLAUDE_CODE_SESSION_ID agent-mailbox roster update --session-id {ME} --tags x",
+    "env --unset=CLAUDECODE agent-mailbox check",
+    f"env -i PATH=$PATH agent-mailbox roster retire {ME}",
+    "env - agent-mailbox check",
+    "export -n CLAUDE_CODE_SESSION_ID && agent-mailbox check",
+    "declare +x CLAUDECODE; agent-mailbox check",
+    "AGENT_MAILBOX_SESSION+=bob agent-mailbox check",
+    "CLAUDE_CODE_SESSION_ID[0]=bob agent-mailbox check",
     # shells, and what is handed to them
     "bash -c 'agent-mailbox send --from user'",
     'bash -lc "cd /x && agent-mailbox send --from user"',
@@ -112,6 +123,9 @@ REFUSED = (
     "agent-mailbox roster heartbeat bob",
     "agent-mailbox roster freeze --session bob",
     "agent-mailbox roster retire user",
+    "agent-mailbox roster update --lead bob",
+    f"agent-mailbox roster register --session-id {ME} --lead=user",
+    f"ssh localhost agent-mailbox roster update --session-id {ME} --lead bob",
     "agent-mailbox control approve 17 --session user",
     "agent-mailbox control deny 17 --json --session bob",
     f"agent-mailbox --dir /x control policy {ME} --allow Bash",
@@ -120,6 +134,8 @@ REFUSED = (
     "agent-mailbox control answer 17 approve --session=bob",
 )
 LEFT_ALONE = (
+    "env -u FOO -i5 x; env A=b agent-mailbox check; unset FOO; export X=1; env | grep CLAUDECODE",
+    "declare -x FOO=CLAUDECODE; agent-mailbox check; agent-mailbox control log | grep -n CLAUDECODE",
     "agent-mailbox send --to bob --body hi",
     f"agent-mailbox send --from {ME} --to bob --body 'see --from user'",
     "agent-mailbox send --from Alice --to bob --body hi",

@@ -461,7 +461,8 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
     hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks]
-    ours = merge.Ours(hooks, texts.rules("agent-mailbox"))
+    sandbox = {"sandbox": texts.sandbox("agent-mailbox", "/box", ["example.org"])}
+    ours = merge.Ours(hooks, {"permissions": {"allow": [*texts.rules("agent-mailbox")]}, **sandbox})
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
     )
@@ -475,8 +476,49 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
         calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
         more = [entries.BELL] if event in BELLS else [entries.PERMIT] if event == "PreToolUse" else []
         assert [entries.part(hook) for hook in calls] == ["", *more]
-    back = merge.without(again, texts.is_rule)
+    back = merge.without_settings(merge.without(again, texts.is_rule), sandbox, read)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
+
+
+SANDBOX = {
+    "sandbox": {"enabled": False, "network": {"allowedDomains": ["example.net"]}, "excludedCommands": ["docker:*"]}
+}
+
+
+def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hosts_named(house: House) -> None:
+    """Beside what was there; going away gives back what was there, also from a file that was edited since."""
+    assert house.program.call("init", house.project / "data").rc == 0
+    before = house.write(SANDBOX)
+    house.say("install", "--sandbox", "--host", "example.org")
+    sandbox = house.loaded()["sandbox"]
+    assert sandbox["enabled"] is True
+    assert sandbox["autoAllowBashIfSandboxed"] is sandbox["allowUnsandboxedCommands"] is False
+    assert sandbox["network"] == {"allowedDomains": ["example.net", "example.org"]}
+    assert sandbox["excludedCommands"] == ["docker:*", "agent-mailbox:*"]
+    assert sandbox["filesystem"] == {"denyWrite": [str(house.project / "data")]}
+    house.write({**house.loaded(), "model": "opus"})
+    house.uninstall()
+    hosts = {"allowedDomains": ["example.net", "example.org"]}  # which of them are ours nobody knows by then
+    assert house.loaded() == {"sandbox": {**SANDBOX["sandbox"], "network": hosts}, "model": "opus"}
+    house.write(before)
+    house.say("install", "--sandbox")
+    house.uninstall()
+    assert house.settings.read_bytes() == before
+
+
+def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House) -> None:
+    """No mailbox, none of a project's, one that is the whole project; hosts without a sandbox, and what is no host."""
+    words = ("install", "claude-code", "--project", house.project)
+    refused(house.program.call(*words, "--sandbox"), 1, "no mailbox")
+    refused(house.program.call(*words, "--host", "example.org"), 2, "add --sandbox")
+    refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "for a project")
+    assert house.program.call("init", house.project / "data").rc == 0
+    for word in ("https://example.org", "*", "example.org/x", "a b", ""):
+        refused(house.program.call(*words, "--sandbox", "--host", word), 2, "no host")
+    shutil.rmtree(house.project / "data")
+    assert house.program.call("init", house.project).rc == 0
+    refused(house.program.call(*words, "--sandbox"), 1, "directory that commands work in")
+    assert not house.settings.exists()
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

@@ -59,6 +59,21 @@ def test_a_session_without_a_lead_tells_nobody(tmp_path: Path) -> None:
     assert client.post.lines(MESSAGES) == []
 
 
+@pytest.mark.parametrize("how", ["led by the person", "its lead is gone"])
+def test_the_person_is_not_told_of_every_turn(led: Client, how: str) -> None:
+    """It would be mail that nobody reads; nor does the guard start anything for it."""
+    if how == "led by the person":
+        led.post.ok("roster", "update", "--session-id", ME, "--lead", "user")
+    else:
+        led.post.ok("roster", "retire", LEAD)
+    led.hook("UserPromptSubmit")
+    before = led.post.lines(MESSAGES)
+    assert led.hook("Stop").raw == b""
+    assert led.post.lines(MESSAGES) == before
+    shown = led.post.file(".cache", "quiet", ME).read_bytes()
+    assert shown == (b"" if how == "led by the person" else b"led\n")
+
+
 def test_the_guard_lets_the_end_of_a_turn_through_for_a_lead(post: Post) -> None:
     """Where there is nothing to read, Stop alone starts Python; once the lead is known, and again each time."""
     shim = Shim(post)

@@ -12,8 +12,10 @@ import pytest
 
 from agent_mailbox.claude import permit
 from agent_mailbox.control import Control
+from agent_mailbox.core import policy
+from agent_mailbox.core.control import telling
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, until
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,11 +213,48 @@ def test_a_huge_input_is_asked_about_by_its_beginning(led: Post, text: str) -> N
         seen.append(request.payload)
         desk.answer(LEAD, request.id, False)
 
-    for tool, given in (("Write", {"file_path": "x", "content": text}), ("Bash", {"command": text})):
+    deep: dict[str, Any] = {"content": text}
+    for _ in range(200):
+        deep = {"in": deep}
+    for tool, given in (
+        ("Write", {"file_path": "x", "content": text}),
+        ("Bash", {"command": text}),
+        ("mcp__x__y", deep),
+    ):
         with Meanwhile(led, deny):
             assert ask(led, "PermissionRequest", tool, given)[0] == "deny"
         assert seen[-1].input is None
         assert "the rest was left out" in seen[-1].arguments
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "shown"),
+    [
+        ("Bash", {"command": "echo \ud800 \\ud800\n", "description": "\udfff"}, None),
+        ("Write", {"file_path": "a\udfff", "content": "x\0"}, None),
+        (policy.EXIT_PLAN, {"plan": "1. \ud800 \\ud800", "planFilePath": "/p"}, '"1. \\ud800 \\\\ud800"'),
+    ],
+)
+def test_an_input_that_no_message_can_carry_is_asked_about_as_json(
+    led: Post, tool: str, given: dict[str, Any], shown: str | None
+) -> None:
+    """Half a surrogate pair is no UTF-8: the lead reads its JSON spelling, and the call goes on exactly as it was."""
+    command(led, "policy", ME, "--deny", "Edit(/secret/**)")
+    seen: list[Any] = []
+
+    def approve(desk: Control, request: Any) -> None:
+        seen.append(request.payload)
+        assert "ud800" in (said := telling.line(request.payload)) or "udfff" in said
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        decided, _, changed = ask(led, "PermissionRequest", tool, given)
+    assert decided == "allow"
+    if shown is None:
+        assert json.loads(seen[0].arguments) == given
+        assert changed is None  # the client's own is run
+    else:
+        assert (seen[0].content, changed) == (shown, given)
 
 
 def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: Post) -> None:
@@ -264,6 +303,72 @@ def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: P
     led.file(ROSTER).mkdir()
     assert ask(led)[0] == "deny"
     assert ask(led, session_id="another") is None
+
+
+def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark(led: Post) -> None:
+    """The mark cannot be made, or somebody removes it; what the log said was read all the same."""
+    command(led, "mode", ME, "safe")
+    led.file(".cache", "bound").write_text("in the way")
+    with Control(str(led.box)).logs.messages.held():
+        assert ask(led)[0] == "deny"
+
+
+def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
+    """Denied, and that it was read cannot be written down: one document, for the client takes two for none."""
+    command(led, "mode", ME, "safe")
+    with (
+        Control(str(led.box)).logs.reads.held(),
+        Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)),
+    ):
+        decided, why, _ = ask(led)
+    assert decided == "deny"
+    assert f"{LEAD} denied" in why
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(b'{"a":' * 3000 + b"1" + b"}" * 3000, b'{"n":' + b"1" * 400 + b"}", b'{"n":NaN}', b'{"command":"\xff"}'),
+        b'{"command":"',
+    ],
+    ids=["deep", "number", "nan", "bytes", "torn"],
+)
+def test_what_a_model_writes_opens_nothing_because_nobody_can_read_it(led: Post, given: bytes) -> None:
+    """A tool's input is the model's: one that we cannot read is denied to a session that is bound."""
+    command(led, "mode", ME, "locked-down")
+    assert ask(led)[0] == "deny"
+    call = b'{"session_id":"%s","tool_name":"mcp__x__y","tool_input":%s}' % (ME.encode(), given)
+    env = {**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}
+    for event in ("Permit", "PermissionRequest"):
+        assert decision(led.call("hook", event, stdin=call, env=env).stdout)[0] == "deny"
+        other = {**env, "CLAUDE_CODE_SESSION_ID": "another"}
+        assert decision(led.call("hook", event, stdin=call.replace(ME.encode(), b"another"), env=other).stdout) is None
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_what_fails_behind_an_answer_leaves_it_the_only_one(led: Post, approved: bool) -> None:
+    """A second document would void the first, and a client goes on where it cannot read its hook."""
+    command(led, "mode", ME, "safe")
+    reads = led.file(READS)
+
+    def decide(desk: Control, request: Any) -> None:
+        reads.unlink(missing_ok=True)
+        reads.mkdir()
+        desk.answer(LEAD, request.id, approved)
+
+    with Meanwhile(led, decide):
+        assert ask(led)[0] == ("allow" if approved else "deny")
+
+
+def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post) -> None:
+    """Where the client asked nobody after an approval, the same call again is asked about anew."""
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+        assert ask(led)[0] == "allow"
+    command(led, "mode", ME, "default")
+    assert ask(led) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest")[0] == "deny"
 
 
 def test_answers_have_the_client_s_shapes() -> None:
@@ -340,3 +445,78 @@ def test_the_request_is_not_lost_with_the_log(led: Post) -> None:
         ask(led, "PermissionRequest")
     kinds = [json.loads(m["content"])["type"] for m in led.objects(MESSAGES)]
     assert kinds == ["permission_request", "permission_response"]
+
+
+# -- the dialog beside ------------------------------------------------------------------------------------------------
+
+
+class Transcript:
+    """A transcript in which calls begin and end, as the client writes them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def begin(self, use: str, given: dict[str, Any] = TOUCH, tool: str = "Bash") -> None:
+        """The model uses a tool."""
+        self._add("assistant", {"type": "tool_use", "id": use, "name": tool, "input": given})
+
+    def end(self, use: str, when: str = "2199-01-01T00:00:00.000Z") -> None:
+        """It has a result, be it that the person said no."""
+        self._add("user", {"type": "tool_result", "tool_use_id": use, "content": "x"}, timestamp=when)
+
+    def _add(self, kind: str, block: dict[str, Any], **more: Any) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps({"type": kind, "message": {"content": [block]}, **more}) + "\n")
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Transcript:
+    """The transcript of the session that asks."""
+    return Transcript(tmp_path / "transcript.jsonl")
+
+
+def test_a_call_that_ended_asks_nobody_any_longer(led: Post, transcript: Transcript) -> None:
+    """The person answered the dialog beside: the request is given up, and the client told nothing."""
+    transcript.begin("toolu_1")
+    with Meanwhile(led, lambda *_: transcript.end("toolu_1")) as beside:
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path)) is None
+    (request,) = beside.desk.plane().requests.values()
+    assert request.state == "timed_out"
+    assert request.answer.notes == permit.ANSWERED
+    assert beside.desk.pending(LEAD) == []
+
+
+def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
+    """Not another's, not an earlier one's of the same words, not one of two; then the lead answers."""
+    transcript.begin("toolu_0")
+    transcript.begin("toolu_1")
+    transcript.begin("toolu_2", {"command": "touch y"})
+    transcript.begin("toolu_3", tool="Other")
+    transcript.begin("toolu_4")
+
+    def others(desk: Control, request: Any) -> None:
+        transcript.end("toolu_0", "2020-01-01T00:00:00.000Z")
+        transcript.end("toolu_2")
+        transcript.end("toolu_3")
+        transcript.end("toolu_4", "no instant")
+        with transcript.path.open("ab") as file:
+            file.write(b'{"type":"user","message":{"content":[7,{"type":"tool_result"}]}}\n"tool_result" \xff{\n')
+        assert desk.wait(LEAD, request.id, 0.5).is_open
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, others):
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path))[0] == "allow"
+
+
+def test_before_a_tool_there_is_no_dialog(led: Post, transcript: Transcript) -> None:
+    """What the transcript says of other calls of the same words is nothing to a question that comes before them."""
+    command(led, "mode", ME, "safe")
+    transcript.begin("toolu_0")
+
+    def approve(desk: Control, request: Any) -> None:
+        transcript.end("toolu_0")
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        assert ask(led, transcript_path=str(transcript.path))[0] == "allow"

@@ -94,6 +94,18 @@ def team(tmp_path: Path) -> Team:
 # -- asking and answering ---------------------------------------------------------------------------------------------
 
 
+def test_the_same_decision_again_is_none_that_says_something_else(team: Team) -> None:
+    """Who approves with another input, mode or host must not believe that it counts."""
+    which = team.asks()
+    said = ("--input", '{"command":"b"}', "--mode", "safe")
+    for again in (said, said, ()):
+        decided = team.control("approve", which, *again, me=LEAD)["request"]
+        assert (decided["state"], decided["answer"]["updatedInput"]) == ("approved", {"command": "b"})
+    for other in (("--input", '{"command":"c"}'), ("--mode", "default")):
+        result = team.call("control", "approve", which, *other, "--session", LEAD, "--json")
+        assert (result.rc, result.json["error"]["code"]) == (1, "decided")
+
+
 def test_a_request_is_seen_decided_and_told(team: Team) -> None:
     """From the worker's question to the answer with another input, in text and as JSON."""
     request = team.asks("make", WORKER, "--reason", "to build")
@@ -129,6 +141,48 @@ def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Te
     assert "agent-mailbox reply" not in shown
 
 
+def test_an_order_to_all_is_shown_as_none_to_whom_its_sender_does_not_lead(team: Team) -> None:
+    """A stranger's order must not look like one that is in force."""
+    team.control("mode", "all", "plan", me=PEER)
+    team.control("mode", "all", "safe", me=LEAD)
+    shown = {who: team.call("check", "--session", who).stdout for who in (WORKER, PEER)}
+    assert "not for you, whom peer-1 does not lead" in shown[WORKER]
+    assert "not for you, whom Lee does not lead" in shown[PEER]
+    assert "whom Lee" not in shown[WORKER]
+    assert (team.standing(WORKER)["mode"], team.standing(PEER)["mode"]) == ("safe", "default")
+
+
+def test_a_worker_does_not_come_to_lead_by_its_lead_s_name(team: Team) -> None:
+    """The session of a lead ends every evening: its name is no way up for those it leads."""
+    team.ok("roster", "freeze", LEAD)
+    agent = {"CLAUDE_CODE_SESSION_ID": WORKER, "CLAUDECODE": "1"}
+    for kind in ("register", "update"):
+        refused_both(team.call, 1, "roster", kind, "--name", "Lee", env=agent, said=("only the person",))
+    team.asks()
+    assert team.control("pending", me=WORKER)["requests"] == []
+
+
+def test_an_input_that_no_message_can_hold_is_bad_data(team: Team) -> None:
+    """Asked about and approved with; however deep it goes."""
+    request = team.asks()
+    for depth in (300, 900):
+        given = '{"a":' * depth + "1" + "}" * depth
+        for words in (("request", "permission", "--tool", "Bash"), ("approve", request)):
+            who = LEAD if request in words else WORKER
+            refused_both(
+                team.call, 3, "control", *words, "--input", given, "--session", who, said=("nested too deeply",)
+            )
+    assert team.state(request) == "open"
+
+
+def test_an_answer_that_nobody_can_be_shown_is_no_defect(team: Team) -> None:
+    """A command whose standard output is closed."""
+    code = "import sys; sys.stdout = None; from agent_mailbox.launch import main; sys.exit(main(sys.argv[1:]))"
+    team.asks()
+    result = team.python(code, "control", "pending", "--session", LEAD)
+    assert "defect" not in result.stderr
+
+
 @pytest.mark.parametrize("me", [WORKER, PEER])
 @pytest.mark.parametrize("words", [("approve",), ("deny",)])
 def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tuple[str, ...]) -> None:
@@ -151,6 +205,20 @@ def test_the_first_decision_counts(team: Team) -> None:
     assert team.control("deny", request, me="user")["request"]["by"] == LEAD
     refused_both(team.call, 1, "control", "approve", request, "--session", LEAD, said=("denied, by lead-1",))
     assert team.lines(MESSAGES) == before
+
+
+def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
+    """Where there is one; of two neither, for a reader could not tell which is meant."""
+    team.file("config.toml").write_text('[tags]\nnamespaces = ["team"]\n')
+
+    def named() -> str | None:
+        asked = team.asks()
+        return next(json.loads(m["content"]) for m in team.objects(MESSAGES) if asked in m["content"]).get("teamName")
+
+    assert named() is None
+    for tag, told in (("team:red", "red"), ("team:blue", None)):
+        team.ok("roster", "update", "--session-id", WORKER, "--add-tags", tag)
+        assert named() == told
 
 
 def test_without_a_lead_the_person_decides(team: Team) -> None:
@@ -233,6 +301,44 @@ def test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing(team: Team
     assert team.state(request) == "timed_out"
     assert team.standing(WORKER)["mode"] == "default"
     assert "late" in team.call("check", "--session", WORKER).stdout
+
+
+def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -> None:
+    """To who waits (decided and archived between two of its looks), to who decides it once more, in the log; by a part
+    of the id, too. Of a request nobody decided it is said that who asked is gone."""
+    request, denied, left = team.asks(), team.asks(), team.asks(PEER, PEER)
+    with ExitStack() as stack:
+        waiter = team.waits(stack, request)
+        waiter.send_signal(signal.SIGSTOP)
+        team.control("approve", request, "--reason", "once", me=LEAD)
+        team.control("deny", denied, me=LEAD)
+        team.ok("roster", "retire", PEER)
+        for who in (LEAD, WORKER, "user"):
+            team.check(who)
+        team.ok("steward", "run", "--max-live", "0")
+        assert not [m for m in team.objects(MESSAGES) if m.get("type") == "control"]
+        waiter.send_signal(signal.SIGCONT)
+        rc, found = ended(waiter)
+    assert (rc, found["state"], found["answer"]["notes"]) == (0, "approved", "once")
+    before = team.lines(MESSAGES)
+    assert team.control("approve", request[:10], me=LEAD)["request"]["by"] == LEAD
+    refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by lead-1",))
+    assert team.state(denied) == "denied"
+    refused_both(team.call, 1, "control", "approve", left, "--session", "user", said=("archived undecided",))
+    assert team.lines(MESSAGES) == before
+    told = team.ok("control", "log", "--request", request)["messages"]
+    assert [(entry["type"], entry["to"]) for entry in told] == [
+        ("permission_request", "open"),
+        ("permission_response", "approved"),
+    ]
+
+
+def test_what_a_stranger_waits_for_is_not_archived_undecided(team: Team) -> None:
+    """The roster does not know it, which does not make it gone."""
+    request = team.asks(me="stranger")
+    team.check("user")
+    team.ok("steward", "run", "--max-live", "0")
+    assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
 
 
 def test_an_onlooker_s_patience_decides_nothing(team: Team) -> None:
@@ -443,6 +549,33 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
     assert team.ok("roster", "show", WORKER)["agent"]["state"] == "dead"
 
 
+def test_who_is_begun_anew_is_not_shut_down_any_more(team: Team) -> None:
+    """Agreed, retired, archived; registered anew; to agree once more to what is over ends nothing; another death is
+    none at the lead's request."""
+
+    def shut_down() -> tuple[bool, str]:
+        state = team.ok("roster", "show", WORKER)["agent"]["state"]
+        return team.standing(WORKER)["shut_down"], state
+
+    request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
+    assert shut_down() == (False, "alive")
+    team.control("answer", request, "approve", me=WORKER)
+    assert shut_down() == (True, "dead")
+    live = team.file(MESSAGES).read_bytes()
+    team.check(LEAD)
+    team.ok("steward", "run", "--max-live", "0")
+    assert request not in team.file(MESSAGES).read_text()
+    assert shut_down() == (True, "dead")
+    for log in (team.file(MESSAGES).read_bytes(), live):
+        team.file(MESSAGES).write_bytes(log)
+        team.register(WORKER)
+        assert shut_down() == (False, "alive")
+        team.control("answer", request, "approve", me=WORKER)
+        assert shut_down() == (False, "alive")
+        team.ok("roster", "retire", WORKER)
+        assert shut_down() == (False, "dead")
+
+
 def test_a_shutdown_may_be_declined(team: Team) -> None:
     """Then nothing ends."""
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
@@ -525,7 +658,7 @@ def test_the_steward_keeps_what_counts(team: Team) -> None:
     denial = {"type": "permission_response", "requestId": done, "approved": False}
     team.append(MESSAGES, record(LEAD, WORKER, json.dumps(denial), type="control", timestamp=stamp()))
     assert team.ok("control", "log", "--request", open_one)["messages"][0]["to"] == "open"
-    refused(team.call("control", "wait", done, "--session", WORKER, "--timeout", "0"), 1, "no request")
+    assert team.state(done) == "approved"
     assert "refused: there is no such request" in team.call("check", "--session", WORKER).stdout
     assert team.doctor() == []
 

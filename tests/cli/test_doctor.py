@@ -15,6 +15,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, doctor
 from agent_mailbox.claude.hook import HOOKS
+from agent_mailbox.claude.install_texts import FLOOR
 from agent_mailbox.core import codec
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
@@ -104,6 +105,30 @@ def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post) -> None:
     assert not used.file(".cache/quiet/bob").exists()
     assert len(used.check("bob")) == 1
     assert told(used) == ([], [])
+
+
+@pytest.mark.parametrize("bound", ["lead", "mode", "policy", "shutdown"])
+def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound: str) -> None:
+    """Put there by hand: the guard would let every tool call through; repaired it asks again. The others' are sound."""
+    given = {
+        "lead": ("roster", "update", "--session-id", "bob", "--lead", "ann"),
+        "mode": ("control", "mode", "bob", "safe", "--session", "user"),
+        "policy": ("control", "policy", "bob", "--deny", "Bash(rm:*)", "--session", "user"),
+        "shutdown": ("control", "request", "shutdown", "bob", "--request-id", "s-1", "--session", "user"),
+    }
+    used.ok(*given[bound])
+    if bound == "shutdown":
+        used.ok("control", "approve", "s-1", "--session", "bob")
+        used.check("user")
+        used.ok("steward", "run", "--max-live", "0")
+    people = ("ann", "bob", "nobody")
+    for who in people:
+        Mailbox(str(used.box)).logs.trail.unbind(who)
+    problems, _ = told(used)
+    assert [p[:3] for p in problems] == [(".cache/unbound/bob", None, "remove derived file")]
+    assert "nothing binds bob" in problems[0][3]
+    assert told(used, "--repair") == ([], [])
+    assert [used.file(".cache", "unbound", who).exists() for who in people] == [True, False, True]
 
 
 def test_a_cursor_that_answers_otherwise_is_a_problem(used: Post) -> None:
@@ -513,6 +538,30 @@ def test_a_program_that_a_project_names_is_not_tried(post: Post) -> None:
     settle(post.cwd, hook(f"{shim} Stop"))
     assert told(post) == ([], [])
     assert not ran.exists()
+
+
+def test_what_hooks_alone_keep_an_agent_from_is_a_note(post: Post) -> None:
+    """Until the client's own rules ask; the agent is gone; or nothing is withheld from it."""
+    program(post)
+    settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
+    post.register("worker", "--lead", "boss")
+    assert told(post) == ([], [])
+    post.ok("control", "policy", "worker", "--deny", "Bash(rm:*)", "--session", "boss")
+    problems, (note,) = told(post)
+    assert problems == []
+    assert "worker: kept from something by our hooks alone" in note[3]
+    assert "--closed" in note[3]
+    closed = {**hook("agent-mailbox hook Stop"), "permissions": {"ask": list(FLOOR)}}
+    settle(post.cwd, closed, "settings.local.json")
+    assert told(post) == ([], [])
+    settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
+    post.ok("control", "policy", "worker", "--allow", "Bash(ls:*)", "--session", "boss")
+    post.ok("control", "mode", "worker", "acceptEdits", "--session", "boss")
+    assert told(post) == ([], [])
+    post.ok("control", "mode", "worker", "locked-down", "--session", "boss")
+    assert len(told(post)[1]) == 1
+    post.ok("roster", "retire", "worker")
+    assert told(post) == ([], [])
 
 
 def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -533,3 +533,15 @@ def test_direct_mail_expires_after_a_day_role_mail_never(pair: Post) -> None:
     contents = [m["content"] for m in pair.ok("check", "--session", "alice")["messages"]]
     assert "expired" not in contents
     assert "for ever" in contents
+
+
+@pytest.mark.parametrize("indent", [b'{"id":"%s"', b'{ "id" : "%s"', b'{"x":"id","id":"%s"', b'{"id":"\\u0030%s"'])
+def test_a_retry_finds_its_message_however_another_program_spelt_it(post: Post, indent: bytes) -> None:
+    """Spaces, another order of keys, escapes: the same id is the same message."""
+    wanted = "00000000-1111-4222-8333-444444444444"
+    told = wanted[1:] if b"u0030" in indent else wanted
+    rest = b',"sender":"bob","recipient":"role:x","timestamp":"2026-11-21T09:00:00Z","content":"hello"}'
+    post.append(MESSAGES, indent % told.encode() + rest + b"\n")
+    result = post.call("send", "--from", "bob", "--to", "role:x", "--body", "other", "--id", wanted)
+    assert result.rc == 1, result
+    assert len(post.lines(MESSAGES)) == 1

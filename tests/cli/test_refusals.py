@@ -27,7 +27,7 @@ def pair(post: Post) -> Post:
 
 
 MALFORMED = [
-    ((*FROM, "--to", "projekt:x", *BODY), "known namespaces: role:, project:, concern:, domain:"),
+    ((*FROM, "--to", "projekt:x", *BODY), "known namespaces: role:, project:, concern:, domain:, team:"),
     ((*FROM, "--to", "project:", *BODY), "project:"),
     ((*FROM, "--to", "project:a b", *BODY), "project:a b"),
     ((*FROM, "--to", ":x", *BODY), "namespace"),

@@ -70,9 +70,9 @@ def test_an_unknown_namespace_is_refused_naming_the_known_ones(tag):
 
 def test_a_namespace_more_is_known_where_configuration_says_so():
     """Namespaces are data: the same tag is right here and unknown there."""
-    assert address.check_tag("team:blue", (*NAMESPACES, "team")) == "team:blue"
+    assert address.check_tag("crew:blue", (*NAMESPACES, "crew")) == "crew:blue"
     with pytest.raises(Malformed):
-        address.check_tag("team:blue", NAMESPACES)
+        address.check_tag("crew:blue", NAMESPACES)
 
 
 @pytest.mark.parametrize("tag", ["project:", "project: x", "project:a b", "project:a:b", "project:\n", "project"])

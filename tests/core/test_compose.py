@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, compose
+from agent_mailbox.core import codec, compose, inbox
 from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.compose import Draft, Resolved
 from agent_mailbox.core.records import MAX_TTL_HOURS, Message
@@ -393,3 +393,23 @@ def test_resolving_remembers_what_a_word_may_have_meant_before():
     assert {"heir12-5", "gone12-4"} <= resolved("ghost", events=succession).ever
     assert {"abcdef-1", "role:ann"} <= resolved("ann").ever
     assert "abcdef-1" not in resolved("bob").ever
+
+
+def test_a_teammate_is_addressed_by_its_team() -> None:
+    """``team:t/n`` is the agent ``n@t``, and direct; ``team:t`` is a tag; one nobody knows waits, or is refused."""
+    known = roster(register("ann@t", "team:t"), register("bo@t", "team:t"), event("retire", "bo@t"))
+    found = compose.resolve(("team:t/ann", "team:t"), known, NAMESPACES)
+    assert (found.recipients, found.warnings, found.dead) == (("ann@t", "team:t"), (), ())
+    assert [agent.session_id for agent in compose.resolve(("team:t/bo",), known, NAMESPACES).dead] == ["bo@t"]
+    waits = compose.resolve(("team:t/cy",), known, NAMESPACES)
+    assert waits.recipients == ("cy@t",)
+    assert len(waits.warnings) == 1
+    with pytest.raises(NotFound):
+        compose.resolve(("team:t/cy",), known, NAMESPACES, strict=True)
+    for word in ("team:t/", "team:/n", "team:t/a b", "team:t/n:m", "team:t u/n"):
+        with pytest.raises(Malformed):
+            compose.resolve((word,), known, NAMESPACES)
+    assert known.find("team:t/ann").session_id == "ann@t"
+    mail = [message("m1", "ann@t"), message("m2", "team:t"), message("m3", "bo@t")]
+    assert [m.id for m in inbox.exchanged(mail, "team:t/ann", known)] == ["m1"]
+    assert [m.id for m in inbox.exchanged(mail, "team:t", known)] == ["m2"]

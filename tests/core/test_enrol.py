@@ -361,6 +361,31 @@ def test_coming_back_does_not_free_an_agent_of_its_lead(end):
     assert agents.get("bob-1").lead == "user"
 
 
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+@pytest.mark.parametrize("kind", ["register", "update"])
+def test_nobody_takes_its_lead_s_place(end, kind):
+    """By the name of a lead that is not alive, or of one above that: it would command those beside it."""
+    people = [
+        register("top-1", name="Top"),
+        register("lee-1", name="Lee", lead="top-1"),
+        register("wu-1", lead="lee-1"),
+    ]
+    agents = roster(*people, register("new-1"), event(end, "lee-1", 2), event(end, "top-1", 2))
+    for name in ("Lee", "Top"):
+        with pytest.raises(Refused) as caught:
+            decide(agents, "wu-1", event=kind, name=name)
+        assert caught.value.code == "not_lead"
+        assert decide(agents, "new-1", event=kind, name=name).events
+        assert decide(agents, "wu-1", "user", event=kind, name=name).events
+    with pytest.raises(Refused):
+        decide(agents, "wu-2", name="Lee", lead="lee-1")
+    enrolled(agents, "lee-2", name="Lee")
+    agents.apply(event("freeze", "lee-2", 101))
+    with pytest.raises(Refused):
+        decide(agents, "wu-1", event=kind, name="Lee")
+    assert decide(agents, "wu-1", event=kind, name="Wu").events
+
+
 def test_nobody_leads_itself():
     """Neither by id nor by name."""
     with pytest.raises(Refused):

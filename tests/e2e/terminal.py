@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Client
 
 ROWS, COLUMNS = 40, 120
+RETYPE = 3.0
+"""Seconds after which a key that nothing followed is sent again."""
 
 
 class Terminal:
@@ -82,6 +84,21 @@ class Terminal:
     def type(self, text: str) -> None:
         """Send keys."""
         os.write(self._master, text.encode())
+
+    def press(self, key: str, has_followed: Callable[[bytes], Any]) -> None:
+        """Send a key until what is to follow has, by what was shown since: a dialog just drawn takes none."""
+        seen, again = len(self.screen), 0.0
+
+        def done() -> Any:
+            nonlocal again
+            if found := has_followed(bytes(self.screen[seen:])):
+                return found
+            if time.monotonic() > again:
+                again = time.monotonic() + RETYPE
+                self.type(key)
+            return None
+
+        self.wait(done)
 
     def submit(self, prompt: str) -> None:
         """Type a prompt and send it: the key comes once the client has shown the words, or it would be part of them."""

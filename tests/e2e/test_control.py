@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import random
 import re
+import shutil
 import sys
 import threading
 import uuid
@@ -124,6 +126,19 @@ def test_a_call_waits_for_the_lead_and_runs_with_the_input_it_approved(worker: W
     assert worker.lead("pending")["requests"] == []
 
 
+def test_what_is_denied_does_not_run_by_another_tool_nor_behind_what_is_allowed(worker: Worker) -> None:
+    """The client's Monitor runs commands, too; a rule for echo lets no other command through."""
+    worker.lead("policy", worker.id, "--deny", "Bash(touch:*)", "--allow", "Bash(echo:*)")
+    answers = [
+        [use("Monitor", command="touch ran1", description="d", timeout_ms=1000, persistent=False)],
+        [bash("echo ${x:-{} ; touch ran2 }")],
+        [bash("echo $((touch ran3);(ls))")],
+    ]
+    told = worker.work(*answers, words=(*ASKED, "--allowedTools", "Bash", "Monitor"))
+    assert ["denies Bash(touch:*)" in text for _, text in told.values()] == [True] * 3
+    assert not any(worker.file(f"ran{number}").exists() for number in (1, 2, 3))
+
+
 def test_what_the_lead_denies_does_not_run_and_the_model_is_told_why(worker: Worker) -> None:
     """Its reason, behind a bar of ours; nothing of the request is left open, and it is not shown as mail as well."""
 
@@ -192,6 +207,31 @@ def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worke
         worker.lead("approve", request["id"])
         terminal.wait(terminal.idle)
         assert worker.file("ran1").exists()
+
+
+UP, TAB, ENTER = "\x1b[A", "\t", "\r"
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker: Worker, ran: bool) -> None:
+    """Be it yes, or no with a word of what to do instead; the client tells the waiting hook nothing of either."""
+    worker.client.model.script = in_turn([bash("touch ran1")])
+    with Terminal(worker.client, "--session-id", worker.id) as terminal:
+        terminal.wait(lambda: terminal.session() == worker.id and terminal.idle())
+        terminal.submit("PROMPT")
+        request = worker.asked()
+        terminal.wait(lambda: b"cancel" in terminal.screen)
+        terminal.mark()
+        if not ran:  # the last choice is no, which a tab lets one explain
+            terminal.press(UP, lambda shown: "❯".encode() in shown)
+            terminal.press(TAB, lambda shown: b"what to do" in shown)
+            terminal.press("NOT SO", lambda shown: b"SO" in shown)
+        terminal.press(ENTER, lambda _: not terminal.waiting())
+        terminal.wait(terminal.idle)
+        until(lambda: worker.lead("pending")["requests"] == [])
+    decided = worker.desk.find(request["id"])
+    assert (decided.state, decided.answer.notes) == ("timed_out", "the person at its terminal answered")
+    assert worker.file("ran1").exists() is ran
 
 
 # -- plans, modes, policies -------------------------------------------------------------------------------------------
@@ -425,3 +465,47 @@ def test_without_the_client_s_own_rules_a_hook_that_fails_is_passed_by(worker: W
     _killed(worker, own_shim(worker))
     worker.work([bash("touch ran1")], words=("--permission-mode", "acceptEdits"))
     assert worker.file("ran1").exists()
+
+
+# -- the client's sandbox, for what commands do inside ----------------------------------------------------------------
+
+
+class Hit(http.server.BaseHTTPRequestHandler):
+    """Says that it was reached."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"REACHED")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("bwrap", "socat", "curl"))), reason="the client's sandbox wants bubblewrap and socat"
+)
+@pytest.mark.parametrize("host", ["localhost", "example.org"])
+def test_in_the_sandbox_a_command_reaches_the_hosts_named_and_not_the_mailbox(worker: Worker, host: str) -> None:
+    """Nor can it forge a line in the logs; a mail command on its own still goes."""
+    install = ("install", "claude-code", "--project", worker.client.project, "--sandbox", "--host", host)
+    worker.post.ok(*install)
+    worker.lead("policy", worker.id, "--allow", "Bash")
+    before = worker.post.file(MESSAGES).read_bytes()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hit) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        fetch = f'curl -sS -m 20 --proxy "$http_proxy" --noproxy "" http://localhost:{server.server_port}/'
+        told = worker.work(
+            [bash(f"{fetch}; touch inside")],
+            [bash(f"echo '{{}}' >> {worker.post.file(MESSAGES)}")],
+            [bash("agent-mailbox send --to boss --body FROM_OUTSIDE")],
+        )
+        server.shutdown()
+    results = [told[key][1] for key in sorted(told)]
+    assert ("REACHED" in results[0]) is (host == "localhost")
+    assert worker.file("inside").exists()
+    assert "Read-only file system" in results[1]
+    assert "FROM_OUTSIDE" in worker.post.file(MESSAGES).read_text()
+    assert worker.post.file(MESSAGES).read_bytes().startswith(before)
+    assert "\n{}" not in worker.post.file(MESSAGES).read_text()

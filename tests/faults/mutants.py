@@ -1,7 +1,8 @@
 """Each protection taken away in turn: is there a test that notices?
 
-``python -m tests.faults.mutants`` patches a copy of the package, runs the tests that are expected to fail on it, and
-writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
+``python -m tests.faults.mutants [WORD…]`` patches a copy of the package, runs the tests that are expected to fail on
+it, and writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
+With words only the mutants in whose description or file one of them occurs are tried; the others' rows stay.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults.report import table, write_section
+from tests.faults import mutants_control
+from tests.faults.mutant import Mutant
+from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
 from tests.swarm.mutants import TAKEN
 
@@ -24,17 +27,10 @@ KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
 RECEIPTS = "tests/claude/test_receipts.py"
+TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT, TEAM_HOSTILE = (
+    f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import", "hostile")
+)
 REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
-
-
-class Mutant:
-    """A protection, how it is taken out of one file, and the tests that must miss it."""
-
-    def __init__(self, without: str, file: str, *patches: tuple[str, str], tests: str) -> None:
-        self.without = without
-        self.file = f"agent_mailbox/{file}"
-        self.patches = patches
-        self.tests = tests.split(" and ")
 
 
 MUTANTS = (
@@ -324,8 +320,95 @@ MUTANTS = (
     Mutant(
         "a command in another's name is refused",
         "claude/commands.py",
-        ("    judged = [_call(call, is_me) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
+        ("    judged = [_call(call, who) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
+    ),
+    *mutants_control.MUTANTS,
+    Mutant(
+        "an offer to a team is recorded before its inbox is touched",
+        "teams/outward.py",
+        (
+            "                self._mailbox.logs.reads.append(map(codec.read_line, records))\n            except",
+            "                pass\n            except",
+        ),
+        (
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n",
+            "            aside.append([self._entry(item, me, nonce) for item in items])\n"
+            "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n",
+        ),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "the file beside an inbox tells that it was not replaced",
+        "teams/outward.py",
+        ("        if aside.stands():\n", "        if False:\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "what nobody can tell to have arrived says so when it comes again",
+        "teams/outward.py",
+        ('", possibly repeated" if', '"" if'),
+        tests=f"{TEAM_BRIDGE}::test_where_nobody_can_tell_it_comes_again_and_says_so",
+    ),
+    Mutant(
+        "other entries of an inbox keep every byte",
+        "teams/writing.py",
+        (
+            "    head = there.rstrip()[:-1].rstrip()\n",
+            "    head = json.dumps(json.loads(there)).encode()[:-1].rstrip()\n",
+        ),
+        tests=f"{TEAM_BRIDGE}::test_mail_goes_into_the_inbox_behind_what_is_there",
+    ),
+    Mutant(
+        "a file that is no whole array says nothing about what was fetched",
+        "teams/mirror.py",
+        ("if i in there else found.whole)]", "if i in there else True)]"),
+        tests=f"{TEAM_IMPORT}::test_what_is_consumed_is_read",
+    ),
+    Mutant(
+        "the id of a mirrored message is made of its entry",
+        "teams/mirror.py",
+        (
+            "            wanted = naming.message_id(self.name, inbox, entry.key)\n            if",
+            "            wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n            if",
+        ),
+        tests=f"{TEAM_IMPORT}::test_the_captured_teams_come_in_whole_and_once",
+    ),
+    Mutant(
+        "a lock that a killed bridge left is stale before its client gives up",
+        "teams/writing.py",
+        ("LEASE = 0.5\n", "LEASE = STALE\n"),
+        tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
+    ),
+    Mutant(
+        "a lock is never there before it is nearly stale",
+        "teams/writing.py",
+        ("            rename_new(self._beside, self.path)\n", "            os.mkdir(self.path)\n"),
+        tests=f"{TEAM_HOSTILE}::test_our_lock_is_stale_before_anyone_gives_up_and_others_count_by_their_time",
+    ),
+    Mutant(
+        "what is cleared away is this mailbox's",
+        "teams/writing.py",
+        ('if f"{_SIGN}{mark}." in name]', "if _SIGN in name]"),
+        tests=f"{TEAM_HOSTILE}::test_two_mailboxes_bridge_one_team_and_echo_nothing",
+    ),
+    Mutant(
+        "a protocol message is one, in the inbox and in its reader's transcript",
+        "teams/format.py",
+        ("key=plain if said is None else _known_by(sender, said, text)", "key=plain"),
+        tests=f"{TEAM_IMPORT}::test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_transcript",
+    ),
+    Mutant(
+        "mail of ours is not taken for the team's",
+        "teams/format.py",
+        ('_maybe(value, OURS) or ("?" if written else None)', "_maybe(value, OURS)"),
+        tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
+    ),
+    Mutant(
+        "a teammate does not speak in its lead's name",
+        "claude/permission.py",
+        ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
+        tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),
 )
 MUTANTS += tuple(Mutant(without, f"swarm/{file}", *patches, tests=str(test)) for without, file, *patches, test in TAKEN)
@@ -365,27 +448,31 @@ def _pytest(tree: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
 
 
-def main() -> int:
-    """Try all; the exit code is 1 if one was not noticed, or a test fails without a mutant."""
+def main(words: list[str]) -> int:
+    """Try all, or those that a word chooses; the exit code is 1 if one was not noticed, or a test fails without a
+    mutant."""
+    chosen = [m for m in MUTANTS if not words or any(word in f"{m.without} {m.file}" for word in words)]
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch, "whole")
         whole.mkdir()
-        done = _pytest(_copy(whole), [test for mutant in MUTANTS for test in mutant.tests])
+        done = _pytest(_copy(whole), [test for mutant in chosen for test in mutant.tests])
         if done.returncode != 0 or " skipped" in done.stdout:
             print(done.stdout, "The tests fail, or are skipped, without any mutant.", sep="\n")
             return 1
-        places = [Path(scratch, str(n)) for n in range(len(MUTANTS))]
+        places = [Path(scratch, str(n)) for n in range(len(chosen))]
         for place in places:
             place.mkdir()
         with ThreadPoolExecutor(PROCESSES) as pool:
-            caught = list(pool.map(try_out, MUTANTS, places))
-    for mutant, by in zip(MUTANTS, caught, strict=True):
+            caught = list(pool.map(try_out, chosen, places))
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in section("mutants").splitlines()}
+    for mutant, by in zip(chosen, caught, strict=True):
         print(f"{'caught' if by else 'NOT CAUGHT'}: {mutant.without}: {by or ''}")
-    rows = [(m.without, f"`{m.file}`", by or "**not caught**") for m, by in zip(MUTANTS, caught, strict=True)]
-    write_section("mutants", table(("taken away: that …", "in", "noticed by"), rows))
-    print(f"{sum(map(bool, caught))} of {len(MUTANTS)} caught")
+        rows[mutant.without] = f"| {mutant.without} | `{mutant.file}` | {by or '**not caught**'} |"
+    known = [rows[mutant.without] for mutant in MUTANTS if mutant.without in rows]
+    write_section("mutants", table(("taken away: that …", "in", "noticed by"), ()) + "\n".join([*known, ""]))
+    print(f"{sum(map(bool, caught))} of {len(chosen)} caught")
     return 0 if all(caught) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -39,7 +39,16 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["violations"] == []
     happened = Counter(told["counts"])
-    for what in ("messages acknowledged", "reads", "commands", "hooks", "kills", "archive runs", "guard: nothing"):
+    for what in (
+        "messages acknowledged",
+        "reads",
+        "commands",
+        "hooks",
+        "kills",
+        "archive runs",
+        "guard: nothing",
+        "denied",
+    ):
         assert happened[what] > 0, told
     assert list(tmp_path.iterdir()) == []
 

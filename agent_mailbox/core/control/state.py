@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from ..address import ALL
 from ..records import USER, Record
+from ..roster import DEAD
 from . import authority, flows, spellings, wire
 from .messages import (
+    NAMES,
     TIMEOUT,
-    Answer,
+    Ask,
     IdleNotification,
     ModeSet,
     Payload,
@@ -21,8 +23,6 @@ from .messages import (
     PolicyUpdate,
     SandboxRequest,
     SandboxResponse,
-    ShutdownApproved,
-    ShutdownRejected,
     TaskAssignment,
     TaskProgress,
     Unknown,
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
 """What became of a message: it took effect; it only informs; it said again what was so; it came after another
 decision; its sender may not, or there is no such step; it is none that we know."""
+
+SHUT_DOWN = "shut down at its lead's request"
+"""Why the roster has an agent dead that agreed to end: it says so still when the messages are archived."""
 
 
 class Verdict(Record):
@@ -121,10 +124,18 @@ class Plane:
         return waits_for_plan(self._orders, session_id, self.roster)
 
     def is_shut_down(self, session_id: str) -> bool:
-        """Did the agent agree to end, at its lead's request?"""
-        line = self.roster.lineage(session_id)
-        agreed = (r for r in self.requests.values() if r.flow == flows.SHUTDOWN and r.state == flows.APPROVED)
-        return any(request.answerer in line for request in agreed)
+        """Did the agent agree to end, at its lead's request, and has not begun anew since?"""
+        agent = self.roster.get(session_id)
+        if agent is not None and agent.state == DEAD and agent.reason == SHUT_DOWN:
+            return True
+        began = agent.again if agent is not None else 0
+        return any(
+            request.decided is not None
+            and request.decided >= began
+            and authority.is_same(session_id, request.answerer, request.decided, self.roster)
+            for request in self.requests.values()
+            if request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
+        )
 
     def open_requests(self) -> list[Request]:
         """The requests that nobody has decided, oldest first."""
@@ -136,12 +147,19 @@ class Plane:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
 
+    def is_for(self, message: Message, reader: str) -> bool:
+        """Does what is ordered to all concern this reader, too? Only whom the sender leads."""
+        to_all = ALL in message.recipients and reader not in message.recipients
+        ordered = self.verdicts[message.id].kind in (NAMES[ModeSet], NAMES[PolicyUpdate])
+        return not (to_all and ordered) or authority.commands(message.sender, reader, message.timestamp, self.roster)
+
     def standing(self) -> frozenset[str]:
         """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
         kept = set(order_ids(self._orders, self.roster))
         for request in (*self.requests.values(), *self.tasks.values()):
             ending = request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
-            if (ending or request.state in flows.UNFINISHED) and self.roster.heirs(request.worker):
+            gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
+            if (ending or request.state in flows.UNFINISHED) and not gone:
                 kept.add(request.message_id)
         return frozenset(kept)
 
@@ -317,6 +335,6 @@ def _same(one: Payload, other: Payload) -> bool:
     return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}
 
 
-def is_decision(payload: Payload) -> bool:
-    """Does the message answer a request?"""
-    return isinstance(payload, Answer | ShutdownApproved | ShutdownRejected)
+def opens(content: str) -> bool:
+    """Is a control message's body a request or a task, to which all others about it come after?"""
+    return isinstance(wire.parse(content), Ask | TaskAssignment)

@@ -1,0 +1,47 @@
+"""What teams and their members are called in the mailbox.
+
+Belongs here: a client's names as ids, tags and message ids of ours. ``team:t/n`` is ``address.teammate``'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+MAX_WORD = 60
+"""Characters of a name or team in a session id: two of them and the sign between stay under ``address.MAX_ID``."""
+_HEX = frozenset("0123456789abcdef")
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+
+
+def digest(*parts: str) -> str:
+    """A number of these texts, as hexadecimal digits; other texts, or the same split otherwise, have another."""
+    return hashlib.sha256(ascii(parts).encode()).hexdigest()
+
+
+def word(text: str) -> str:
+    """A team's or member's name as a word of ours: itself where it can be one, else made so and told apart by a
+    digest."""
+    safe = "".join(c if c in _SAFE else "_" for c in text)
+    made = text[:1] == "x" and text[-9:-8] == "." and _HEX.issuperset(text[-8:])
+    if safe == text and len(text) <= MAX_WORD and text[:1].isalnum() and not made:
+        return text
+    return f"x{safe[: MAX_WORD - 10]}.{digest(text)[:8]}"
+
+
+def session_id(team_name: str, name: str) -> str:
+    """The id under which a member is an agent here, as its client spells it: ``worker@session-1a2b3c4d``."""
+    return f"{word(name)}@{word(team_name)}"
+
+
+def message_id(team_name: str, inbox_name: str, key: str) -> str:
+    """The id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562, a digest of ours)."""
+    digits = bytearray(bytes.fromhex(digest("agent-mailbox team", team_name, inbox_name, key))[:16])
+    digits[6] = digits[6] & 0x0F | 0x80
+    digits[8] = digits[8] & 0x3F | 0x80
+    text = digits.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def tag(team_name: str) -> str:
+    """The tag that every member carries."""
+    return f"team:{word(team_name)}"

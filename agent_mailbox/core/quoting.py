@@ -1,0 +1,193 @@
+"""A shell's words: quotes, escapes, and where a substitution ends.
+
+Belongs here: what one word is. Commands and what joins them are ``shell``'s. Where shells differ, or only who hides
+something writes it, a text is ``Unreadable``: whoever asks then takes the closed answer.
+"""
+
+from __future__ import annotations
+
+SPACE = " \t\r"
+BREAKS = ";&|()\n"
+ENDS = f"{SPACE}{BREAKS}<>"
+JOINED = "\\\n"
+"""A line that goes on: no shell sees these two characters, not even within an operator."""
+_ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_NUMBERS = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
+"""Of ``$'…'``: base and most digits of a character's number, by its letter; without one it is octal."""
+_DIGITS = {8: frozenset("01234567"), 16: frozenset("0123456789abcdefABCDEF")}
+
+
+class Unreadable(ValueError):
+    """The text is no shell's, or more than this grammar knows."""
+
+
+class Words:
+    """A text and the place reached in it (``at``). What is within substitutions, a subclass reads."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def nested(self) -> None:
+        """Read a substitution, from behind its parenthesis to behind its end."""
+        raise NotImplementedError
+
+    def quoted(self, text: str) -> None:
+        """Read what stood in backticks."""
+        raise NotImplementedError
+
+    def word(self) -> str:
+        """The word that begins here, without its quotes; what is expanded stays as it is."""
+        parts: list[str] = []
+        while self.at < len(self.text) and (char := self.text[self.at]) not in ENDS:
+            parts.append(self.piece(char))
+        return "".join(parts)
+
+    def piece(self, char: str) -> str:
+        """The next piece of a word: a character, or all that is quoted or substituted."""
+        if char == "\\":
+            self.at += 2
+            following = self.text[self.at - 1 : self.at]
+            return "" if following == "\n" else following
+        if char == "'":
+            return self._until("'")
+        if char == '"':
+            return self._double()
+        if char == "$":
+            return self.dollar()
+        if char == "`":
+            return self.backticks()
+        self.at += 1
+        return char
+
+    def refuse_joined(self) -> None:
+        """An operator may go on in the next line; nobody who hides nothing writes that."""
+        if self.text.startswith(JOINED, self.at):
+            raise Unreadable("an operator in two lines")
+
+    def _until(self, quote: str) -> str:
+        end = self.text.find(quote, self.at + 1)
+        if end < 0:
+            raise Unreadable(f"no second {quote}")
+        found = self.text[self.at + 1 : end]
+        self.at = end + 1
+        return found
+
+    def _double(self) -> str:
+        self.at += 1
+        parts: list[str] = []
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == '"':
+                self.at += 1
+                return "".join(parts)
+            if char == "\\":
+                following = self.text[self.at + 1 : self.at + 2]
+                parts.append({"\n": ""}.get(following, following if following in '"\\$`' else char + following))
+                self.at += 2
+            elif char == "$":
+                parts.append(self.dollar(quoted=True))
+            elif char == "`":
+                parts.append(self.backticks())
+            else:
+                parts.append(char)
+                self.at += 1
+        raise Unreadable('no second "')
+
+    def dollar(self, *, quoted: bool = False) -> str:
+        """A substitution, as it stands."""
+        start = self.at
+        self.at += 1
+        self.refuse_joined()
+        following = self.text[self.at : self.at + 1]
+        if following == "(":
+            if not self.arithmetic():
+                self.at += 1
+                self.nested()
+        elif following == "{":
+            self._braces(quoted=quoted)
+        elif following == "[":
+            raise Unreadable("arithmetic as it was written once")
+        elif following == "'" and not quoted:
+            return self._ansi()
+        elif following == '"' and not quoted:
+            return self._double()
+        return self.text[start : self.at]
+
+    def arithmetic(self) -> bool:
+        """Pass over ``((…))`` if that is what stands here; commands within it count."""
+        if not self.text.startswith(("((", f"({JOINED}"), self.at):
+            return False
+        level = 0
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char in "'\"$`\\":
+                self.piece(char)
+                continue
+            self.at += 1
+            level += (char == "(") - (char == ")")
+            if char == ")" and level == 1:
+                if self.text[self.at : self.at + 1] != ")":
+                    raise Unreadable("parentheses that may be arithmetic, or commands")
+                self.at += 1
+                return True
+        raise Unreadable("no ))")
+
+    def _braces(self, *, quoted: bool) -> None:
+        """``${…}``: to where it ends; commands within it count."""
+        self.at += 1
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == "}":
+                self.at += 1
+                return
+            if char == "'" and quoted:
+                raise Unreadable("an apostrophe in ${…} in quotation marks, which shells read differently")
+            if char == "$":
+                self.dollar(quoted=quoted)
+            else:
+                self.piece(char)
+        raise Unreadable("no }")
+
+    def _ansi(self) -> str:
+        self.at += 1
+        parts: list[str] = []
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            self.at += 1
+            if char == "'":
+                return "".join(parts)
+            parts.append(self._escape() if char == "\\" else char)
+        raise Unreadable("no second '")
+
+    def _escape(self) -> str:
+        """What a backslash and what follows stand for in ``$'…'``."""
+        char = self.text[self.at : self.at + 1]
+        base, most = _NUMBERS.get(char, (8, 3))
+        self.at += char in _NUMBERS
+        start = self.at
+        while self.at < start + most and self.text[self.at : self.at + 1] in _DIGITS[base]:
+            self.at += 1
+        if self.at > start:
+            number = int(self.text[start : self.at], base) % (256 if base == 8 else 0x110000)
+            if not number:
+                raise Unreadable("a character that ends a text")
+            return chr(number)
+        self.at += char not in _NUMBERS
+        return _ESCAPES.get(char, char)
+
+    def backticks(self) -> str:
+        """A substitution of the old kind, as it stands."""
+        start = self.at
+        self.at += 1
+        parts: list[str] = []
+        while self.at < len(self.text) and self.text[self.at] != "`":
+            if self.text[self.at] == "\\" and self.text[self.at + 1 : self.at + 2] in ("`", "\\", "$"):
+                self.at += 1
+            parts.append(self.text[self.at : self.at + 1])
+            self.at += 1
+        if self.at >= len(self.text):
+            raise Unreadable("no second `")
+        self.at += 1
+        self.quoted("".join(parts))
+        return self.text[start : self.at]

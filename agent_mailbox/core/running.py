@@ -1,0 +1,94 @@
+"""What a shell's text may run, as a permission rule might spell it: behind wrappers, in texts that shells are given.
+
+Belongs here: those spellings, as many as there may be, for rules that deny and ask (``rules``). Pure.
+"""
+
+from __future__ import annotations
+
+from . import shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_STRIPPED = ("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob")
+"""Programs that run their arguments: the client looks behind these in every rule."""
+_WRAPPERS = (
+    *_STRIPPED,
+    *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
+    *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx", "taskset", "script"),
+)
+"""What may run its arguments: what denies and asks looks behind all of these."""
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+_SOURCING = ("source", ".")
+_INTERPRETERS = (*_SHELLS, "eval", "ssh", "su", "watch", "trap", "script")
+"""Programs that take a command in one word."""
+MAX_DEPTH = 4
+MAX_WRAPPED = 100
+"""Texts within each other, and words behind a wrapper, that are looked through: what goes further is no honest command,
+and looking costs"""
+
+
+def forms(text: str, depth: int = 0) -> Iterator[str]:
+    """Every command the text may run, as a rule might spell it. Raises ``Unreadable`` where that cannot be told."""
+    if depth > MAX_DEPTH:
+        raise shell.Unreadable("too deep")
+    for simple in shell.commands(text):
+        if not simple.inputs and _is_handed(_unset(simple.words)):
+            raise shell.Unreadable("what runs is known only then")
+        yield from _spellings(simple.words, depth)
+        if any(base(word) in _INTERPRETERS or word in _SOURCING for word in simple.words):
+            for body in simple.inputs:
+                yield from forms(body, depth + 1)
+
+
+def _spellings(words: Sequence[str], depth: int) -> Iterator[str]:
+    words = _unset(words)
+    if words:
+        yield from _spelled(words, depth, sure=True)
+    if not words or base(words[0]) not in _WRAPPERS:
+        return
+    if len(words) > MAX_WRAPPED:
+        raise shell.Unreadable("too long")
+    first = True  # where its own options end, only the wrapper knows
+    for number, word in enumerate(words[1:], 1):
+        yield from _spelled(words[number:], depth, sure=first)
+        first = first and (word[:1] in ("-", "") or word[:1].isdigit() or shell.is_setting(word))
+
+
+def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
+    """The command these words make, if they make one (``sure``)."""
+    if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
+        if sure:
+            raise shell.Unreadable("what runs is known only then")
+        return
+    name = base(words[0])
+    yield " ".join(words)
+    yield " ".join([name, *words[1:]])
+    if name in _INTERPRETERS:
+        for word in (*words[1:], " ".join(words[1:])):
+            if not word.startswith("-"):
+                yield from forms(word, depth + 1)
+
+
+def _is_handed(words: Sequence[str]) -> bool:
+    """Do these words run commands that are not written there: a shell's, from a pipe or a device?"""
+    wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
+    for number, word in enumerate(words if wraps else words[:1]):
+        if base(word) in _SHELLS or (not number and word in _SOURCING):
+            rest = words[number + 1 :]
+            operands = [one for one in rest if one[:1] not in ("-", "+")]
+            return operands[0].startswith("/dev/") if operands else not {"--version", "--help"} & {*rest}
+    return False
+
+
+def _unset(words: Sequence[str]) -> Sequence[str]:
+    """Without the variables that are set in front."""
+    while words and shell.is_setting(words[0]):
+        words = words[1:]
+    return words
+
+
+def base(word: str) -> str:
+    """A program's name, without where it is."""
+    return word.rpartition("/")[2]

@@ -1,0 +1,110 @@
+"""The bridge: a team's mail into the mailbox and the mailbox's into the team, until the team is over.
+
+Belongs here: one bridge a team, one look after the other. It may be killed at any instant and started again: what it
+knows stands in the logs and in the team's own files.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..core import naming
+from ..core.roster import DEAD
+from ..errors import Busy, Refused
+from ..store import system, watch
+from ..store.lock import FileLock
+from . import files
+from .members import bury, members_here
+from .mirror import Mirror, Step
+from .outward import Outward, Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..mailbox import Mailbox
+
+DIRECTORY = "teams"
+"""Where, among the derived files, bridges hold their locks."""
+
+
+QUIET = 10
+"""How many times rarer the looks are while nothing is left to find out."""
+
+
+def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iterator[None]:
+    """When to look at a team: at once where something changes in it or in the directories besides, and ``pause``
+    seconds after the last look. What a client fetches within milliseconds must be seen before; a look now and then
+    would miss much of it."""
+
+    def places() -> list[str]:
+        wanted = (os.path.join(where, name), os.path.join(where, name, "inboxes"), *more)
+        return [place for place in wanted if os.path.isdir(place)]
+
+    while True:
+        here = places()
+        with watch.Watch(here) as changes:
+            while here == places():
+                yield
+                changes.wait(watch.deadline(pause()))
+
+
+def run(
+    mailbox: Mailbox, where: str, name: str, interval: float, say: Callable[[str], None], *, once: bool
+) -> tuple[int, int]:
+    """Bridge the team until it is over (``once``: look once); returns how many messages came in and went out.
+
+    ``say`` is told what cannot be delivered or read, whenever that changes. Raises ``Refused`` beside another bridge of
+    the team, ``StorageFailed``.
+    """
+    try:
+        alone = _alone(mailbox, naming.tag(name))
+    except Busy as error:
+        raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
+    with alone:
+        mirror = Mirror(mailbox, where, name)
+        outward = Outward(mailbox, where, mirror)
+        came, went, before = 0, 0, frozenset[str]()
+        over = False
+        for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
+            step, sent = Step(), Sent()
+            try:
+                step = mirror.step()
+                sent = outward.step()
+            except Busy as error:
+                step = step.replace(problems=(*step.problems, f"{error.what}; looking again"))
+            problems = (*step.problems, *sent.problems)
+            for problem in problems:
+                if problem not in before:
+                    say(problem)
+            before = frozenset(problems)
+            came, went = came + step.new, went + sent.delivered
+            over = files.ended(where, mirror.team)
+            if over or once or not alone.stands():
+                break
+        if over:
+            outward.step()  # the transcripts outlive the team
+            outward.sweep()
+            bury(mailbox, naming.tag(name))
+        return came, went
+
+
+def bury_past(mailbox: Mailbox, where: str) -> None:
+    """Retire the members of teams that are over and were not seen to end. A team with a bridge is that bridge's."""
+    agents = mailbox.logs.read_roster().agents.values()
+    tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
+    there = {naming.tag(name) for name in files.names(where) if not files.ended(where, files.load(where, name))}
+    for tag in sorted(tags - there):
+        try:
+            if members_here(mailbox, tag):
+                with _alone(mailbox, tag):
+                    bury(mailbox, tag)
+        except Busy:
+            pass
+
+
+def _alone(mailbox: Mailbox, tag: str) -> FileLock:
+    """The mailbox's lock on a team (by its tag); raises ``Busy`` beside a bridge."""
+    place = mailbox.logs.cache(DIRECTORY)
+    system.make_directory(place)
+    return FileLock(system.join(place, tag.partition(":")[2]), 0).take()

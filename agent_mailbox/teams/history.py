@@ -1,0 +1,105 @@
+"""What the mailbox remembers of teams, for people and programs; it outlives the team.
+
+Belongs here: which messages are a team's, and its history as Markdown and as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..core import instant, naming
+from ..core.control import telling
+from ..core.text import neutral, neutral_lines
+from . import format as form
+from .mirror import team_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.claims import Reads
+    from ..core.records import Message
+    from ..library import Library
+
+
+def names(library: Library) -> list[str]:
+    """The teams of which mail was mirrored, oldest first."""
+    found = (team_of(message.metadata) for message in library.everything().messages.values())
+    return list(dict.fromkeys(str(about["team"]) for about in found if about))
+
+
+def of(library: Library, name: str) -> tuple[list[Message], Reads]:
+    """A team's messages, in log order, with their reads: those mirrored from it, and those between its members and
+    everyone else."""
+    everything = library.everything()
+    ending, tag = f"@{naming.word(name)}", naming.tag(name)
+
+    def is_its(message: Message) -> bool:
+        about = team_of(message.metadata)
+        if about is not None:
+            return about["team"] == name
+        return any(party == tag or party.endswith(ending) for party in (message.sender, *message.recipients))
+
+    return [message for message in everything.messages.values() if is_its(message)], everything.reads
+
+
+def document(name: str, messages: Sequence[Message], reads: Reads, style: str) -> str:
+    """The history as a document of that style (``markdown`` or ``json``), in the order of its writers' instants: what
+    was fetched before anyone looked came in late."""
+    messages = sorted(messages, key=_when)
+    return _json(name, messages, reads) if style == "json" else _markdown(name, messages)
+
+
+def _said(message: Message) -> dict[str, Any]:
+    about = team_of(message.metadata) or {}
+    return {
+        "from": about.get("from") or message.sender,
+        "to": [about["inbox"]] if "inbox" in about else list(message.recipients),
+        "at": _when(message),
+        "protocol": message.metadata.get("protocol") if about else None,
+    }
+
+
+def _when(message: Message) -> str:
+    """When its writer says it was, where that is an instant; else when it came here."""
+    about = team_of(message.metadata) or {}
+    try:
+        return instant.text(instant.parse(str(about["timestamp"])))
+    except (KeyError, ValueError):
+        return instant.text(message.timestamp)
+
+
+def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
+    told = [
+        {
+            "id": m.id,
+            **_said(m),
+            "subject": m.subject,
+            "text": m.content,
+            "native": team_of(m.metadata) is not None,
+            "read_by": [read.session_id for read in reads.of(m.id)],
+        }
+        for m in messages
+    ]
+    return json.dumps({"team": name, "messages": told}, ensure_ascii=True, indent=1) + "\n"
+
+
+def _markdown(name: str, messages: Iterable[Message]) -> str:
+    """Texts stand quoted, so that none of them can pass for a heading of ours."""
+    lines = [f"# Team {_inline(name)}", ""]
+    for m in messages:
+        said = _said(m)
+        to = ", ".join(_inline(str(party)) for party in said["to"])
+        lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]
+        observed = form.protocol(m.content) if said["protocol"] else None
+        if observed is not None:
+            lines += [f"- {_inline(telling.line(observed))}", ""]
+            continue
+        lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
+        lines += [*(f"> {line}".rstrip() for line in neutral_lines(m.content)), ""]
+    return "\n".join(lines)
+
+
+def _inline(text: str) -> str:
+    """A text as part of a line of Markdown, with nothing in it that means something there."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#|!" else c for c in neutral(text))

@@ -1,0 +1,291 @@
+"""Reading a team into the mailbox: each entry once, members into the roster, what was consumed as read.
+
+Belongs here: what becomes of an entry. Which messages are mirrored already the mailbox's logs say; nothing else is
+kept, so that a mirror may be killed and started again at any instant, and forgetting costs one look through the logs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..core import claims, codec, naming
+from ..core.compose import MAX_SUBJECT, Draft
+from ..core.enrol import Request
+from ..core.records import Read, Record
+from ..core.roster import DEAD
+from ..core.text import clipped, neutral
+from ..errors import Busy, MailboxError, StorageFailed
+from ..library import Library
+from . import files
+from . import format as form
+from .members import members_here, retire
+from .transcripts import Transcript, everyones
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..mailbox import Mailbox
+    from .format import Entry
+
+BATCH = 200
+"""Messages that are sent at once: many enough to be quick, few enough that nobody waits for the log."""
+
+
+class Step(Record):
+    """What one look at a team brought: messages mirrored, messages found consumed, and what was not valid or not to be
+    had, a line each."""
+
+    new: int = 0
+    consumed: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class Mirror:
+    """One team, mirrored. ``step`` looks once; where nothing changed since the last time, it opens no file."""
+
+    def __init__(self, mailbox: Mailbox, where: str, name: str) -> None:
+        self._mailbox = mailbox
+        self._where = where
+        self.name = name
+        self.team = files.load(where, name)
+        self.known: set[str] = set()
+        """The ids of all messages mirrored from this team."""
+        self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
+        self._seen: dict[str, files.Stamp | None] = {}
+        self._problems: dict[str, tuple[str, ...]] = {}
+        self._transcripts: dict[str, Transcript] = {}
+        self._whose: dict[str, str | None] = {}
+        self._leads: tuple[str, ...] = ()
+        self._configured = False
+        self._late: list[tuple[str, Entry]] = []
+        self._recall()
+
+    def _recall(self) -> None:
+        """What the logs know of the team."""
+        everything = Library(self._mailbox).everything()
+        for message in everything.messages.values():
+            about = team_of(message.metadata)
+            inbox = about.get("inbox") if about and about["team"] == self.name else None
+            if not isinstance(inbox, str):
+                continue
+            self.known.add(message.id)
+            reader = naming.session_id(self.name, inbox)
+            if reader not in claims.readers(message, everything.reads):
+                self._waiting.setdefault(inbox, {})[message.id] = reader
+
+    def step(self) -> Step:
+        """Look at the team; raises ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
+        new = consumed = 0
+        if self._changed(files.config_path(self._where, self.name)):
+            self._configured = False
+        if not self._configured:
+            self.team = files.load(self._where, self.name)
+            self._note("", (*form.listed(self.team.unfit), *self._enrol()))
+        new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
+        for inbox in files.inboxes(self._where, self.name):
+            path = files.inbox_path(self._where, self.name, inbox)
+            if not self._changed(path):
+                continue
+            content = files.read(path)
+            if content is None:
+                self._note(inbox, (f"inbox {inbox}: cannot be read",))
+                continue
+            self._seen[path] = None  # until all of it is in
+            found = form.inbox(content.data)
+            fresh, refused, again = self._mirror(inbox, found.entries)
+            new += fresh
+            consumed += self._settle(inbox, found)
+            self._note(inbox, [f"inbox {inbox}: {line}" for line in (*form.listed(found.unfit), *refused)])
+            self._seen[path] = None if again else content.stamp
+        if not self._configured:  # behind the inboxes: what was for those who left comes in before they retire
+            self._note("left", self._part())
+            self._configured = True
+        return Step(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
+
+    def _from_transcripts(self) -> int:
+        """What passed through the members by their transcripts, fetched before we looked; returns how much was new."""
+        new = 0
+        late: list[tuple[str, Entry]] = []
+        for path, whose in self.transcripts():
+            self._late += self._transcripts.setdefault(path, Transcript(path, whose)).news()
+        by_inbox: dict[str, list[Entry]] = {}
+        for inbox, entry in self._late:
+            by_inbox.setdefault(inbox, []).append(entry)
+        for inbox in (name for name in self.team.names if name in by_inbox):
+            sent, refused, again = self._mirror(inbox, by_inbox[inbox])
+            new += sent
+            self._note(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
+            late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
+            if sent:  # it may be read by now
+                self._seen.pop(files.inbox_path(self._where, self.name, inbox), None)
+        self._late = late  # not before: the mailbox may have been busy
+        return new
+
+    def transcripts(self) -> Iterator[tuple[str, str]]:
+        """The transcripts of the members, and whose each is."""
+        return everyones(os.path.dirname(self._where), self.team, self.lead_sessions(), self._whose)
+
+    def lead_sessions(self) -> tuple[str, ...]:
+        """The sessions that lead: the one that the configuration names, and those that continue it here."""
+        first = self.team.lead_session
+        if not first:
+            return ()
+        if self._changed(self._mailbox.logs.roster.path) or self._leads[:1] != (first,):
+            line = self._mailbox.logs.read_roster().line(first)
+            self._leads = tuple(dict.fromkeys([first, *(agent.session_id for agent in line)]))
+        return self._leads
+
+    def _changed(self, path: str) -> bool:
+        """Is the file another than it was? Notes how it is now: who reads it may know better."""
+        stamp = files.look(path)
+        if stamp is not None and self._seen.get(path) == stamp:
+            return False
+        self._seen[path] = stamp
+        return True
+
+    def _note(self, about: str, problems: Iterable[str]) -> None:
+        self._problems[about] = tuple(problems)
+
+    def _enrol(self) -> list[str]:
+        """Members into the roster; returns what was refused."""
+        refused = []
+        for member in self.team.members:
+            me = naming.session_id(self.name, member.name)
+            agent = self._mailbox.logs.read_roster().get(me)
+            if agent is not None and agent.state != DEAD and naming.tag(self.name) in agent.tags:
+                continue
+            try:
+                self._mailbox.register(Request(session_id=me, add_tags=(naming.tag(self.name),)), me)
+            except (StorageFailed, Busy):
+                raise
+            except MailboxError as error:
+                refused.append(f"member {member.name}: {error.what}")
+        return refused
+
+    def _part(self) -> list[str]:
+        """Retire who is no member any more, by a configuration that is whole, unless mail waits that it never got: that
+        stays pending, should it come back. Returns for whom."""
+        left: list[str] = []
+        if self.team.unfit or self.team.lead_name not in self.team.names:
+            return left
+        now = {naming.session_id(self.name, member) for member in self.team.names}
+        for session_id in members_here(self._mailbox, naming.tag(self.name)):
+            if session_id in now:
+                continue
+            waiting = [i for i in self._mailbox.peek(session_id) if i.message.id not in self.known]
+            if waiting:
+                left.append(f"{session_id} left the team, and mail waits for it ({len(waiting)})")
+            else:
+                retire(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
+        return left
+
+    def _mirror(self, inbox: str, entries: Iterable[Entry]) -> tuple[int, list[str], bool]:
+        """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
+        drafts = {}
+        for entry in entries:
+            wanted = naming.message_id(self.name, inbox, entry.key)
+            if entry.ours is None and wanted not in self.known:
+                drafts[wanted] = self._draft(inbox, entry, wanted)
+        left, sent = list(drafts.values()), 0
+        refused: list[str] = []
+        while left:
+            batch = left[:BATCH]
+            try:
+                self._mailbox.send_all(batch)
+            except (StorageFailed, Busy):
+                raise
+            except MailboxError as error:
+                if error.code == "rate_limited":
+                    return sent, [*refused, f"{error.what}; the rest follows"], True
+                at = error.at or 0
+                problem = self._alone(batch[at], error)
+                if problem is not None:
+                    refused.append(problem)
+                left.pop(at)
+                sent += problem is None
+                continue
+            left = left[BATCH:]
+            sent += len(batch)
+            self._take_note(inbox, batch)
+        return sent, refused, False
+
+    def _alone(self, draft: Draft, error: MailboxError) -> str | None:
+        """A message that spoilt its batch: one that is there already is no problem, a dead member's history is kept
+        under its team. Returns what remains a problem."""
+        about = team_of(draft.metadata) or {}
+        inbox = str(about.get("inbox"))
+        if error.code == "dead_recipient":
+            try:
+                self._mailbox.send(draft.replace(to=(naming.tag(self.name),)))
+            except (StorageFailed, Busy):
+                raise
+            except MailboxError as again:
+                error = again
+            else:
+                self._take_note(inbox, [draft])
+                return None
+        if error.code == "id_conflict":
+            self.known.add(draft.id or "")
+            return None
+        return f"message of {about.get('from')}: {error.what}"
+
+    def _take_note(self, inbox: str, drafts: Iterable[Draft]) -> None:
+        for draft in drafts:
+            self.known.add(draft.id or "")
+            self._waiting.setdefault(inbox, {})[draft.id or ""] = naming.session_id(self.name, inbox)
+
+    def _draft(self, inbox: str, entry: Entry, message_id: str) -> Draft:
+        most = self._mailbox.config.max_content
+        about: dict[str, Any] = {"team": self.name, "inbox": inbox}
+        told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}
+        about |= {key: value[:1000] for key, value in told.items() if value}
+        content, size = entry.text, len(entry.text.encode())
+        if size > most:
+            content = entry.text.encode()[:most].decode("utf-8", "ignore")
+            about["bytes"] = size  # so that the history says that it was longer
+        metadata = {"team": about}
+        kind, subject = "message", entry.summary
+        if entry.protocol is not None:
+            said = form.observed(entry.protocol)
+            kind, subject = "notification", str(said["type"])
+            metadata["protocol"] = said if size <= most else {"type": subject}
+        return Draft(
+            sender=naming.session_id(self.name, entry.sender),
+            to=self._recipients(inbox, kind),
+            content=content,
+            subject=clipped(neutral(subject), MAX_SUBJECT) if subject and subject.strip() else None,
+            type=kind,
+            id=message_id,
+            metadata=metadata,
+        )
+
+    def _recipients(self, inbox: str, kind: str) -> tuple[str, ...]:
+        """Whose inbox it stands in; what a teammate tells the lead is also for whoever holds the lead's role here."""
+        direct = f"team:{naming.word(self.name)}/{naming.word(inbox)}"
+        role = f"role:{form.LEAD}"
+        if inbox != self.team.lead_name or kind != "message":
+            return (direct,)
+        holders = {agent.session_id for agent in self._mailbox.logs.read_roster().carrying(role)}
+        return (direct, role) if holders - {*self.lead_sessions()} else (direct,)
+
+    def _settle(self, inbox: str, found: form.Inbox) -> int:
+        """What its reader's client has marked as read, or taken out, is read; returns how many that were."""
+        waiting = self._waiting.get(inbox)
+        if not waiting:
+            return 0
+        there = {naming.message_id(self.name, inbox, entry.key): entry for entry in found.entries}
+        done = [i for i in waiting if (there[i].read if i in there else found.whole)]
+        if done:
+            now = self._mailbox.now()
+            records = [Read(i, waiting[i], now, via=waiting[i]) for i in done]
+            self._mailbox.logs.reads.append(map(codec.read_line, records), None)
+            for message_id in done:
+                del waiting[message_id]
+        return len(done)
+
+
+def team_of(metadata: object) -> dict[str, object] | None:
+    """What a mirrored message says of where it came from; None for any other message."""
+    about = metadata.get("team") if isinstance(metadata, dict) else None
+    return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None

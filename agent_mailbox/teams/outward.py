@@ -1,0 +1,297 @@
+"""Mail into a team's inboxes: what is unread for a member here goes into its inbox there, once.
+
+Belongs here: the order of things, so that a process may be killed anywhere. An offer is recorded in the reads log
+before the inbox is touched, with a nonce that also names the file beside the inbox; that file is gone exactly when the
+inbox was replaced by it. What became of an offer is asked of the inbox, of that file and of the client's transcript:
+
+- the file is there: nothing was delivered; the mail is unread again.
+- it stands in the inbox: the client has not fetched it yet.
+- it was fetched, and the transcript shows it: ``seen``.
+- it is gone, and the transcript goes on without it; or an earlier process offered it and there is no transcript: nobody
+  can tell. It is delivered again, and says that it may be a repetition.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ..core import codec, frame, instant, naming
+from ..core.address import route
+from ..core.records import Read, Record
+from ..core.roster import DEAD
+from ..core.text import clipped, neutral
+from ..errors import Busy, Refused
+from ..store import offers
+from . import files, transcripts
+from . import format as form
+from .members import members_here
+from .writing import Aside, Undeliverable, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.inbox import Item
+    from ..mailbox import Mailbox
+    from .format import Team
+    from .mirror import Mirror
+
+GRACE = 60.0
+"""Seconds after which a message that was fetched, and that the transcript does not show, counts as lost: a client keeps
+what it fetched while its model is busy."""
+MOST = 50
+"""Messages put into an inbox at once."""
+AGAIN = 1.0
+"""Seconds until what could not be delivered is tried again."""
+ROLE_WAIT = 0.25
+"""Seconds to wait for the lock on role mail; it can wait for the next look."""
+DOUBT = "?"
+"""Behind the nonce of a release: nobody can tell whether the message was delivered."""
+_SUMMARY = 80
+
+
+class Sent(Record):
+    """What one look brought: messages put into inboxes, and what could not be, a line each."""
+
+    delivered: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class _Offer:
+    """Messages put into an inbox by one rename, of which nobody knows yet what became."""
+
+    def __init__(self, nonce: str, member: str, messages: Sequence[str], *, ours: bool) -> None:
+        self.nonce = nonce
+        self.member = member
+        self.messages = list(messages)
+        self.ours = ours  # this process saw the rename done
+        self.gone: float | None = None
+        self.grown = 0
+        self.looked: dict[str, int] = {}  # how far in each transcript
+
+
+class Outward:
+    """One team's way out; ``step`` looks once."""
+
+    def __init__(self, mailbox: Mailbox, where: str, mirror: Mirror) -> None:
+        self._mailbox = mailbox
+        self._where = where
+        self._mirror = mirror
+        self._offers: list[_Offer] = []
+        self._doubtful: set[tuple[str, str]] = set()
+        self._looked: object = None
+        self._again = 0.0
+        self._problems: dict[str, str] = {}
+        self._mark = naming.digest(os.path.realpath(mailbox.directory))[:8]
+        self._recall()
+        self.sweep()
+
+    @property
+    def waits(self) -> bool:
+        """Is anything left to find out, or to try again, that no change tells of?"""
+        return bool(self._offers or self._problems)
+
+    def sweep(self) -> None:
+        """Clear away what earlier processes left beside the inboxes."""
+        directory = os.path.dirname(files.inbox_path(self._where, self._mirror.name, ""))
+        sweep(directory, self._mark, {offer.nonce for offer in self._offers})
+
+    def _aside(self, member: str, nonce: str) -> Aside:
+        return Aside(files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
+
+    @property
+    def _team(self) -> Team:
+        return self._mirror.team
+
+    def _id(self, member: str) -> str:
+        return naming.session_id(self._mirror.name, member)
+
+    def _recall(self) -> None:
+        """What an earlier process left."""
+        mine = {
+            self._id(member): member for member in (*self._team.names, *files.inboxes(self._where, self._team.name))
+        }
+        for record in self._mailbox.logs.read_records():
+            if record.session_id in mine and record.event == "release" and (record.nonce or "").endswith(DOUBT):
+                self._doubtful.add((record.message_id, record.session_id))
+        for session_id, member in mine.items():
+            for offer in offers.recalled(self._mailbox.logs, session_id):
+                self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
+
+    def step(self) -> Sent:
+        """Settle what was offered, offer what is new; raises ``StorageFailed`` and ``Busy`` of the mailbox."""
+        for offer in list(self._offers):
+            self._settle(offer)
+        ends = self._mailbox.logs.ends(), self._team
+        if ends == self._looked and not (self._problems and time.monotonic() >= self._again):
+            return Sent(0, tuple(self._problems.values()))
+        self._again = time.monotonic() + AGAIN
+        self._looked = None  # until everything was tried: the mailbox may be busy
+        self._problems.clear()
+        delivered = sum(self._deliver(member) for member in self._team.names)
+        for stranger in self._strangers():
+            waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
+            self._count(stranger, len(waiting), "no member of that name is left")
+        self._looked = ends
+        return Sent(delivered, tuple(self._problems.values()))
+
+    def _strangers(self) -> list[str]:
+        """Agents here that are the team's and no members (any more)."""
+        known = {self._id(member) for member in self._team.names}
+        return [a for a in members_here(self._mailbox, naming.tag(self._mirror.name)) if a not in known]
+
+    def _count(self, who: str, number: int, why: str) -> None:
+        if number:
+            mail = "1 message waits" if number == 1 else f"{number} messages wait"
+            self._problems[who] = f"{who}: {mail}: {why}"
+
+    # -- out ----------------------------------------------------------------------------------------------------------
+
+    def _deliver(self, member: str) -> int:
+        me = self._id(member)
+        try:
+            if not self._wanted(member):
+                return 0
+            why = self._unreachable(member)
+            if why:
+                self._count(me, len(self._wanted(member)), why)
+                return 0
+            self._mailbox.check_in(me)
+            with self._mailbox.logs.delivery(me), ExitStack() as roles:
+                items = self._wanted(member)
+                if any(item.claims for item in items):
+                    try:
+                        roles.enter_context(self._mailbox.logs.role_delivery(ROLE_WAIT))
+                        items = self._wanted(member)
+                    except Busy:
+                        items = [item for item in items if not item.claims]
+                        self._count(me, 1, "another takes role mail at this moment")
+                return sum(self._offer(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
+        except Refused as error:
+            self._problems[me] = f"{me}: {error.what}"
+            return 0
+
+    def _wanted(self, member: str) -> list[Item]:
+        """What is unread for the member and did not come from its own inbox. What reaches the lead's session by its
+        hooks needs no second way."""
+        items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
+        if member != self._team.lead_name:
+            return items
+        roster, sessions = self._mailbox.logs.read_roster(), self._mirror.lead_sessions()
+        readers = [roster.reader(session) for session in sessions if roster.state(session) not in (None, DEAD)]
+        items = [i for i in items if not readers or i.message.sender not in sessions]
+        return [i for i in items if all(route(i.message.recipients, reader) is None for reader in readers)]
+
+    def _unreachable(self, member: str) -> str:
+        """Why the member reads no inbox at all; empty if it does."""
+        if files.ended(self._where, self._team):
+            return "the team is over"
+        alone = len(self._team.members) == 1 and member == self._team.lead_name
+        if alone and not os.path.exists(files.inbox_path(self._where, self._team.name, member)):
+            return "a lead reads its inbox only once it has a teammate"
+        return ""
+
+    def _offer(self, member: str, items: Sequence[Item]) -> int:
+        """Put messages into the inbox, all or none; the caller holds the delivery lock."""
+        me, now = self._id(member), self._mailbox.now()
+        nonce = os.urandom(4).hex()
+        aside = self._aside(member, nonce)
+        offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
+        offer.looked = {path: _size(path) for path in self._transcripts(member)}  # it cannot stand in what is there
+        try:
+            aside.make()
+            records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
+            try:
+                self._mailbox.logs.reads.append(map(codec.read_line, records))
+            except Busy:
+                aside.remove()
+                raise
+            self._offers.append(offer)
+            aside.append([self._entry(item, me, nonce) for item in items])
+        except Undeliverable as error:
+            self._count(me, len(items), str(error))
+            if offer in self._offers:
+                self._take_back(offer, aside)
+            return 0
+        return len(items)
+
+    def _take_back(self, offer: _Offer, aside: Aside) -> None:
+        """What never got into the inbox is unread again."""
+        self._release(self._id(offer.member), offer.nonce, offer.messages)
+        aside.remove()
+        self._offers.remove(offer)
+
+    def _transcripts(self, member: str) -> list[str]:
+        return [path for path, whose in self._mirror.transcripts() if whose == member]
+
+    def _entry(self, item: Item, me: str, nonce: str) -> dict[str, Any]:
+        """A message as an entry. It begins with a line of ours: never with what could be protocol."""
+        message, roster = item.message, self._mailbox.logs.read_roster()
+        head, *lines = frame.item(item, roster)
+        again = ", possibly repeated" if (message.id, me) in self._doubtful else ""
+        first = [f"{form.FIRST}{head}{again}]"]
+        answer = f'To answer: agent-mailbox reply {frame.short(message.id)} --from {me} --body "…"'
+        return {
+            "from": f"{frame.name_of(message.sender, roster)}{form.FROM_US}",
+            "text": "\n".join([*first, *lines, *([answer] if message.ack else [])]),
+            "summary": clipped(neutral(message.subject or message.content), _SUMMARY),
+            "timestamp": instant.text(self._mailbox.now()),
+            form.OURS: f"{message.id}/{nonce}",
+        }
+
+    # -- what became of it --------------------------------------------------------------------------------------------
+
+    def _settle(self, offer: _Offer) -> None:
+        me = self._id(offer.member)
+        aside = self._aside(offer.member, offer.nonce)
+        if aside.stands():
+            self._take_back(offer, aside)
+            return
+        over = not os.path.exists(files.config_path(self._where, self._team.name))
+        if offer.gone is None and not over and not self._fetched(offer):
+            return
+        paths = self._transcripts(offer.member)
+        marks = {message_id: f"{form.FIRST}{frame.short(message_id)}" for message_id in offer.messages}
+        told: set[str] = set()
+        for transcript in paths:
+            found, offer.looked[transcript] = transcripts.told(transcript, marks, offer.looked.get(transcript, 0))
+            told |= found
+        self._record(me, "seen", offer.nonce, sorted(told))
+        offer.messages = [message_id for message_id in offer.messages if message_id not in told]
+        if over and offer.messages:
+            return  # who buries the team gives back what was not seen
+        size = sum(offer.looked.values())
+        if offer.gone is None:
+            offer.gone, offer.grown = time.monotonic(), size
+        if offer.messages and time.monotonic() - offer.gone >= GRACE:
+            if size > offer.grown or not (offer.ours or paths):
+                self._release(me, offer.nonce + DOUBT, offer.messages)
+                self._doubtful.update((message_id, me) for message_id in offer.messages)
+                offer.messages = []
+            elif not paths:
+                offer.messages = []  # the client fetched it, and where it writes that down nobody knows
+        if not offer.messages:
+            self._offers.remove(offer)
+
+    def _fetched(self, offer: _Offer) -> bool:
+        """Is everything of the offer gone from the inbox?"""
+        found = files.inbox(self._where, self._team.name, offer.member)
+        return found.whole and not any((e.ours or "").endswith(f"/{offer.nonce}") and not e.read for e in found.entries)
+
+    def _release(self, me: str, nonce: str, messages: Iterable[str]) -> None:
+        self._record(me, "release", nonce, messages)
+
+    def _record(self, me: str, event: str, nonce: str, messages: Iterable[str]) -> None:
+        now = self._mailbox.now()
+        records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
+        if records:
+            self._mailbox.logs.reads.append(map(codec.read_line, records), None if event == "release" else ())
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

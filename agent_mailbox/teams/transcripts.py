@@ -1,0 +1,190 @@
+"""The client's transcripts of a team: what a member was told, and what it sent.
+
+Belongs here: how the client writes it down (observed with 2.1.329): a JSON line an event, only appended to; the lead's
+in ``projects/*/SESSION.jsonl``, a teammate's in ``projects/*/SESSION/subagents/agent-*.jsonl`` with a ``.meta.json``
+that names it. They outlive the inboxes' entries, and the team.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ..core.control.messages import ShutdownRequest
+from . import files
+from . import format as form
+from .format import Entry, Team
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MARK = "teammate-message"
+"""The client's word around what a teammate is told."""
+
+
+def everyones(
+    client: str, team: Team, sessions: Iterable[str], known: dict[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """The transcripts of all members, and whose each is. ``sessions`` are those of the lead, which has another after
+    ``/clear`` (its team keeps the first). ``known`` remembers whose is whose, so that it is looked up once."""
+    projects = os.path.join(client, "projects")
+    wanted = [session for session in sessions if "/" not in session and not session.startswith(".")]
+    for project, session in product(_listed(projects) if wanted else (), wanted):
+        lead = os.path.join(projects, project, f"{session}.jsonl")
+        if os.path.exists(lead):
+            yield lead, team.lead_name
+        beside = os.path.join(projects, project, session, "subagents")
+        for name in _listed(beside):
+            if not name.endswith(".meta.json"):
+                continue
+            path = os.path.join(beside, name)
+            if known.get(path) is None:
+                known[path] = _member(path, team.name)
+            whose = known[path]
+            if whose:
+                yield path.removesuffix(".meta.json") + ".jsonl", whose
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
+def _member(path: str, team: str) -> str | None:
+    """Whose transcript it is: empty if not of this team, None if that is not written yet."""
+    content = files.read(path)
+    about = _object(content.data) if content else None
+    if about is None:
+        return None
+    name = about.get("name")
+    return name if isinstance(name, str) and about.get("teamName") == team else ""
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
+    """Which of the marks (by what they are the mark of) the client passed on to the model, by a transcript from
+    ``start`` on: in a teammate's message, not in what the model says or a tool prints. And how far it was looked at."""
+    found: set[str] = set()
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                start += len(line)
+                if MARK.encode() not in line:
+                    continue
+                hits = {key for key, mark in marks.items() if mark.encode() in line} - found
+                if hits and _is_message(line):
+                    found |= hits
+    except OSError:
+        pass
+    return found, start
+
+
+def _is_message(line: bytes) -> bool:
+    event = _object(line)
+    if event is None or event.get("type") not in ("user", "attachment"):
+        return False
+    return not any(block.get("type") == "tool_result" for block in _blocks(event))
+
+
+def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+_BEFORE = "Another Claude session sent a message:\n"
+_BEGINS = f'<{MARK} teammate_id="'
+_ENDS = f"\n</{MARK}>"
+
+
+class Transcript:
+    """What passed through a member, by its own transcript: complete where an inbox is not, for what its reader fetched
+    at once never stood there for long. Plain messages as their sender's client wrote them down, with their ``msg_id``;
+    protocol messages as their reader's did: the sender's does not have them."""
+
+    def __init__(self, path: str, member: str) -> None:
+        self._path = path
+        self._member = member
+        self._at = 0
+        self._calls: dict[str, None] = {}
+
+    def news(self) -> list[tuple[str, Entry]]:
+        """Whose inbox each message went into, and the message as it stood there; since the last time."""
+        found: list[tuple[str, Entry]] = []
+        try:
+            if os.stat(self._path).st_size == self._at:
+                return found
+            with open(self._path, "rb") as file:
+                file.seek(self._at)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._at += len(line)
+                    if b'"SendMessage"' in line or b"msg_id" in line:
+                        found += self._sent(_object(line) or {})
+                    elif MARK.encode() in line and b"{" in line:
+                        found += ((self._member, entry) for entry in _heard(_object(line) or {}))
+        except OSError:
+            pass
+        return found
+
+    def _sent(self, event: dict[str, Any]) -> Iterator[tuple[str, Entry]]:
+        for block in _blocks(event):
+            if event.get("type") == "assistant" and block.get("name") == "SendMessage":
+                self._calls[str(block.get("id"))] = None
+            elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in self._calls:
+                sent = _result(block.get("content"))
+                target = str(sent.get("target", "")).removeprefix("@")
+                made = {"from": self._member, "text": sent.get("content"), "timestamp": event.get("timestamp")}
+                found = form.inbox(json.dumps([made | {k: sent.get(k) for k in ("msg_id", "summary")}]).encode())
+                yield from ((target, entry) for entry in found.entries if target and entry.msg_id)
+
+
+def _heard(event: dict[str, Any]) -> Iterator[Entry]:
+    """The protocol messages that an event passed on to the member's model, as entries."""
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if event.get("type") != "user" or not isinstance(content, str):
+        return
+    at = content.find(_BEGINS)
+    if content[:at] not in ("", _BEFORE):
+        return
+    while content.startswith(_BEGINS, at):
+        block, end, left = content[at + len(_BEGINS) :].partition(
+            _ENDS
+        )  # no text can end a block: the client sees to it
+        at = len(content) - len(left.lstrip("\n")) if end else len(content)
+        sender, _, rest = block.partition('"')
+        text, more, prose = rest.partition(">\n")[2].partition("\n")
+        said = form.protocol(text)
+        if said is None or (more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest))):
+            continue  # to a request to end the client adds how to answer it
+        made = [{"from": sender, "text": text, "timestamp": event.get("timestamp")}]
+        yield from form.inbox(json.dumps(made).encode()).entries
+
+
+def _result(content: Any) -> dict[str, Any]:
+    """What the client answered to the tool call, its routing among the rest; empty for a failure."""
+    texts = (
+        [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else [content]
+    )
+    for text in texts:
+        answer = _object(text.encode("utf-8", "replace")) if isinstance(text, str) else None
+        routing = answer.get("routing") if answer and answer.get("success") is True else None
+        if answer and isinstance(routing, dict):
+            return {**routing, "msg_id": answer.get("msg_id")}
+    return {}

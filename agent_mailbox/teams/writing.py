@@ -1,0 +1,254 @@
+"""Writing into an inbox as its client does: lock directory, re-read, a file beside, rename.
+
+Belongs here: the client's protocol (2.1.329, by strace): mkdir of the inbox's real path and ``.lock``, asked for 11
+times within 0.7 s; a lock is stale when its directory was last changed 10 s ago; what is read under it is replaced by a
+file that was written beside. Other entries keep their bytes, and none is taken away.
+
+A client that cannot have the lock cannot send, and after some seconds shows its model, turn after turn, what it cannot
+take out. So nobody may be left waiting for a process of ours that was killed: our lock comes into being as old as makes
+it stale ``LEASE`` seconds later, sooner than anyone who waits for it gives up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from . import format as form
+from .files import MAX_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.1, 0.1, 0.1, 0.1, 0.1)
+"""Seconds between two tries for the lock."""
+STALE = 10.0
+"""Seconds after which a lock is nobody's."""
+LEASE = 0.5
+"""Seconds after which ours is: of a client's tries, 0.655 s and more, some come later."""
+HOLD = 0.2
+"""Seconds the lock is held at most before the rename. It takes well under a millisecond unless others are writing."""
+
+
+class Undeliverable(Exception):
+    """The inbox takes nothing now; ``str`` says why."""
+
+
+class Lock:
+    """The client's lock on an inbox, for a ``with`` block; raises ``Undeliverable`` if it is not to be had. ``beside``
+    is a name for the directory until it is the lock."""
+
+    def __init__(self, inbox: str, beside: str) -> None:
+        self.path = inbox + ".lock"
+        self._beside = beside
+        self._mine: tuple[int, int] | None = None
+        self._since = 0.0
+
+    def __enter__(self) -> Self:
+        try:
+            for pause in (*PAUSES, None):
+                if self._take():
+                    return self
+                self._break()
+                if pause is not None:
+                    time.sleep(pause)
+        except OSError as error:
+            remove_directory(self._beside)
+            raise Undeliverable(f"its inbox cannot be locked: {error.strerror}") from None
+        remove_directory(self._beside)
+        raise Undeliverable("others are writing into its inbox")
+
+    def _take(self) -> bool:
+        """One try: a directory that is old already becomes the lock, unless there is one."""
+        since, age = time.monotonic(), time.time() - STALE + LEASE
+        try:
+            os.mkdir(self._beside, 0o700)
+        except FileExistsError:
+            pass
+        os.utime(self._beside, (age, age))
+        try:
+            rename_new(self._beside, self.path)
+        except FileExistsError:
+            return False
+        self._mine, self._since = _identity(self.path), since
+        return True
+
+    def _break(self) -> None:
+        """Take away a stale lock. Who took it anew meanwhile keeps it: it is another directory then."""
+        try:
+            at = os.stat(self.path)
+            if time.time() - at.st_mtime > STALE and _identity(self.path) == (at.st_ino, at.st_mtime_ns):
+                os.rmdir(self.path)
+        except OSError:
+            pass
+
+    def holds(self) -> bool:
+        """Is it still ours, and not held for too long?"""
+        mine = self._mine is not None and _identity(self.path) == self._mine
+        return mine and time.monotonic() - self._since < HOLD
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._mine is not None and _identity(self.path) == self._mine:
+            remove_directory(self.path)
+
+
+def rename_new(old: str, new: str) -> None:
+    """Rename a directory to a name that must not exist; raises ``FileExistsError``, ``OSError``.
+
+    ``os.rename`` would replace an empty directory: Linux has renameat2(2) for this, macOS renamex_np(2). Where neither
+    works a new directory is made and aged: killed in between, it is fresh.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(old), os.fsencode(new)
+    try:
+        if sys.platform == "darwin":
+            failed = libc.renamex_np(*names, ctypes.c_uint(_RENAME_EXCL))
+        else:
+            failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_NOREPLACE))
+        code = ctypes.get_errno() if failed else 0
+    except AttributeError:
+        code = errno.ENOSYS
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        os.mkdir(new, 0o700)
+        at = os.stat(old)
+        os.utime(new, ns=(at.st_atime_ns, at.st_mtime_ns))
+        os.rmdir(old)
+    elif code:
+        raise OSError(code, os.strerror(code), old, None, new)
+
+
+_AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCL = -100, 1, 4
+
+
+def remove_directory(path: str) -> None:
+    """Take an empty directory away, if it is there."""
+    try:
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        at = os.stat(path)
+    except OSError:
+        return None
+    return at.st_ino, at.st_mtime_ns
+
+
+class Aside:
+    """The file that will become the inbox, made before anything is promised: as long as it is there, the inbox was not
+    replaced by it. So a process that was killed in between leaves the answer behind.
+
+    ``mark`` is the mailbox's: two mailboxes may write to one team, and each clears away what is its own.
+    """
+
+    def __init__(self, inbox: str, mark: str, nonce: str) -> None:
+        self.inbox = inbox
+        self.path = f"{inbox}{_SIGN}{mark}.{nonce}"
+
+    def make(self) -> None:
+        """Make it, and the inbox where there is none yet (as the client does: ``[]``)."""
+        try:
+            directory = os.path.dirname(self.inbox)
+            if not os.path.isdir(directory):
+                os.mkdir(directory)
+            if os.path.realpath(self.inbox) != os.path.join(os.path.realpath(directory), os.path.basename(self.inbox)):
+                raise Undeliverable("its inbox is a link to another place")
+            _make(self.path, b"")
+            try:
+                _make(self.inbox, b"[]")
+            except FileExistsError:
+                pass
+        except OSError as error:
+            raise _unwritable(error) from None
+
+    def stands(self) -> bool:
+        """Is it there: was the inbox not replaced?"""
+        return os.path.lexists(self.path)
+
+    def remove(self) -> None:
+        """Take it away."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
+    def append(self, entries: Sequence[dict[str, Any]]) -> None:
+        """Put entries behind those that stand in the inbox; raises ``Undeliverable``, and then nothing was done.
+
+        Written before the lock is taken, and once more under it only if the inbox is another by then.
+        """
+        real = os.path.realpath(self.inbox)
+        try:
+            there = self._write(real, None, entries)
+            with Lock(real, self.path + _LOCK) as lock:
+                self._write(real, there, entries)
+                if not lock.holds():
+                    raise Undeliverable("its inbox could not be written in time")
+                os.rename(self.path, real)
+        except OSError as error:
+            raise _unwritable(error) from None
+
+    def _write(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
+        """Write the inbox with the entries behind it, unless it is as it was known to be; returns how it is."""
+        with open(os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            there = file.read(MAX_FILE + 1)
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+        if there != known:
+            with open(self.path, "r+b") as file:
+                file.write(joined(there, entries))
+                file.truncate()
+                os.fchmod(file.fileno(), mode)
+        return there
+
+
+_SIGN, _LOCK = ".agent-mailbox.", ".lock"
+
+
+def _make(path: str, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _unwritable(error: OSError) -> Undeliverable:
+    return Undeliverable(f"its inbox cannot be written: {error.strerror}")
+
+
+def sweep(directory: str, mark: str, nonces: set[str]) -> None:
+    """Clear away what processes that were killed left in a directory of inboxes, except the files of those offers that
+    are still open. The caller holds the mailbox's lock on the team."""
+    try:
+        names = [name for name in os.listdir(directory) if f"{_SIGN}{mark}." in name]
+    except OSError:
+        return
+    for name in names:
+        nonce = name.rpartition(f"{_SIGN}{mark}.")[2]
+        path = os.path.join(directory, name)
+        if nonce.endswith(_LOCK):
+            remove_directory(path)
+        elif nonce not in nonces:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+
+
+def joined(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
+    """The array in ``there`` with entries behind it: every byte of the others stays. ``Undeliverable`` if it is none:
+    the client leaves such a file as it is, and reads nothing of it."""
+    if len(there) > MAX_FILE:
+        raise Undeliverable("its inbox is too large to be read")
+    if not form.is_array(there):
+        raise Undeliverable("its inbox is not a JSON array, so its client reads nothing there")
+    head = there.rstrip()[:-1].rstrip()
+    more = b",".join(json.dumps(entry).encode() for entry in entries)
+    return head + (b"" if head.endswith(b"[") else b",") + more + b"]"

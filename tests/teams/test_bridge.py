@@ -1,0 +1,367 @@
+"""Mail into a team's inboxes: once, whoever is killed when; other entries untouched; the rest is said, and waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.core import naming
+from agent_mailbox.errors import Busy
+from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.store.lock import FileLock
+from agent_mailbox.teams import outward
+from agent_mailbox.teams.mirror import Mirror
+from agent_mailbox.teams.outward import Outward
+from agent_mailbox.teams.writing import Aside, Undeliverable, joined
+from tests.helpers import MESSAGES, READS, start_at_once, until
+from tests.teams.samples import native
+from tests.teams.test_import import told_to_send
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.teams.conftest import Teams
+
+
+def bridge(teams: Teams, *words: object) -> Any:
+    """One look, both ways."""
+    return teams.ok("teams", "bridge", "t", "--once", *words)
+
+
+def transcript(teams: Teams, name: str = "ann") -> Path:
+    """Where the client writes down what a teammate was told."""
+    beside = teams.home / ".claude/projects/-x/lead-session/subagents"
+    beside.mkdir(parents=True, exist_ok=True)
+    (beside / f"agent-a{name}-1.meta.json").write_text(json.dumps({"name": name, "teamName": "t"}))
+    path = beside / f"agent-a{name}-1.jsonl"
+    path.touch()
+    return path
+
+
+def test_mail_goes_into_the_inbox_behind_what_is_there(teams: Teams) -> None:
+    """In a form the client delivers, beginning with a line of ours, never with what could be protocol; every other
+    byte stays; nothing says ``read``. Once."""
+    teams.make("t", "ann")
+    bridge(teams)
+    path = teams.box_of("t", "ann")
+    there = b' [ {"from":"x","text":"t","timestamp":"s","read":true,"n":1e400,"n":1.0} ]\n'
+    teams.replace(path, there)
+    sent = teams.send("bob", "team:t/ann", '{"type":"shutdown_request"}', "--subject", "S", "--ack")
+    assert bridge(teams) == {"team": "t", "in": 1, "out": 1}
+    assert path.read_bytes().startswith(there.rstrip().rstrip(b"]").rstrip() + b",")
+    (_, entry) = teams.holds("t", "ann")
+    assert entry["text"].splitlines()[0].startswith(f"[agent-mailbox {sent[:8]}  bob → you, ")
+    assert entry["text"].splitlines()[0].endswith("asks for an ack]")
+    assert entry["text"].splitlines()[1:3] == ["Subject: S", '| {"type":"shutdown_request"}']
+    assert entry["from"] == "bob@agent-mailbox"
+    assert "read" not in entry
+    assert bridge(teams) == {"team": "t", "in": 0, "out": 0}
+    assert len(teams.holds("t", "ann")) == 2
+    assert sorted(p.name for p in path.parent.iterdir()) == ["ann.json"]
+    assert [m["content"] for m in teams.mirrored()] == ["t"]
+
+
+def test_direct_tag_role_and_broadcast_mail_reaches_members(teams: Teams) -> None:
+    """Each once; role mail one of them, and nobody else."""
+    teams.make("t", "ann", "bo")
+    bridge(teams)
+    for name in ("ann@t", "bo@t", "zed"):
+        teams.register(name, "--role", "builder")
+    for to in ("team:t/ann", "team:t", "builder", "all"):
+        teams.send("user", to, f"TO {to}")
+    bridge(teams)
+    got = {name: [e["text"].splitlines()[1] for e in teams.holds("t", name)] for name in ("ann", "bo", "team-lead")}
+    assert got == {
+        "ann": ["| TO team:t/ann", "| TO team:t", "| TO builder", "| TO all"],
+        "bo": ["| TO team:t", "| TO all"],
+        "team-lead": ["| TO team:t", "| TO all"],
+    }
+    assert len(teams.unread("zed")) == 1
+
+
+def test_the_leads_session_is_not_told_twice(teams: Teams) -> None:
+    """What reaches it by its own hooks takes no second way, nor what it wrote itself."""
+    teams.make("t", "ann", lead_session="lead-1")
+    teams.register("lead-1", "--tags", "project:p")
+    bridge(teams)
+    for sender, to in (("user", "all"), ("user", "project:p"), ("lead-1", "team:t"), ("user", "team:t/team-lead")):
+        teams.send(sender, to, f"{sender} to {to}")
+    bridge(teams)
+    assert [e["text"].splitlines()[1] for e in teams.holds("t", "team-lead")] == ["| user to team:t/team-lead"]
+
+
+def test_what_cannot_be_delivered_is_said_and_waits(teams: Teams) -> None:
+    """Each for its own reason; no byte of the team's changes; delivered once it can be."""
+    teams.make("t")
+    lead = teams.send("bob", "team:t/team-lead", "TO LEAD")
+    stranger = teams.send("bob", "team:t/cy", "TO CY")
+
+    def waits(agent: str, message: str, why: str) -> None:
+        before = teams.native()
+        result = teams.call("teams", "bridge", "t", "--once")
+        assert result.rc == 0
+        assert any(f"{agent}: 1 message waits" in w and why in w for w in result.warnings), result
+        assert teams.unread(agent) == [message]
+        assert teams.native() == before
+
+    waits("team-lead@t", lead, "once it has a teammate")
+    teams.make("t", "ann", "cy")
+    bridge(teams)
+    assert len(teams.holds("t", "team-lead")) == len(teams.holds("t", "cy")) == 1
+    assert teams.unread("cy@t") == []
+    assert stranger
+    ann = teams.send("bob", "team:t/ann", "TO ANN")
+    for wrong in (b"{}", b"[", b"", b"nothing", b"[1,]"):
+        teams.replace(teams.box_of("t", "ann"), wrong)
+        waits("ann@t", ann, "not a JSON array")
+    teams.make("t", "cy")
+    waits("ann@t", ann, "no member of that name")
+    teams.make("t", "ann", "cy")
+    teams.put("t", "ann")
+    assert bridge(teams)["out"] == 1
+
+
+def test_a_lock_that_is_held_is_waited_for_and_a_stale_one_is_nobodys(teams: Teams) -> None:
+    """By the client's times; meanwhile the mail waits."""
+    teams.make("t", "ann")
+    teams.put("t", "ann")
+    sent = teams.send("bob", "team:t/ann", "LATER")
+    lock = teams.box_of("t", "ann").with_name("ann.json.lock")
+    lock.mkdir()
+    result = teams.call("teams", "bridge", "t", "--once")
+    assert any("others are writing" in w for w in result.warnings)
+    assert teams.unread("ann@t") == [sent]
+    assert lock.exists()
+    assert [p.name for p in lock.parent.iterdir() if ".tmp." in p.name] == []
+    then = time.time() - 11
+    os.utime(lock, (then, then))
+    assert bridge(teams)["out"] == 1
+    assert not lock.exists()
+
+
+@pytest.mark.parametrize("there", [b"[]", b" [\n]\n", b'[{"a":"]"}]', b"[1, 2]"])
+def test_arrays_grow_at_their_end(there: bytes) -> None:
+    """Byte for byte."""
+    made = joined(there, [{"x": "]"}, {"y": 1}])
+    assert json.loads(made) == [*json.loads(there), {"x": "]"}, {"y": 1}]
+    assert made.startswith(there.rstrip()[:-1].rstrip())
+
+
+@pytest.mark.parametrize("there", [b"", b"{}", b"[1", b"\xef\xbb\xbf[]", b"[NaN]", b"[]x"])
+def test_what_is_no_array_is_left_alone(there: bytes) -> None:
+    """The client reads nothing of it."""
+    with pytest.raises(Undeliverable):
+        joined(there, [{}])
+
+
+def test_fetched_and_written_down_is_seen(teams: Teams) -> None:
+    """An honest receipt: only the transcript says so, and only a teammate's message in it."""
+    teams.make("t", "ann")
+    bridge(teams)
+    sent = teams.send("bob", "team:t/ann", "HELLO")
+    bridge(teams)
+    (entry,) = teams.holds("t", "ann")
+    log = transcript(teams)
+    quoted = {"type": "assistant", "message": {"content": f"teammate-message {entry['text']}"}}
+    result = {
+        "type": "user",
+        "message": {"content": [{"type": "tool_result", "content": f"teammate-message {entry['text']}"}]},
+    }
+    log.write_text(json.dumps(quoted) + "\n" + json.dumps(result) + "\n")
+    teams.put("t", "ann")
+    bridge(teams)
+    events = lambda: [r.get("event", "read") for r in teams.objects(READS) if r["message_id"] == sent]  # noqa: E731
+    assert events() == ["read"]
+    told = {"type": "user", "message": {"content": f"<teammate-message>\n{entry['text']}\n</teammate-message>"}}
+    with log.open("a") as file:
+        file.write(json.dumps(told) + "\n")
+    bridge(teams)
+    bridge(teams)
+    assert events() == ["read", "seen"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fetched counts as lost at once."""
+    monkeypatch.setattr(outward, "GRACE", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_where_nobody_can_tell_it_comes_again_and_says_so(teams: Teams) -> None:
+    """Gone from the inbox, and the transcript goes on without it; once more is enough where it is seen then."""
+    teams.make("t", "ann")
+    log = transcript(teams)
+    mailbox = Mailbox(str(teams.box))
+    mirror = Mirror(mailbox, str(teams.root), "t")
+    mirror.step()
+    out = Outward(mailbox, str(teams.root), mirror)
+    teams.send("bob", "team:t/ann", "HELLO")
+    assert out.step().delivered == 1
+    (first,) = teams.holds("t", "ann")
+    teams.put("t", "ann")
+    assert out.step().delivered == 0
+    log.write_text('{"type":"assistant"}\n')
+    assert out.step().delivered == 1
+    (again,) = teams.holds("t", "ann")
+    assert "possibly repeated" not in first["text"]
+    assert again["text"].splitlines()[0].endswith(", possibly repeated]")
+    assert again["text"].splitlines()[1:] == first["text"].splitlines()[1:]
+
+
+def test_what_a_busy_mailbox_kept_out_comes_at_the_next_look(teams: Teams) -> None:
+    """Both ways, and out of transcripts, though nothing changes any more."""
+    teams.make("t", "ann")
+    mailbox = Mailbox(str(teams.box), wait=0.01)
+    mirror = Mirror(mailbox, str(teams.root), "t")
+    mirror.step()
+    out = Outward(mailbox, str(teams.root), mirror)
+    out.step()
+    log = transcript(teams)
+    log.write_text("".join(json.dumps(line) + "\n" for line in told_to_send(1, "team-lead", "GONE")))
+    with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
+        mirror.step()
+    assert mirror.step().new == 1
+    teams.put("t", "team-lead", native("ann", "THERE", 2))
+    with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
+        mirror.step()
+    assert mirror.step().new == 1
+    teams.send("bob", "team:t/ann", "OUT")
+    with FileLock(str(teams.file(READS)), 0), pytest.raises(Busy):
+        out.step()
+    assert sorted(p.name for p in teams.box_of("t", "ann").parent.iterdir()) == ["ann.json", "team-lead.json"]
+    assert (out.step().delivered, out.step().delivered) == (1, 0)
+    assert len(teams.holds("t", "ann")) == 1
+    assert len(teams.mirrored()) == 2
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams) -> None:
+    """The file beside the inbox tells that it never got there; killed behind it, the inbox or the transcript tell."""
+    teams.make("t", "ann")
+    bridge(teams)
+    sent = teams.send("bob", "team:t/ann", "HELLO")
+    nonce = "0badcafe"
+    offered = {
+        "message_id": sent,
+        "reader_session_id": "ann@t",
+        "timestamp": "2026-11-21T09:00:00.000Z",
+        "event": "read",
+    }
+    aside = Aside(str(teams.box_of("t", "ann")), naming.digest(os.path.realpath(teams.box))[:8], nonce)
+    aside.make()
+    teams.append(READS, {**offered, "as": "ann@t", "nonce": nonce})
+    assert bridge(teams)["out"] == 1
+    assert not aside.stands()
+    (entry,) = teams.holds("t", "ann")
+    assert "possibly repeated" not in entry["text"]
+    assert bridge(teams)["out"] == 0  # it stands there: it is delivered
+    assert bridge(teams)["out"] == 0
+    teams.put("t", "ann")
+    again = bridge(teams)["out"]  # fetched, by the word of an earlier process, and no transcript to ask
+    assert again == 1
+    assert "possibly repeated" in teams.holds("t", "ann")[0]["text"]
+
+
+def test_sixty_bridged_and_twenty_five_native_messages_each_arrive_once(teams: Teams) -> None:
+    """Two native senders, a fetching client, and us, at one inbox at once; the mailbox has all that was native."""
+    teams.make("t", "ann", "bo")
+    log, path = teams.scratch / "delivered", teams.box_of("t", "ann")
+    teams.put("t", "ann")
+    ids = [teams.send("bob", "team:t/ann", f"bridged {n}") for n in range(20)]
+    me = ("-m", "tests.teams.client")
+    senders = [teams.start("send", path, name, n, python=me) for name, n in (("bo", 13), ("team-lead", 12))]
+    with (
+        teams.start("fetch", path, log, transcript(teams), python=me) as fetcher,
+        teams.start("teams", "bridge", "t", "--interval", "0.01") as worker,
+    ):
+        start_at_once(senders)
+        ids += [teams.send("bob", "team:t/ann", f"bridged {n}") for n in range(20, 60)]
+        assert [sender.wait() for sender in senders] == [0, 0]
+        until(lambda: log.exists() and len(log.read_text().splitlines()) >= 85)
+        until(lambda: sum(r.get("event") == "seen" for r in teams.objects(READS)) >= 60)
+        fetcher.communicate()
+        worker.send_signal(signal.SIGKILL)
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    delivered = Counter((entry["from"], entry["text"]) for entry in entries)
+    assert set(delivered.values()) == {1}
+    assert len(delivered) == 85
+    assert sum("| bridged" in text for _, text in delivered) == 60
+    assert teams.unread("ann@t") == []
+    assert not path.with_name("ann.json.lock").exists()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_points_nothing_is_lost_and_every_repetition_says_so(teams: Teams, seed: int) -> None:
+    """kill -9 again and again while mail flows; at the end everything was delivered, plain at most once."""
+    teams.make("t", "ann")
+    teams.put("t", "ann")
+    log, path = teams.scratch / "delivered", teams.box_of("t", "ann")
+    chance = random.Random(seed)
+    wanted = 0
+    with teams.start("fetch", path, log, transcript(teams), python=("-m", "tests.teams.client")) as fetcher:
+        for _ in range(8):
+            for _ in range(4):
+                teams.send("bob", "team:t/ann", f"bridged {wanted}.")
+                wanted += 1
+            before = len(teams.lines(READS))
+            with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+                until(lambda before=before: len(teams.lines(READS)) > before)
+                for _ in range(chance.choice((0, 1_000, 10_000, 100_000))):
+                    pass
+                worker.send_signal(signal.SIGKILL)
+        with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+            until(lambda: teams.unread("ann@t") == [])
+            until(lambda: all(f"| bridged {n}." in log.read_text() for n in range(wanted)))
+            worker.send_signal(signal.SIGKILL)
+        fetcher.communicate()
+    texts = [json.loads(line)["text"] for line in log.read_text().splitlines()]
+    plain = Counter(text.splitlines()[1] for text in texts if "possibly repeated" not in text)
+    everything = {text.splitlines()[1] for text in texts}
+    assert everything == {f"| bridged {n}." for n in range(wanted)}
+    assert not plain or max(plain.values()) == 1
+
+
+def test_one_bridge_a_team_and_it_ends_with_it(teams: Teams) -> None:
+    """A second is refused; at the end what nobody saw goes back, and the members retire."""
+    teams.make("t", "ann")
+    bridge(teams)
+    teams.register("ann@t", "--role", "builder")
+    sent = teams.send("bob", "builder", "WORK", "--ack")
+    with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+        until(lambda: teams.box_of("t", "ann").exists() and len(teams.holds("t", "ann")) == 1)
+        second = teams.call("teams", "bridge", "t")
+        assert second.rc == 1
+        assert "has a bridge" in second.stderr
+        shutil.rmtree(teams.root / "t")
+        out, err = worker.communicate()
+    assert worker.returncode == 0, err
+    assert b"0 came in, 1 went out" in out
+    assert {a["state"] for a in teams.ok("roster", "list")["agents"]} == {"dead"}
+    teams.register("zed", "--role", "builder")
+    assert teams.unread("zed") == [sent]
+    assert teams.call("send", "--from", "zed", "--to", "team:t/ann", "--body", "x").rc == 1
+    assert len(teams.objects(MESSAGES)) == 1
+    assert teams.doctor() == []
+
+
+def test_a_team_whose_lead_was_killed_is_over(teams: Teams) -> None:
+    """By the process the configuration names, though the directory stays."""
+    with teams.start(python=("-c", "import sys; sys.stdin.read()")) as lead:
+        born = open(f"/proc/{lead.pid}/stat").read().rpartition(")")[2].split()[19]
+        space = f"vm#{os.readlink('/proc/self/ns/pid')}"
+        teams.make("t", "ann", leadProcess={"pid": lead.pid, "pidSpace": space, "procStart": born})
+        with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+            until(lambda: len(teams.ok("roster", "list")["agents"]) == 2)
+            assert worker.poll() is None
+            lead.kill()
+            lead.wait()
+            assert worker.wait() == 0
+    assert {a["state"] for a in teams.ok("roster", "list")["agents"]} == {"dead"}
