@@ -14,12 +14,14 @@ from .store.paths import CONFIG, open_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 class Config(Record):
     """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters;
     waiting in seconds.
 
+    ``swarm`` is the gateway's (``swarm.settings``): what of it is set.
     ``stamp`` identifies the file this was read from, for whoever derives something from it.
     """
 
@@ -39,6 +41,7 @@ class Config(Record):
     control_timeout: float = 300
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()
+    swarm: Mapping[str, Any] = {}
     stamp: tuple[int, ...] = ()
 
 

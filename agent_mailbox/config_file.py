@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import partial
 
 from .config import Config
 from .core.address import MODES, NAMESPACES
@@ -14,7 +15,7 @@ from .store.paths import storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 _INTEGERS = {
@@ -28,6 +29,12 @@ _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
 }
+_SWARM_INTEGERS = (
+    *("messages_per_minute", "swarm_messages_per_minute", "joins_per_hour", "requests_per_minute"),
+    *("body_bytes", "retry_seconds"),
+)
+_SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
+SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, "private_addresses", "trusted_proxies")
 _SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
@@ -58,6 +65,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= _SWITCHES.keys()
     known |= {("control", "timeout"), ("control", "default"), ("control", "cleanup")}
+    known |= {("swarm", key) for key in SWARM}
     known |= _INTEGERS.keys() | _NUMBERS.keys()
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
@@ -82,6 +90,8 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not _positive(value):
                 raise wrong(name, "a positive number")
             said[_NUMBERS[spot]] = value
+        elif spot[0] == "swarm":
+            said.setdefault("swarm", {})[spot[1]] = _swarm(spot[1], value, partial(wrong, name))
         elif spot in _SWITCHES:
             if not isinstance(value, bool):
                 raise wrong(name, "true or false")
@@ -106,6 +116,22 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
     return Config(**said)
+
+
+def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
+    """A value of ``[swarm]``; raises what ``wrong`` makes of what it should have been."""
+    if key in _SWARM_INTEGERS:
+        if not _positive(value) or type(value) is not int:
+            raise wrong("a positive integer")
+    elif key in _SWARM_TEXTS:
+        if not isinstance(value, str) or not value:
+            raise wrong("text")
+    elif key == "private_addresses":
+        if not isinstance(value, bool):
+            raise wrong("true or false")
+    elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise wrong("a list of addresses")
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _positive(value: object, most: float = 1 << 53) -> bool:

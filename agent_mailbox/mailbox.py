@@ -8,7 +8,7 @@ stands in ``library``; upkeep in ``steward`` and ``doctor``. A hook imports just
 from __future__ import annotations
 
 from .core import claims, codec
-from .core.address import check_id
+from .core.address import check_id, is_remote
 from .core.records import Message, Read, Record
 from .delivery import Delivery
 from .errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
@@ -42,7 +42,8 @@ class Mailbox(Posting, Delivery, Registry):
         """Answer a message: to its sender unless ``draft.to`` says otherwise, in its thread; an ack where one was
         asked of the replier. Raises as ``find`` and ``send`` do."""
         parent = self.find(message_id).message
-        check_id(parent.sender, "sender")  # a foreign writer may have put an address there
+        if not is_remote(parent.sender):
+            check_id(parent.sender, "sender")  # a foreign writer may have put an address there
         draft = draft.replace(thread=parent.id, to=draft.to or (parent.sender,))
         sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
         if parent.ack:

@@ -96,6 +96,15 @@ class Posting(Desk):
             for made in prepared
         ]
 
+    def take_in(self, messages: Sequence[Message]) -> None:
+        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.
+
+        Raises ``BadData`` for what cannot be stored, ``Busy``, ``StorageFailed``.
+        """
+        lines = [compose.stored_line(message) for message in messages]
+        with self.logs.messages.held() as log:
+            log.append(lines, self._concerned(messages))
+
     def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:
         """Append those whose id is new; returns the ones that were there already, which are synced again."""
         with self.logs.messages.held() as log:

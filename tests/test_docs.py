@@ -14,11 +14,11 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import console, control, hook, install, mail, roster, teams, upkeep
+from agent_mailbox.cli import console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((console, control, hook, install, mail, roster, teams, upkeep))  # importing registers their commands
+assert all((console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep))  # importing registers
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -87,6 +87,29 @@ CONTRACT = {
     "control policy": {"--session", "--allow", "--deny", "--host", "--add", "--clear"},
     "control wait": {"--session", "--timeout"},
     "control log": {"--request", "--follow"},
+    "swarm init": {"--agent", "--endpoint"},
+    "swarm serve": {"--bind", "--cert", "--key", "--quic-bind", "--behind-proxy", "--api"},
+    "swarm create": {"--allow-member-invite", "--require-approval", "--session"},
+    "swarm invite": {"--max-uses", "--unlimited", "--hours", "--revoke"},
+    "swarm join": {"--as", "--session"},
+    "swarm approve": set(),
+    "swarm deny": set(),
+    "swarm members": set(),
+    "swarm leave": {"--dissolve", "--session"},
+    "swarm kick": {"--reason"},
+    "swarm transfer": set(),
+    "swarm mute": {"--reason"},
+    "swarm unmute": set(),
+    "swarm send": {"--from", "--subject", "--body", "--thread", "--ttl-hours", "--priority"},
+    "swarm inbox": {"--status", "--swarm", "--mark", "--limit"},
+    "swarm outbox": {"--limit"},
+    "swarm flush": set(),
+    "swarm status": set(),
+    "swarm context": {"--limit"},
+    "swarm notify github": {"--from", "--body", "--also"},
+    "swarm state export": set(),
+    "swarm state import": {"--merge", "--replace"},
+    "swarm doctor": set(),
     "teams list": set(),
     "teams show": set(),
     "teams inbox": set(),
@@ -94,7 +117,7 @@ CONTRACT = {
     "teams bridge": {"--once", "--interval", "--wait"},
     "teams export": {"--format"},
 }
-NO_JSON = {"hook", "export"}
+NO_JSON = {"hook", "export", "swarm state export"}
 
 
 def options(command: click.Command) -> set[str]:
@@ -120,6 +143,7 @@ def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> 
     command = LEAVES[tuple(words.split())]
     assert CONTRACT[words] <= options(command)
     assert "--dir" in options(command)
+    assert ("--home" in options(command)) == words.startswith("swarm ")
     assert ("--json" in options(command)) == (words not in NO_JSON)
 
 
@@ -196,6 +220,7 @@ def test_the_readme_lists_every_configuration_key() -> None:
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
     known |= {("control", key) for key in ("timeout", "default", "cleanup")}
+    known |= {("swarm", key) for key in config_file.SWARM}
     known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= config_file._SWITCHES.keys()
     assert shown == known

@@ -179,9 +179,13 @@ def test_doors_do_not_know_each_other() -> None:
     assert sideways == []
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(module_of(p)) == "core"], ids=lambda p: p.stem)
+PURE = [p for p in SOURCES if module_of(p).startswith(("core", "swarm.protocol"))]
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))
 def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(path: Path) -> None:
-    """A core module's text has no ``open(``, ``.now(``, ``time.``, ``os.environ`` or ``random`` in its code."""
+    """The text of a module of the core, or of the swarm's protocol, has no ``open(``, ``.now(``, ``time.``,
+    ``os.environ`` or ``random`` in its code."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):  # what comments and docstrings say does not count
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
@@ -190,7 +194,15 @@ def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(pat
     for banned in (r"\bopen\(", r"\.now\(", r"\btime\.", r"\bos\.environ\b", r"\brandom\b", r"\bprint\("):
         assert re.search(banned, code) is None, f"{path.name}: {banned}"
     imported = {i.target.split(".")[0] for i in imports_of(path)}
+    assert imported.isdisjoint({"socket", "ssl", "asyncio", "threading", "httpx", "starlette", "hypercorn"})
     assert imported.isdisjoint({"os", "io", "time", "datetime", "random", "secrets", "fcntl", "subprocess", "click"})
+
+
+def test_nobody_but_the_command_line_knows_the_swarm() -> None:
+    """Who does not use it pays nothing: it is imported by its own commands, as they run, and by itself."""
+    outside = [i for i in ALL if (own(i.target) or "").startswith("swarm") and room_of(module_of(i.path)) != "swarm"]
+    assert {room_of(module_of(i.path)) for i in outside} == {"cli"}
+    assert [i for i in outside if i.at_load] == []
 
 
 def test_only_the_store_touches_locks() -> None:

@@ -38,7 +38,7 @@ judged where the roster is at hand; that nobody may for itself is told here, bef
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute", "teams", "console"),
+    *("export", "control", "mute", "unmute", "teams", "console", "swarm"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -46,6 +46,8 @@ VALUED = (
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
     *("--interval", "--wait", "--port"),
+    *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
+    *("--as", "--status", "--swarm", "--mark", "--also"),
 )
 """Options that take the next word, whatever it looks like."""
 

@@ -7,6 +7,7 @@ printed stands in ``render``; mail itself is framed by ``core.frame``.
 from __future__ import annotations
 
 from ..core import codec, frame, instant
+from ..core.address import is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
 from ..core.text import ascii_json
@@ -96,7 +97,9 @@ def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style
     """What a sender is told."""
     lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
     lines += [f"  {what}: {whom}" for what, whom in reach(delivery, roster)]
-    if not delivery.agents and not delivery.waiting_for:
+    if any(map(is_remote, message.recipients)):
+        lines.append("  the gateway carries it: agent-mailbox swarm outbox")
+    elif not delivery.agents and not delivery.waiting_for:
         lines.append("  nobody is there to see it now; whoever matches before it expires will")
     return "\n".join(lines) + "\n"
 

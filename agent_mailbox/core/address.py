@@ -5,6 +5,8 @@ Belongs here: the form of ids, names, roles and tags, and the matching rule. Mus
 
 Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A bare word that
 a foreign writer stored may also be an agent's name, or a role without its prefix as the seed writes it.
+``swarm:s`` is the tag of who here joined the swarm ``s``; ``swarm:s/a`` its agent ``a`` on another machine, which
+nobody here is: what that agent sends bears it as its sender.
 ``team:t/n`` is written for one member of a client's team, whose id is ``n@t``; ``team:t`` is the tag of all of them.
 """
 
@@ -21,7 +23,7 @@ ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; the one reported when several addresses bring a message."""
-NAMESPACES = ("role", "project", "concern", "domain", "team")
+NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 RESERVED = (ALL, USER)
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
@@ -92,6 +94,19 @@ def check_tag(text: str, namespaces: Iterable[str]) -> str:
     if not _is_value(value):
         raise Malformed(f"{text!r} is no tag", "its value is letters, digits or . _ @ + - / #, no spaces")
     return text
+
+
+def is_remote(sender: str) -> bool:
+    """Is the sender an agent on another machine? No id or name of ours holds a colon."""
+    return sender.startswith("swarm:")
+
+
+def swarm_of(word: str) -> tuple[str, str] | None:
+    """The swarm an address is in, and its agent there (empty: all of them); None for an address of another kind."""
+    if not is_remote(word):
+        return None
+    swarm, _, agent = word[6:].partition("/")
+    return swarm, agent
 
 
 def teammate(word: str) -> str | None:

@@ -7,7 +7,7 @@ append, warnings to show) or an error; it is carried out by the facade under the
 from __future__ import annotations
 
 from ..errors import Malformed, Refused
-from .address import check_id, check_name, check_role, check_tag
+from .address import check_id, check_name, check_role, check_tag, is_remote
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
@@ -161,6 +161,9 @@ def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) 
     roles = [tag for tag in before if tag.startswith("role:")]
     others = [tag for tag in before if not tag.startswith("role:")]
     given = [check_tag(tag, namespaces) for tag in request.tags or ()]
+    for tag in (*given, *request.add_tags):
+        if is_remote(tag) and "/" in tag:
+            raise Malformed(f"{tag!r} is an agent on another machine, no tag", "swarm:SWARM is the tag of who joined")
     if request.tags is not None:
         others = [tag for tag in given if not tag.startswith("role:")]
     given_roles = [tag for tag in given if tag.startswith("role:")]

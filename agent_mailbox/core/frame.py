@@ -7,6 +7,7 @@ through ``text``; lines of a body stand behind a bar, so that nothing in it can 
 from __future__ import annotations
 
 from . import instant
+from .address import is_remote
 from .records import USER
 from .text import clipped, neutral, neutral_lines
 
@@ -67,6 +68,8 @@ def sender_of(message: Message, roster: Roster) -> str:
     agent = roster.get(message.sender)
     if message.sender == USER:
         return f"{USER} (the person)"
+    if is_remote(message.sender):
+        return f"{word(message.sender)} (remote)"
     shown = name_of(message.sender, roster)
     roles = roles_of(agent)[:3] if agent else []
     roles += ["…"] if agent and len(agent.roles) > 3 else []
@@ -82,6 +85,8 @@ def target_of(message: Message, roster: Roster) -> str:
 def notes(message: Message) -> list[str]:
     """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
     said = [message.type] if message.type != "message" else []
+    if message.type == "system" and is_remote(message.sender):
+        said = ["swarm event"]  # "system" might read as if it spoke for the client
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []
@@ -130,4 +135,10 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
     if message.type == "control":
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
+    if message.references is not None or message.type == "system":
+        from . import pointers  # most mail has none
+
+        lines += pointers.lines(message)
+        if message.type == "system" and pointers.is_event(message):
+            return lines
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

@@ -206,7 +206,7 @@ def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Me
     word = teammate(word) or word
     if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
         wanted = word if word == ALL or ":" in word else f"role:{word}"
-        return [m for m in messages if any(a == wanted or role_of(a) == wanted for a in m.recipients)]
+        return [m for m in messages if m.sender == wanted or any(wanted in (a, role_of(a)) for a in m.recipients)]
     lineage = roster.lineage(roster.find(word).session_id)
     return [m for m in messages if m.sender in lineage or not set(lineage).isdisjoint(m.recipients)]
 

@@ -20,6 +20,7 @@ from tests.faults import mutants_control
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
+from tests.swarm.mutants import TAKEN
 
 PROCESSES = 2
 KILLS, ERRORS, SHORT, TORN, MOMENTS = (
@@ -410,6 +411,7 @@ MUTANTS = (
         tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),
 )
+MUTANTS += tuple(Mutant(without, f"swarm/{file}", *patches, tests=str(test)) for without, file, *patches, test in TAKEN)
 
 
 def try_out(mutant: Mutant, place: Path) -> str | None:

@@ -1,0 +1,149 @@
+"""What the commands of ``swarm`` share: the gateway's parts, opened as a command needs them.
+
+Belongs here: finding the gateway's directory, carrying once, an agent's joining and leaving here; options. The
+libraries of the extra are imported when a command runs, so that nothing else pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.enrol import Request
+from ..core.records import USER
+from ..errors import Busy, Refused
+from .options import App, complete_session, pass_app
+
+if TYPE_CHECKING:
+    from ..swarm.client import Peers
+    from ..swarm.home import Home
+    from ..swarm.ledger import Ledger
+    from ..swarm.outbox import Outbox
+    from ..swarm.protocol.membership import Swarm
+    from ..swarm.settings import Settings
+
+
+class Door:
+    """The gateway's parts, as a command needs them."""
+
+    def __init__(self, app: App, directory: str | None) -> None:
+        from ..swarm import extra
+
+        extra.need()
+        from ..swarm import home, ledger
+
+        self.app = app
+        self.home: Home = home.Home(directory or home.default(app.environ))
+        self.ledger: Ledger = ledger.Ledger(self.home)
+
+    @property
+    def settings(self) -> Settings:
+        """What the mailbox's configuration says."""
+        from ..swarm import settings
+
+        return settings.of(self.app.mailbox.config)
+
+    def peers(self) -> Peers:
+        """A client."""
+        from ..swarm.client import Peers
+
+        return Peers(private=self.settings.private_addresses, ca_file=self.settings.ca_file)
+
+    def outbox(self) -> Outbox:
+        """The outbox of this mailbox."""
+        from ..swarm.outbox import Outbox
+
+        return Outbox(self.home, self.app.mailbox, self.ledger)
+
+    def flush(self) -> bool:
+        """Try once to carry what is to go out; False where a gateway is at it already."""
+        import asyncio
+
+        from ..swarm import home, serve
+        from ..swarm.carrier import Carrier
+
+        self.ledger.identified()
+
+        async def once() -> None:
+            peers = self.peers()
+            try:
+                await Carrier(self.home, self.ledger, self.outbox(), peers, self.settings).flush()
+            finally:
+                await peers.aclose()
+
+        try:
+            with serve.lock(self.home, home.CARRYING):
+                asyncio.run(once())
+        except Busy:
+            return False
+        return True
+
+    def enter(self, alias: str, session: str | None) -> str | None:
+        """Have an agent here join: it carries the swarm's tag. None for the person, who needs none."""
+        who = self.app.who(session) if session or self._has_session() else USER
+        if who == USER:
+            return None
+        self.app.mailbox.register(Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",)), self.app.actor)
+        return who
+
+    def exit(self, alias: str, session: str | None = None) -> list[str]:
+        """Have an agent here leave, or all of them; returns which."""
+        tag = f"swarm:{alias}"
+        roster = self.app.mailbox.logs.read_roster()
+        agents = [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.who(session)]
+        for who in agents:
+            self.app.mailbox.register(Request(session_id=who, event="update", remove_tags=(tag,)), USER)
+        return agents
+
+    def _has_session(self) -> bool:
+        from .. import clients
+
+        return bool(clients.session(self.app.environ) or self.app.environ.get(clients.OURS))
+
+
+def home_option(command: Any) -> Any:
+    """``--home`` on every command of the group."""
+    said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
+    return click.option("--home", metavar="DIR", help=said)(command)
+
+
+def with_door(command: Callable[..., int | None]) -> Any:
+    """The command with its ``Door``; what the protocol refuses becomes an error of the family."""
+
+    @wraps(command)
+    def run(app: App, /, home: str | None, **given: Any) -> int | None:
+        door = Door(app, home)
+        from ..swarm.protocol.refusal import Refusal
+
+        try:
+            return command(door, **given)
+        except Refusal as refusal:
+            raise Refused(refusal.message, code=refusal.code.lower()) from None
+
+    return home_option(pass_app(run))
+
+
+def session_option(command: Any) -> Any:
+    """Which agent here it is about."""
+    return click.option(
+        "--session", metavar="ID", help="The agent here (else the client's session).", shell_complete=complete_session
+    )(command)
+
+
+def swarm_json(one: Swarm, me: str) -> dict[str, Any]:
+    """A swarm as ``--json`` gives it."""
+    return {
+        "swarm_id": one.swarm_id,
+        "name": one.name,
+        "address": f"swarm:{one.alias}",
+        "master": one.master,
+        "state": one.state,
+        "is_master": one.master == me,
+        "members": [m.object for m in one.members.values()],
+        "waiting": [asked.object for asked, _ in one.waiting.values()],
+        "settings": dict(one.settings),
+        "joined_at": one.joined_at,
+    }

@@ -1,0 +1,239 @@
+"""Carrying the outbox to its peers: in order for each, all of them at once, until it is delivered or given up.
+
+Belongs here: when to try, and writing down what came of it. Every attempt is signed afresh with a new timestamp under
+the same id, so that a peer which was away for days takes it, once. Also what has to be asked again and again: a joining
+that waits for approval, the membership (once a day), a key that came without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import instant
+from ..errors import MailboxError
+from .client import Peers
+from .home import Home
+from .joining import REFUSED, ask, confirm
+from .ledger import Ledger
+from .outbox import Outbox
+from .protocol import signing, wire
+from .protocol.envelope import Envelope, Model, PublicKey, encode, read
+from .protocol.membership import DENIED, JOINING
+from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, verdict
+from .protocol.refusal import Refusal
+from .settings import Settings
+
+LOOK = 0.25
+"""Seconds between two looks at what is new: two ``stat`` calls."""
+TTL = instant.DAY
+"""How long a membership counts as confirmed (founding text: 24 hours for keys)."""
+SELDOM = 4 / 3
+"""Times ``retry_seconds`` between two questions: by default nine an hour, for a master takes ten requests to join."""
+_CARRIED = ("in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata")
+
+
+class Info(Model):
+    """What ``/swarm/info`` must say where a key is taken from it."""
+
+    agent_id: str
+    public_key: PublicKey
+
+
+class _Peer:
+    """How a peer is doing: no try before ``due`` (monotonic seconds); ``failures`` in a row."""
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self.failures = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+class Carrier:
+    """Carries a home's outbox, for as long as it runs. The caller holds ``carrying.lock``."""
+
+    def __init__(self, home: Home, ledger: Ledger, outbox: Outbox, peers: Peers, settings: Settings) -> None:
+        self.ledger = ledger
+        self.outbox = outbox
+        self.peers = peers
+        self.settings = settings
+        self.key = home.key()
+        self.poke = asyncio.Event()
+        self._states: dict[str, _Peer] = {}
+        self._asked: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Carry for ever; what goes wrong with one parcel or look stops no other."""
+        self.outbox.compact()
+        upkeep: asyncio.Task[None] | None = None
+        while True:
+            try:
+                await asyncio.to_thread(self.outbox.sweep)
+                self._start()
+            except MailboxError:
+                pass  # busy, or the disk is full: the next look comes
+            if upkeep is None or upkeep.done():  # beside: a master that does not answer holds up no mail
+                upkeep = asyncio.create_task(self._upkeep())
+            try:
+                await asyncio.wait_for(self.poke.wait(), LOOK)
+            except TimeoutError:
+                pass
+            self.poke.clear()
+
+    async def flush(self) -> None:
+        """Try everything once, now."""
+        await asyncio.to_thread(self.outbox.sweep)
+        for state in self._states.values():
+            state.due = 0.0
+        self._start()
+        tasks = [state.task for state in self._states.values() if state.task is not None]
+        await asyncio.gather(*tasks)
+        await self._upkeep()
+
+    def _start(self) -> None:
+        """A task for every peer that has something due and none at work."""
+        now = asyncio.get_running_loop().time()
+        waiting: dict[str, str] = {}
+        for parcel in list(self.outbox.fold.open.values()):  # which other threads add to
+            for peer in parcel.event["peers"]:
+                if peer["agent_id"] in parcel.open:
+                    waiting.setdefault(peer["endpoint"], peer["agent_id"])
+        for endpoint in waiting:
+            state = self._states.setdefault(endpoint, _Peer())
+            if (state.task is None or state.task.done()) and state.due <= now:
+                state.task = asyncio.create_task(self._serve(endpoint, state))
+
+    async def _serve(self, endpoint: str, state: _Peer) -> None:
+        """Everything for one peer, in order, until it fails or is done. What the peer itself is at fault with (5xx)
+        does not stand in the way of what follows, nor one swarm in which it has not heard of us in that of another."""
+        blocked: set[str] = set()
+        done: list[dict[str, Any]] = []
+        try:
+            for parcel, agent in self._for(endpoint):
+                if parcel.event["swarm_id"] in blocked:
+                    continue
+                event, answer = await self._attempt(parcel, agent, endpoint)
+                if event["event"] == SENT:
+                    state.failures += 1
+                    pause = answer.wait or backoff(state.failures, self.settings.retry_seconds)
+                    state.due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
+                    if event["tries"] == 0 or answer.status:
+                        done.append(event)  # that a peer is away is written down once, not with every try
+                    if answer.status in (400, 403, 404):
+                        blocked.add(parcel.event["swarm_id"])
+                    elif answer.status != 500:
+                        break
+                else:
+                    state.failures, state.due = 0, 0.0
+                    done.append(event)
+                    if event["event"] == FAILED:
+                        await asyncio.to_thread(self.outbox.failed, parcel, agent, event.get("why") or "refused")
+                if len(done) >= 32:
+                    await asyncio.to_thread(self.outbox.note, done)
+                    done = []
+        finally:
+            if done:
+                await asyncio.to_thread(self.outbox.note, done)
+
+    def _for(self, endpoint: str) -> list[tuple[Parcel, str]]:
+        return [
+            (parcel, peer["agent_id"])
+            for parcel in list(self.outbox.fold.open.values())
+            for peer in parcel.event["peers"]
+            if peer["endpoint"] == endpoint and peer["agent_id"] in parcel.open
+        ]
+
+    async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], Answer]:
+        """One try; returns the event that follows, and the answer."""
+        now = self.ledger.now()
+        why = self._pointless(parcel, agent, now)
+        if why:
+            answer = Answer(0, message=why, final=True)
+        else:
+            try:
+                body = encode(self.envelope(parcel.event, now))
+            except Refusal as refusal:
+                answer = Answer(0, message=refusal.message, final=True)
+            else:
+                answer = await self.peers.post(endpoint, "message", body, self.ledger.known().agent_id)
+        kind = verdict(answer, instant.parse(parcel.event["at"]), now)
+        event: dict[str, Any] = {"event": kind, "id": parcel.id, "peer": agent, "at": instant.text(now)}
+        if kind != DELIVERED:
+            event = {**event, "why": answer.message, "status": answer.status}
+        return {**event, "tries": parcel.open.get(agent, 0)}, answer
+
+    def _pointless(self, parcel: Parcel, agent: str, now: int) -> str:
+        if now >= self.outbox.until(parcel):
+            return "it expired, or its recipient was away for too long"
+        if parcel.event.get("announces"):
+            return ""
+        swarm = self.ledger.known().active(parcel.event["swarm_id"])
+        if swarm is None or agent not in swarm.members:
+            return "it is no longer in a swarm with this agent"
+        return ""
+
+    def envelope(self, event: Mapping[str, Any], now: int) -> Envelope:
+        """The event as a message of this moment, signed; raises ``Refusal`` for what no peer would take."""
+        known = self.ledger.known()
+        value = {
+            "protocol_version": wire.PROTOCOL,
+            "message_id": event["id"],
+            "timestamp": instant.text(now),
+            "sender": {"agent_id": known.agent_id, "endpoint": known.endpoint},
+            "recipient": event["recipient"],
+            "swarm_id": event["swarm_id"],
+            "type": event["type"],
+            "content": event["content"],
+            "signature": "-",
+            **{key: event[key] for key in _CARRIED if event.get(key) is not None},
+        }
+        unsigned = read(Envelope, value, "the message")
+        return unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)})
+
+    # -- what is asked again ------------------------------------------------------------------------------------------
+
+    async def _upkeep(self) -> None:
+        """Joinings that wait, memberships to be confirmed, keys that are missing."""
+        try:
+            await self._ask_again()
+        except (MailboxError, Refusal):
+            pass  # it is asked again
+
+    async def _ask_again(self) -> None:
+        known = self.ledger.known()
+        for swarm in known.swarms.values():
+            if swarm.state == JOINING and self._due(swarm.swarm_id):
+                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias)
+                if said == REFUSED:
+                    await self._decided("ended", swarm_id=swarm.swarm_id, how=DENIED)
+            elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
+                age = self.ledger.now() - instant.parse(swarm.confirmed_at)
+                if age > TTL and self._due(swarm.swarm_id):
+                    await confirm(self.ledger, self.peers, self.key, swarm)
+            for member in swarm.members.values():
+                if not member.public_key and self._due(f"{swarm.swarm_id} {member.agent_id}"):
+                    await self._learn_key(swarm.swarm_id, member.agent_id, member.endpoint)
+
+    def _due(self, what: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now < self._asked.get(what, 0.0):
+            return False
+        self._asked[what] = now + self.settings.retry_seconds * SELDOM
+        return True
+
+    async def _learn_key(self, swarm_id: str, agent_id: str, endpoint: str) -> None:
+        """The key of a member that its *master* named without one (as the reference does), from the endpoint the
+        master's signature gave: nobody else's word makes this gateway connect anywhere."""
+        answer = await self.peers.get(f"{endpoint}/info")
+        try:
+            info = read(Info, answer.body, "info")
+        except Refusal:
+            return
+        if answer.status == 200 and info.agent_id == agent_id:
+            await self._decided("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
+
+    async def _decided(self, kind: str, **more: Any) -> None:
+        event = self.ledger.event(kind, **more)
+        await asyncio.to_thread(self.ledger.decide, lambda _: [event])

@@ -1,0 +1,178 @@
+"""Speaking to peers: HTTPS, HTTP/2 where they have it, and to no address that a peer must not make us speak to.
+
+Belongs here: one request, bounded in time and size, to an address that was looked at before the connection is made. The
+name is resolved once and the connection goes to what was found, so that a second answer of the name server changes
+nothing (SSRF, DNS rebinding). No redirects, no proxies of the environment, certificates always verified.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from .protocol import wire
+from .protocol.outgoing import Answer
+
+TIMEOUT = 10.0
+KEY_TIMEOUT = 5.0
+MAX_ANSWER = 1 << 20
+MAX_INFO = 16 * 1024
+MAX_WAIT = 3600
+MAX_ADDRESSES = 4
+_NAT64 = IPv6Address("64:ff9b::")
+
+
+def is_public(address: str) -> bool:
+    """May a peer be there? Neither private, loopback, link-local, multicast nor reserved; nor one of those, carried in
+    an IPv6 address of another name."""
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return is_public(str(ip.ipv4_mapped))
+        if ip.sixtofour is not None or ip.teredo is not None or int(ip) >> 32 == int(_NAT64) >> 32:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+class Unreachable(Exception):
+    """There is no way to a peer now; ``final``: nor will there be."""
+
+    def __init__(self, why: str, *, final: bool = False) -> None:
+        super().__init__(why)
+        self.final = final
+
+
+class Peers:
+    """Connections to peers, kept by origin. ``private``: they may be on this machine or a private network."""
+
+    def __init__(self, *, private: bool = False, ca_file: str | None = None) -> None:
+        self._private = private
+        self._context = ssl.create_default_context(cafile=ca_file)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._clients: dict[tuple[str, int, str], httpx.AsyncClient] = {}
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+        """POST a body to an endpoint; a peer that is not there is an answer of status 0."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+            "X-Agent-ID": agent_id,
+            "X-Swarm-Protocol": wire.PROTOCOL,
+        }
+        return await self._ask("POST", f"{endpoint}/{path}", headers, body, TIMEOUT, MAX_ANSWER)
+
+    async def get(self, url: str) -> Answer:
+        """GET something small."""
+        return await self._ask("GET", url, {}, None, KEY_TIMEOUT, MAX_INFO)
+
+    async def _ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float, most: int
+    ) -> Answer:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._exchange(method, url, headers, body, most)
+        except TimeoutError:
+            return Answer(0, message=f"no answer within {seconds:.0f} s")
+        except Unreachable as error:
+            return Answer(0, message=str(error), final=error.final)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
+            return Answer(0, message=f"{type(error).__name__}: {error}"[:200])
+
+    async def _exchange(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most: int
+    ) -> Answer:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or 443
+        answer = await self._connected(method, host, port, parts.path, {**headers, "Host": parts.netloc}, body)
+        try:
+            data = b""
+            async for chunk in answer.aiter_raw():
+                data += chunk
+                if len(data) > most:
+                    return Answer(0, message=f"an answer of more than {most} bytes")
+        finally:
+            await answer.aclose()
+        return _answer(answer, data)
+
+    async def _connected(
+        self, method: str, host: str, port: int, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> httpx.Response:
+        """The answer's head from the first of the name's addresses where somebody listens."""
+        addresses = await self._addresses(host, port)
+        for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
+            client = self._client(host, port, address)
+            target = f"https://{f'[{address}]' if ':' in address else address}:{port}{path}"
+            request = client.build_request(
+                method, target, content=body, headers=headers, extensions={"sni_hostname": host}
+            )
+            try:
+                return await client.send(request, stream=True)
+            except httpx.ConnectError:
+                if not left:
+                    raise
+        raise Unreachable(f"{host} has no address")
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        """The addresses that may be connected to; raises ``Unreachable`` if there are none."""
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Unreachable(f"{host}: {error.strerror or error}") from None
+        addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        allowed = [address for address in addresses if self._private or is_public(address)]
+        if not allowed:
+            raise Unreachable(f"{host} is at no public address; nothing was sent there", final=bool(addresses))
+        return allowed[:MAX_ADDRESSES]
+
+    def _client(self, host: str, port: int, address: str) -> httpx.AsyncClient:
+        """A client for a name at an address: a connection is verified for one name and serves no other."""
+        key = (host, port, address)
+        if key not in self._clients:
+            self._clients[key] = httpx.AsyncClient(
+                http2=True,
+                verify=self._context,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=TIMEOUT,
+                limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=60),
+            )
+        return self._clients[key]
+
+
+def _answer(answer: httpx.Response, data: bytes) -> Answer:
+    try:
+        body = json.loads(data) if data else None
+    except (ValueError, RecursionError):
+        body = None
+    body = body if isinstance(body, dict) else None
+    error = body.get("error") if body is not None else None
+    error = error if isinstance(error, dict) else {}
+    return Answer(
+        status=answer.status_code,
+        code=str(error.get("code") or "")[:64],
+        message=str(error.get("message") or f"HTTP {answer.status_code}")[:200],
+        wait=_wait(answer.headers.get("retry-after")) if answer.status_code in (429, 503) else None,
+        body=body,
+    )
+
+
+def _wait(given: Any) -> int | None:
+    """The seconds a peer asks to wait, at most an hour: the reference writes an instant there."""
+    text = str(given or "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return min(int(text), MAX_WAIT) if int(text) < 1_000_000 else None

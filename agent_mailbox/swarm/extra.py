@@ -1,0 +1,21 @@
+"""The extra ``[swarm]``: is it there?
+
+Belongs here: the one sentence that says how to install it.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ..errors import Refused
+
+_NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2")
+
+
+def need() -> None:
+    """Raise ``Refused`` if a library of the extra is missing, saying how to get it."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise Refused(
+            f"the swarm gateway needs {', '.join(missing)}", "pip install 'agent-mailbox[swarm]'", code="no_extra"
+        )

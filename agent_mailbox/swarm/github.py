@@ -1,0 +1,56 @@
+"""Coordination over GitHub: the founding text's notifications, and references to what they are about.
+
+Belongs here: which event says what. The issue itself is made with ``gh``; nothing here speaks to GitHub.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Malformed
+from .protocol.envelope import ACTIONS, Reference, read
+from .protocol.refusal import Refusal
+
+EVENTS = {
+    "issue_created": ("github_issue", "mention", "New issue"),
+    "issue_assigned": ("github_issue", "assigned", "Assigned"),
+    "issue_claimed": ("github_issue", "claimed", "Claimed"),
+    "issue_completed": ("github_issue", "completed", "Completed"),
+    "issue_blocked": ("github_issue", "blocked", "Blocked"),
+    "issue_unblocked": ("github_issue", "unblocked", "Unblocked"),
+    "comment_added": ("github_issue", "mention", "New comment"),
+    "pr_opened": ("github_pr", "mention", "New pull request"),
+    "review_requested": ("github_pr", "review_requested", "Review requested"),
+}
+"""Event to what it refers to, what was done, in words. The founding table's five, and the actions on issues."""
+
+
+def notification(
+    event: str, repo: str, number: int, text: str | None
+) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+    """(content, references, metadata) of a notification; raises ``Malformed``."""
+    kind, action, said = EVENTS[event]
+    references = [reference(kind, repo, number, action)]
+    place = "pull" if kind == "github_pr" else "issues"
+    metadata = {"github_url": f"https://github.com/{repo}/{place}/{number}", "action": event}
+    return f"{said}: {repo}#{number}" + (f"\n{text}" if text else ""), references, metadata
+
+
+def reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
+    """A reference, checked."""
+    try:
+        found = read(Reference, {"type": kind, "repo": repo, "number": number, "action": action}, "the reference")
+    except Refusal as refusal:
+        raise Malformed(
+            f"no reference: {refusal.message}", f"OWNER/REPO, a number, one of {', '.join(ACTIONS)}"
+        ) from None
+    return found.model_dump(exclude_none=True)
+
+
+def also(text: str) -> dict[str, Any]:
+    """A further reference as ``ACTION OWNER/REPO#N`` is written: ``unblocked:owner/repo#5``."""
+    action, colon, rest = text.partition(":")
+    repo, mark, number = rest.partition("#")
+    if not colon or not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise Malformed(f"{text!r} is no reference", "write ACTION:OWNER/REPO#NUMBER, such as unblocked:owner/repo#5")
+    return reference("github_issue", repo, int(number), action)

@@ -1,0 +1,139 @@
+"""The ledger: every decision about membership as one durable line; and ``state.json``, what follows from it.
+
+Belongs here: reading it incrementally, deciding under its lock. A decision is taken on what the log says while the log
+is locked, and counts from the moment its line is synced: a process killed anywhere else has decided nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..core import codec, instant
+from ..core.records import BadLine
+from ..desk import wall_clock
+from ..errors import BadData, NotFound
+from ..store.lock import FileLock
+from ..store.log import HeldLog, Log, boundary, lines_of
+from . import home as names
+from . import state_file
+from .home import Home
+from .protocol import wire
+from .protocol.membership import NOTHING, Event, Knowledge, fold
+
+MAX_LINE = codec.MAX_LINE
+"""Bytes of one event: that of a thousand members has some 300 KB."""
+
+
+def line(event: Mapping[str, Any]) -> bytes:
+    """An event's line."""
+    return wire.dumps(event).encode("utf-8") + b"\n"
+
+
+def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
+    """The events on lines; what is none is passed over (``doctor`` tells)."""
+    found = [codec.parse(text, MAX_LINE) for _, text in lines]
+    return [event for event in found if not isinstance(event, BadLine)]
+
+
+class Tail:
+    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced)."""
+
+    def __init__(self, path: str) -> None:
+        self.log = Log(path)
+        self._ino, self._at = 0, 0
+
+    def changed(self) -> bool:
+        """Is the log another, or longer, than it was?"""
+        try:
+            there = os.stat(self.log.path)
+        except FileNotFoundError:
+            return self._ino != 0
+        return (there.st_ino, there.st_size) != (self._ino, self._at)
+
+    def news(self) -> tuple[bool, list[bytes]]:
+        """(begins anew, whole lines since the last call)."""
+        fd = self.log.open()
+        if fd is None:
+            anew, (self._ino, self._at) = self._ino != 0, (0, 0)
+            return anew, []
+        try:
+            there = os.fstat(fd)
+            anew = there.st_ino != self._ino or there.st_size < self._at
+            start = 0 if anew else self._at
+            end = boundary(fd, there.st_size)
+            lines = [text for _, text in lines_of(fd, start, end)] if end > start else []
+            self._ino, self._at = there.st_ino, max(end, start)
+            return anew, lines
+        finally:
+            os.close(fd)
+
+
+class Ledger:
+    """The ledger of a home. May be used by several threads, and beside other processes."""
+
+    def __init__(self, home: Home, clock: Callable[[], int] = wall_clock) -> None:
+        self.home = home
+        self.now = clock
+        self._tail = Tail(home.path(names.LEDGER))
+        self._known = NOTHING
+        self._announced: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    def known(self) -> Knowledge:
+        """What the ledger says now."""
+        with self._lock:
+            if self._tail.changed():
+                anew, lines = self._tail.news()
+                events = events_of(enumerate(lines))
+                self._known = fold(events, NOTHING if anew else self._known)
+                self._announced = [
+                    *([] if anew else self._announced),
+                    *(
+                        {"swarm_id": e.get("swarm_id"), "at": e["at"], **o}
+                        for e in events
+                        for o in e.get("announce", ())
+                    ),
+                ]
+            return self._known
+
+    def identified(self) -> Knowledge:
+        """The same; raises ``NotFound`` before ``init``."""
+        known = self.known()
+        if not known.agent_id:
+            raise NotFound(f"no swarm identity in {self.home.directory}", "`agent-mailbox swarm init` makes one")
+        return known
+
+    def announcements(self) -> list[dict[str, Any]]:
+        """Everything that was to be announced: a decision holds what it has to tell others, so that a process killed
+        right after it has not left them in the dark."""
+        self.known()
+        with self._lock:
+            return list(self._announced)
+
+    def decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
+        """Append what ``decide`` makes of the present knowledge; raises what it raises. Returns the knowledge after."""
+        with HeldLog(self._tail.log.path) as log:
+            events = list(decide(self.known()))
+            lines = [line(event) for event in events]
+            if any(len(text) > MAX_LINE for text in lines):
+                raise BadData(f"a decision of more than {MAX_LINE} bytes", "that many members are no swarm of ours")
+            log.append(lines)
+            log.sync()
+        if events:
+            self.write_state()
+        return self.known()
+
+    def write_state(self) -> None:
+        """``state.json`` as it follows from the ledger: derived, atomic, 0600."""
+        with FileLock(self.home.path(names.STATE_LOCK)):
+            known = self.known()
+            aside = self.home.path(f"{names.STATE}.new")
+            names.write_private(aside, state_file.encode(state_file.export(known)))
+            os.replace(aside, self.home.path(names.STATE))
+
+    def event(self, kind: str, **more: Any) -> dict[str, Any]:
+        """An event of this moment."""
+        return {"event": kind, **more, "at": instant.text(self.now())}

@@ -1,0 +1,262 @@
+"""The outbox log: what is on its way, durable before anything is sent.
+
+Belongs here: finding what has to go out (mail addressed to a swarm, announcements of the ledger), noting what became
+of it. Mail is in the mailbox first; it comes into the outbox whenever a gateway, or ``swarm flush``, next looks.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core import codec, expiry, instant
+from ..core.address import TAG, is_remote, swarm_of
+from ..core.compose import Draft
+from ..core.records import USER, Message
+from ..errors import MailboxError, NotFound
+from ..mailbox import Mailbox
+from ..store.log import HeldLog, Log
+from . import home as names
+from .home import Home
+from .inbound import derived_id, key_of, notice
+from .ledger import Ledger, Tail, events_of, line
+from .protocol import wire
+from .protocol.membership import Knowledge, Member, Swarm
+from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
+
+BIG = 8 << 20
+"""Bytes from which the log is rewritten when a gateway starts."""
+GATEWAY = "swarm-gateway"
+"""Who tells an agent that its mail did not arrive."""
+
+
+class Outbox:
+    """The outbox of a home, for a mailbox."""
+
+    def __init__(self, home: Home, mailbox: Mailbox, ledger: Ledger) -> None:
+        self.home = home
+        self.mailbox = mailbox
+        self.ledger = ledger
+        self.path = home.path(names.OUTBOX)
+        self.fold = Outgoing()
+        self._lock = threading.Lock()
+        self._tail = Tail(self.path)
+        self._mail = Tail(mailbox.logs.messages.path)
+
+    def compact(self) -> None:
+        """Rewrite a large log without what is over and forgotten."""
+        if os.path.exists(self.path) and os.path.getsize(self.path) > BIG:
+            with HeldLog(self.path) as log:
+                size = os.fstat(log.fd).st_size
+                kept = compacted(events_of(log.lines()), self.mailbox.now())
+                log.replace([line(event)[:-1] for event in kept], size)
+
+    def refresh(self) -> Outgoing:
+        """The fold as the log is now. Several threads may ask."""
+        with self._lock:
+            if self._tail.changed():
+                anew, lines = self._tail.news()
+                if anew:
+                    self.fold = Outgoing()
+                for event in events_of(enumerate(lines)):
+                    self.fold.apply(event)
+            return self.fold
+
+    def note(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Append events durably."""
+        lines = [line(event) for event in events]
+        if lines:
+            Log(self.path).append(lines)
+            self.refresh()
+
+    def sweep(self) -> None:
+        """Queue everything that is to go out and was not yet; what goes wrong halfway is looked at again from the
+        start, for what is queued already is known."""
+        try:
+            self._sweep()
+        except BaseException:
+            self._mail = Tail(self.mailbox.logs.messages.path)
+            raise
+
+    def _sweep(self) -> None:
+        self.refresh()
+        known = self.ledger.known()
+        fresh = [self._announcement(one) for one in self.ledger.announcements() if one["id"] not in self.fold.senders]
+        if self._mail.changed():
+            _, lines = self._mail.news()
+            fresh += [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
+        for event in fresh:
+            if event.get("notice"):
+                self._notify(event, known)
+        self.note(fresh)
+        for event in fresh:
+            if event.get("why"):
+                self._tell(event["from"], event["id"], event["recipient"], event["why"])
+
+    def _announcement(self, one: Mapping[str, Any]) -> dict[str, Any]:
+        return {**one, "event": QUEUED, "type": "system", "announces": True}
+
+    def _notify(self, event: Mapping[str, Any], known: Knowledge) -> None:
+        """Tell who joined the swarm here. Not doubled: whoever told it may have died before the outbox had it."""
+        swarm = known.swarms.get(event["swarm_id"])
+        message_id = derived_id(key_of(event["id"], "", "notice"))
+        if swarm is None or self._stands(message_id):
+            return
+        told = event["notice"]
+        about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
+        tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
+        self.mailbox.take_in([notice(tag, message_id, told["subject"], told["content"], about, now)])
+
+    def _stands(self, message_id: str) -> bool:
+        try:
+            self.mailbox.find(message_id)
+        except NotFound:
+            return False
+        return True
+
+    def _mail_events(self, text: bytes, known: Knowledge) -> list[dict[str, Any]]:
+        """The events of one line of the messages log: a message may be for several swarms and agents, and then goes
+        out once for each, under an id that follows from its own."""
+        message = codec.message(text)
+        if not isinstance(message, Message) or is_remote(message.sender):
+            return []
+        if message.timestamp < self.mailbox.now() - LONGEST:
+            return []
+        found = []
+        words = [word for word in message.recipients if is_remote(word)]
+        for place, word in enumerate(words):
+            message_id = message.id if place == 0 else derived_id(key_of(message.id, "", word))
+            if message_id not in self.fold.senders:
+                found.append(self._mail_event(message, message_id, word, known))
+        return found
+
+    def _mail_event(self, message: Message, message_id: str, word: str, known: Knowledge) -> dict[str, Any]:
+        alias, agent = swarm_of(word) or ("", "")
+        swarm = known.named(alias)
+        event: dict[str, Any] = {
+            "event": QUEUED,
+            "id": message_id,
+            "swarm_id": swarm.swarm_id if swarm else "",
+            "recipient": agent or wire.BROADCAST,
+            "type": "message" if message.type == "control" else message.type,
+            "content": message.content,
+            "from": message.sender,
+            "at": instant.text(message.timestamp),
+            **self._optional(message),
+        }
+        why, peers = self._peers(message, swarm, alias, agent, known)
+        if not why:
+            return {**event, "peers": peers}
+        return {**event, "swarm": word, "peers": [], "why": why}
+
+    def _peers(
+        self, message: Message, swarm: Swarm | None, alias: str, agent: str, known: Knowledge
+    ) -> tuple[str, list[dict[str, str]]]:
+        """(why it cannot go out, or nothing; the peers it goes to)."""
+        if swarm is None or known.active(swarm.swarm_id) is None:
+            return f"this gateway is in no swarm {alias!r}", []
+        sender = self.mailbox.logs.read_roster().get(message.sender)
+        if message.type == "control":
+            return "control messages stay on this machine", []
+        if message.sender != USER and (sender is None or f"swarm:{swarm.alias}" not in sender.tags):
+            return f"{message.sender} has not joined swarm:{swarm.alias}", []
+        others = [m for m in swarm.members.values() if m.agent_id != known.agent_id]
+        peers = [peer_of(m) for m in others if not agent or m.agent_id == agent]
+        if agent and not peers:
+            return f"{swarm.alias} has no other member {agent!r}", []
+        return "", peers
+
+    def _optional(self, message: Message) -> dict[str, Any]:
+        """The optional members of the envelope, as far as the message says something there."""
+        metadata = message.metadata if isinstance(message.metadata, dict) else {}
+        if message.subject:
+            metadata = {"subject": message.subject, **metadata}
+        found = {
+            "in_reply_to": self._wire_id(message.thread),
+            "priority": message.priority if message.priority != "normal" else None,
+            "references": message.references or None,
+            "attachments": message.attachments or None,
+            "metadata": metadata or None,
+        }
+        if message.ttl_hours is not None:
+            found["expires_at"] = instant.text(message.timestamp + int(message.ttl_hours * instant.HOUR))
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _wire_id(self, thread: str | None) -> str | None:
+        """The id by which the others know a message here: a duplicate's stands under another."""
+        if thread is None or not wire.is_uuid(thread):
+            return None
+        if thread[14] == "8":
+            try:
+                about = (self.mailbox.find(thread).message.extra or {}).get("swarm")
+            except MailboxError:
+                return thread
+            if isinstance(about, dict) and isinstance(about.get("message_id"), str):
+                return str(about["message_id"])
+        return thread
+
+    def until(self, parcel: Parcel) -> int:
+        """When a parcel is given up, in ms: a week on, or when its mail expires."""
+        queued_at = instant.parse(parcel.event["at"])
+        if parcel.event.get("announces"):
+            return queued_at + LONGEST
+        given = parcel.event.get("expires_at")
+        if given is not None:
+            return min(queued_at + LONGEST, instant.parse(given))
+        hours = self.mailbox.config.ttls.get(TAG, expiry.DEFAULT_TTL[TAG])
+        return queued_at + (LONGEST if hours is None else min(LONGEST, int(hours * instant.HOUR)))
+
+    def failed(self, parcel: Parcel, peer: str, why: str) -> None:
+        """Tell who sent it that it did not arrive."""
+        if parcel.event.get("from"):
+            self._tell(parcel.event["from"], parcel.id, peer, why)
+
+    def _tell(self, sender: str, message_id: str, recipient: str, why: str) -> None:
+        draft = Draft(
+            sender=GATEWAY,
+            to=(sender,),
+            subject=f"Not delivered to {recipient}"[:200],
+            content=f"Your message {message_id} did not reach {recipient}: {why}.",
+            thread=message_id,
+            type="notification",
+            id=derived_id(key_of(message_id, recipient, FAILED)),
+        )
+        try:
+            self.mailbox.send_all([draft], answering=sender)
+        except MailboxError:
+            pass  # told before, or nobody is there any more to be told; the outbox has it
+
+
+def peer_of(member: Member) -> dict[str, str]:
+    """Where a parcel for a member goes."""
+    return {"agent_id": member.agent_id, "endpoint": member.endpoint}
+
+
+def announce(
+    new_id: str, content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What an event of the ledger has to tell: others (``to``), and with a ``notice`` who joined the swarm here."""
+    told = {"id": new_id, "recipient": recipient, "content": content, "peers": [peer_of(member) for member in to]}
+    return {**told, **({"notice": notice} if notice else {})}
+
+
+def listed(path: str) -> list[dict[str, Any]]:
+    """Every parcel with its state per peer, as ``swarm outbox`` shows it, oldest first."""
+    rows: dict[str, dict[str, Any]] = {}
+    for event in events_of(Log(path).lines()):
+        message_id = event.get("id")
+        if event.get("event") == QUEUED and message_id not in rows:
+            peers = {peer["agent_id"]: {"status": QUEUED, "tries": 0} for peer in event.get("peers") or ()}
+            if event.get("why"):
+                peers = {event["recipient"]: {"status": FAILED, "tries": 0, "why": event["why"]}}
+            rows[str(message_id)] = {
+                **{key: event.get(key) for key in ("id", "swarm_id", "recipient", "type", "from", "at")},
+                "peers": peers,
+            }
+        elif message_id in rows and event.get("peer") in rows[message_id]["peers"]:
+            peer = rows[message_id]["peers"][event["peer"]]
+            peer["status"], peer["tries"] = event["event"], peer["tries"] + 1
+            peer["why"] = event.get("why")
+    return list(rows.values())

@@ -1,0 +1,68 @@
+"""An incoming message: is it who it says, in a swarm of ours, for us, fresh? The order is the security.
+
+Belongs here: shape, then swarm, member, recipient, signature, freshness. Cheap checks first, nothing that costs or
+leaves a trace before the signature. Limits, mutes and duplicates are asked afterwards (``gateway``), of what is known
+to be the sender's.
+"""
+
+from __future__ import annotations
+
+from ...core import instant
+from ...core.records import Record
+from . import signing, wire
+from .envelope import Envelope, parse
+from .membership import Knowledge, Member, Swarm
+from .refusal import Refusal
+
+FRESH = 15 * 60_000
+"""Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
+MAX_CONTENT = 64 * 1024
+
+
+class Accepted(Record):
+    """A message that is verified, its swarm and its sender."""
+
+    envelope: Envelope
+    swarm: Swarm
+    sender: Member
+
+
+def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONTENT) -> Accepted:
+    """The message in a body, verified at ``now`` (ms); raises ``Refusal``."""
+    envelope = parse(data)
+    if not envelope.content.strip() or len(envelope.content.encode("utf-8")) > max_content:
+        raise Refusal("INVALID_FORMAT", f"content is empty, or more than {max_content} bytes")
+    swarm = known.active(envelope.swarm_id)
+    if swarm is None:
+        raise Refusal("SWARM_NOT_FOUND", "no such swarm here")
+    sender = swarm.members.get(envelope.sender.agent_id)
+    if sender is None:
+        raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
+    if sender.agent_id == known.agent_id:
+        raise Refusal("NOT_AUTHORIZED", "this agent sends itself no mail")
+    if envelope.recipient not in (wire.BROADCAST, known.agent_id):
+        raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
+    if not sender.public_key or not signing.verifies(envelope, envelope.signature, sender.public_key):
+        raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
+    if abs(instant.parse(envelope.timestamp) - now) > FRESH:
+        raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
+    if _expired(envelope, now):
+        raise Refusal("MESSAGE_EXPIRED", "the message expired before it came")
+    return Accepted(envelope, swarm, sender)
+
+
+def expiry(envelope: Envelope) -> int | None:
+    """When the message expires, in ms; None: never, or not said in a way that can be read."""
+    if envelope.expires_at is None:
+        return None
+    try:
+        return instant.parse(envelope.expires_at)
+    except ValueError:
+        return None
+
+
+def _expired(envelope: Envelope, now: int) -> bool:
+    at = expiry(envelope)
+    if envelope.expires_at is not None and at is None:
+        raise Refusal("INVALID_FORMAT", "expires_at is no instant")
+    return at is not None and now >= at

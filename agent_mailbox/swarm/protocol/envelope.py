@@ -1,0 +1,167 @@
+"""The message envelope: every field of the founding text, read strictly, written canonically.
+
+Belongs here: its shape. Only six fields are signed (``signing``); all others are hints of whoever carried the message.
+Members we do not know are passed over (semver: a minor version may add some).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from . import wire
+from .refusal import Refusal
+
+ACTIONS = ("claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested")
+REQUIRED = {
+    "github_repo": ("repo",),
+    "github_issue": ("repo", "number"),
+    "github_pr": ("repo", "number"),
+    "github_commit": ("repo", "sha"),
+    "url": ("url",),
+}
+"""The reference types, and what each must have."""
+MAX_ITEMS = 200
+"""References, attachments or metadata keys of one message: "hundreds of issues" take several messages."""
+
+
+def _form(test: Any, need: str) -> Any:
+    def check(text: str) -> str:
+        if not test(text):
+            raise ValueError(f"must be {need}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _endpoint(text: str) -> str:
+    wire.check_endpoint(text)
+    return text
+
+
+def _key(text: str) -> str:
+    return wire.base64_of(wire.raw_key(text))
+
+
+def _known_references(value: Any) -> Any:
+    """Types and actions of later versions are passed over, not refused."""
+    if not isinstance(value, list):
+        return value
+    return [one for one in value if not isinstance(one, dict) or _is_known(one)]
+
+
+def _is_known(reference: dict[str, Any]) -> bool:
+    kind, action = reference.get("type"), reference.get("action")
+    return (not isinstance(kind, str) or kind in REQUIRED) and (not isinstance(action, str) or action in ACTIONS)
+
+
+Uuid = Annotated[str, _form(wire.is_uuid, "a UUID in lower case")]
+Instant = Annotated[str, _form(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.mmmZ")]
+AgentId = Annotated[str, _form(wire.is_agent_id, "an agent's id")]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+PublicKey = Annotated[str, AfterValidator(_key)]
+Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9._-]{1,100}$")]
+
+
+class Model(BaseModel):
+    """A value of the wire: frozen, strictly typed, with unknown members passed over."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Sender(Model):
+    """Who says it sent the message. The endpoint is a hint: never acted upon."""
+
+    agent_id: AgentId
+    endpoint: Endpoint
+
+
+class Reference(Model):
+    """A link to something outside: which, and what was done to it."""
+
+    type: Literal["github_repo", "github_issue", "github_pr", "github_commit", "url"]
+    repo: Repo | None = None
+    number: Annotated[int, Field(ge=1, le=1 << 53)] | None = None
+    sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{4,64}$")] | None = None
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = None
+    action: (
+        Literal["claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested"] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Reference:
+        for name in REQUIRED[self.type]:
+            if getattr(self, name) is None:
+                raise ValueError(f"a {self.type} needs {name}")
+        return self
+
+
+class Attachment(Model):
+    """Something beside the text: by its URL, or in base64. Nothing is ever fetched."""
+
+    type: Literal["url", "inline"]
+    mime_type: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    content: Annotated[str, StringConstraints(min_length=1)]
+
+
+class Envelope(Model):
+    """A message as it stands on the wire."""
+
+    protocol_version: Annotated[str, StringConstraints(max_length=100)]
+    message_id: Uuid
+    timestamp: Instant
+    sender: Sender
+    recipient: AgentId
+    swarm_id: Uuid
+    type: Literal["message", "system", "notification"]
+    content: str
+    signature: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    in_reply_to: Uuid | None = None
+    thread_id: Uuid | None = None
+    priority: Literal["low", "normal", "high"] | None = None
+    expires_at: Annotated[str, StringConstraints(max_length=40)] | None = None
+    references: Annotated[
+        Annotated[list[Reference], Field(max_length=MAX_ITEMS)] | None, BeforeValidator(_known_references)
+    ] = None
+    attachments: Annotated[list[Attachment], Field(max_length=MAX_ITEMS)] | None = None
+    metadata: Annotated[dict[str, Any], Field(max_length=MAX_ITEMS)] | None = None
+
+
+def read(model: type[M], value: Any, what: str) -> M:
+    """The value as a model; raises ``Refusal`` (400) naming the first member that is wrong."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:4]) or what
+        raise Refusal("INVALID_FORMAT", f"{where}: {first['msg'][:200]}") from None
+
+
+def parse(data: bytes) -> Envelope:
+    """The envelope in a request's body; raises ``Refusal`` (400)."""
+    found = read(Envelope, wire.parse_json(data), "the message")
+    wire.check_version(found.protocol_version)
+    if "\0" in found.content:
+        raise Refusal("INVALID_FORMAT", "content holds a NUL character")
+    return found
+
+
+def encode(envelope: Envelope) -> bytes:
+    """The body of a request: compact, what is not said left out (founding text: optional; the reference's way)."""
+    value = envelope.model_dump(exclude_none=True)
+    if value.get("priority") == "normal":
+        del value["priority"]
+    return wire.dumps(value).encode("utf-8")

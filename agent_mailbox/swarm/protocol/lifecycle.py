@@ -1,0 +1,141 @@
+"""Lifecycle messages: what they say, who may say it, what follows.
+
+Belongs here: the contents (signed, so they and nothing beside them are acted upon), the table of authority, the
+decision. Content is a JSON string with an ``action`` (the reference's way); ``at`` in ours is the instant of the event,
+which stays the same however often and late it is carried: so a belated ``member_left`` evicts nobody who rejoined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.records import Record
+from . import wire
+from .envelope import Envelope
+from .membership import DISSOLVED, KICKED, Event, Member, Swarm
+from .refusal import Refusal
+
+JOINED, LEFT = "member_joined", "member_left"
+TARGET_KICKED, MEMBER_KICKED = "kicked", "member_kicked"
+TRANSFER, CHANGED = "master_transfer", "master_changed"
+ENDED = "swarm_dissolved"
+MUTED, UNMUTED = "member_muted", "member_unmuted"
+_MASTERS = (JOINED, TARGET_KICKED, MEMBER_KICKED, TRANSFER, CHANGED, ENDED)
+"""What only the master may say. ``member_left`` only the one who leaves. Anything else changes nothing."""
+
+
+class Outcome(Record):
+    """What follows from a lifecycle message: events for the ledger (none: nothing changes), and one line for people."""
+
+    events: tuple[Event, ...] = ()
+    told: str = ""
+
+
+def joined(swarm_id: str, new: Member) -> str:
+    """For everyone: somebody joined, with its key, so that nobody has to ask for it."""
+    value = {"type": "system", "action": JOINED, "swarm_id": swarm_id, "agent_id": new.agent_id}
+    return wire.dumps(
+        {**value, "endpoint": new.endpoint, "joined_at": new.joined_at, "at": new.joined_at, "member": new.object}
+    )
+
+
+def said(action: str, swarm_id: str, at: str, **more: Any) -> str:
+    """Any other lifecycle message; what is None is left out."""
+    value = {"type": "system", "action": action, "swarm_id": swarm_id}
+    return wire.dumps({**value, **{key: word for key, word in more.items() if word is not None}, "at": at})
+
+
+def notification(action: str, swarm_id: str, agent_id: str, by: str | None = None, reason: str | None = None) -> str:
+    """The record in one's own inbox (founding text, "Notification message format")."""
+    value = {"type": "system", "action": action, "swarm_id": swarm_id, "agent_id": agent_id}
+    return wire.dumps({**value, "initiated_by": by, "reason": reason})
+
+
+def _content(text: str) -> dict[str, Any] | None:
+    try:
+        return wire.parse_json(text, "the content")
+    except Refusal:
+        return None  # in prose: mail like any other
+
+
+def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
+    """What a verified system message of a member leads to. Raises ``Refusal`` where its sender has no such say."""
+    content = _content(envelope.content)
+    action = content.get("action") if content is not None else None
+    if content is None or not isinstance(action, str):
+        return Outcome()
+    sender = envelope.sender.agent_id
+    if action in _MASTERS and sender != swarm.master:
+        raise Refusal("NOT_MASTER", f"{action} is the master's to say")
+    if content.get("swarm_id", swarm.swarm_id) != swarm.swarm_id:
+        raise Refusal("INVALID_FORMAT", "the content speaks of another swarm than its message")
+    at = content.get("at") or content.get("joined_at") or envelope.timestamp
+    if not isinstance(at, str) or not wire.is_instant(at):
+        at = envelope.timestamp  # the reference has microseconds here
+    at = min(at, envelope.timestamp)
+    about = content.get("agent_id")
+    if action == JOINED:
+        return _joined(content, swarm, me, at)
+    if action == LEFT:
+        if about != sender:
+            raise Refusal("NOT_AUTHORIZED", "an agent leaves by its own word")
+        return _left(swarm, sender, at, "left")
+    if action == TARGET_KICKED or (action == MEMBER_KICKED and about == me):
+        return _kicked_me(envelope, swarm, me, at)
+    if action == MEMBER_KICKED and isinstance(about, str):
+        if about == swarm.master:
+            raise Refusal("NOT_AUTHORIZED", "the master cannot be kicked")
+        return _left(swarm, about, at, "kicked")
+    if action in (TRANSFER, CHANGED):
+        return _mastered(content, swarm, at)
+    if action == ENDED:
+        events = ({"event": "ended", "swarm_id": swarm.swarm_id, "how": DISSOLVED, "at": at},)
+        return Outcome(events, f"{swarm.name} was dissolved by its master")
+    return Outcome()
+
+
+def _joined(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:
+    given = content.get("member") if isinstance(content.get("member"), dict) else content
+    new = _member({**content, **given, "joined_at": at} if given is not None else content)
+    if new.agent_id in (me, swarm.master):
+        return Outcome(told=f"{new.agent_id} is in {swarm.name}")
+    known, gone = swarm.members.get(new.agent_id), swarm.departed.get(new.agent_id, "")
+    if at <= gone or (known is not None and (at <= known.joined_at or not new.public_key)):
+        return Outcome(told=f"{new.agent_id} joined {swarm.name} earlier")
+    event = {"event": "joined", "swarm_id": swarm.swarm_id, "member": new.object, "at": at}
+    return Outcome((event,), f"{new.agent_id} joined {swarm.name}")
+
+
+def _member(value: dict[str, Any]) -> Member:
+    agent_id, endpoint, key = (value.get(name) for name in ("agent_id", "endpoint", "public_key"))
+    try:
+        if not isinstance(agent_id, str) or not isinstance(endpoint, str) or not wire.is_admissible(agent_id):
+            raise ValueError("no agent that can be a member")
+        key = wire.base64_of(wire.raw_key(key)) if isinstance(key, str) else ""
+        return Member(agent_id, wire.check_endpoint(endpoint), key, value["joined_at"])
+    except ValueError as error:
+        raise Refusal("INVALID_FORMAT", f"member_joined: {error}") from None
+
+
+def _left(swarm: Swarm, agent_id: str, at: str, how: str) -> Outcome:
+    known = swarm.members.get(agent_id)
+    if known is None or at < known.joined_at:
+        return Outcome(told=f"{agent_id} is no longer, or again, in {swarm.name}")
+    event = {"event": how, "swarm_id": swarm.swarm_id, "agent_id": agent_id, "at": at}
+    return Outcome((event,), f"{agent_id} {'left' if how == 'left' else 'was kicked from'} {swarm.name}")
+
+
+def _kicked_me(envelope: Envelope, swarm: Swarm, me: str, at: str) -> Outcome:
+    mine = swarm.members.get(me)
+    if envelope.recipient not in (me, wire.BROADCAST) or (mine is not None and at < mine.joined_at):
+        return Outcome(told=f"an earlier kick from {swarm.name}")
+    event = {"event": "ended", "swarm_id": swarm.swarm_id, "how": KICKED, "at": at}
+    return Outcome((event,), f"the master kicked this agent from {swarm.name}")
+
+
+def _mastered(content: dict[str, Any], swarm: Swarm, at: str) -> Outcome:
+    new = content.get("new_master")
+    if not isinstance(new, str) or new not in swarm.members:
+        raise Refusal("INVALID_FORMAT", "the new master is no member")
+    event = {"event": "mastered", "swarm_id": swarm.swarm_id, "master": new, "at": at}
+    return Outcome((event,), f"{new} is the master of {swarm.name}")

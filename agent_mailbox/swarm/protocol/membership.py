@@ -1,0 +1,289 @@
+"""Who is in which swarm: the fold of the ledger's events.
+
+Belongs here: what this gateway knows of swarms (``Knowledge``) and how one event changes it. Deciding which event
+follows from a request is ``admission`` and ``lifecycle``. An event of no known kind, or about a swarm it does not fit,
+changes nothing: the table below says which do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ...core.records import Record
+
+ACTIVE, JOINING = "active", "joining"
+LEFT, KICKED, DISSOLVED, DENIED = "left", "kicked", "dissolved", "denied"
+Event = Mapping[str, Any]
+
+
+class Member(Record):
+    """An agent in a swarm; its key in base64, pinned as long as it is a member. No key: its mail is refused."""
+
+    agent_id: str
+    endpoint: str
+    public_key: str
+    joined_at: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """As the wire and the state file spell it."""
+        return {name: getattr(self, name) for name in self._fields}
+
+
+class Use(Record):
+    """What an invite token was used for: the agents it let in, or that it would let in once approved."""
+
+    agents: tuple[str, ...] = ()
+    revoked: bool = False
+
+
+class Swarm(Record):
+    """A swarm as this gateway knows it.
+
+    ``alias`` is its word in our addresses. ``waiting``: who asked to join and needs approval, with the token's
+    fingerprint; ``denied``: who was told no. ``departed``: agent to the instant it last left, so that what is older
+    cannot bring it back. ``invitation``: the URL we joined, or try to join, by.
+    """
+
+    swarm_id: str
+    name: str
+    alias: str
+    master: str
+    state: str = ACTIVE
+    members: Mapping[str, Member] = {}
+    settings: Mapping[str, bool] = {}
+    joined_at: str = ""
+    waiting: Mapping[str, tuple[Member, str]] = {}
+    uses: Mapping[str, Use] = {}
+    denied: tuple[str, ...] = ()
+    departed: Mapping[str, str] = {}
+    invitation: str = ""
+    confirmed_at: str = ""
+
+
+class Knowledge(Record):
+    """Everything the ledger says: who we are, our swarms by id, what is muted, what is to be announced."""
+
+    agent_id: str = ""
+    endpoint: str = ""
+    swarms: Mapping[str, Swarm] = {}
+    muted_swarms: tuple[str, ...] = ()
+    muted_agents: tuple[str, ...] = ()
+
+    def active(self, swarm_id: str) -> Swarm | None:
+        """The swarm of that id, if we are in it."""
+        swarm = self.swarms.get(swarm_id)
+        return swarm if swarm is not None and swarm.state == ACTIVE else None
+
+    def named(self, word: str) -> Swarm | None:
+        """The swarm a person means: by alias, id or name; one we are in before one we were in."""
+        found = [s for s in self.swarms.values() if word in (s.alias, s.swarm_id, s.name)]
+        return next((s for s in found if s.state == ACTIVE), found[-1] if found else None)
+
+
+NOTHING = Knowledge()
+
+
+def member(value: Mapping[str, Any], at: str) -> Member:
+    """A member from its object; ``at``: since when, where that is not said."""
+    return Member(value["agent_id"], value["endpoint"], value.get("public_key") or "", value.get("joined_at") or at)
+
+
+def fold(events: Iterable[Event], start: Knowledge = NOTHING) -> Knowledge:
+    """The knowledge after the events."""
+    known = start
+    for event in events:
+        change = _CHANGES.get(event.get("event", ""))
+        if change is not None:
+            known = change(known, event)
+    return known
+
+
+def _put(known: Knowledge, swarm: Swarm) -> Knowledge:
+    return known.replace(swarms={**known.swarms, swarm.swarm_id: swarm})
+
+
+def _on_swarm(change: Callable[[Swarm, Event], Swarm]) -> Callable[[Knowledge, Event], Knowledge]:
+    def changed(known: Knowledge, event: Event) -> Knowledge:
+        swarm = known.swarms.get(event["swarm_id"])
+        return known if swarm is None else _put(known, change(swarm, event))
+
+    return changed
+
+
+def _identity(known: Knowledge, event: Event) -> Knowledge:
+    return known.replace(agent_id=event["agent_id"], endpoint=event["endpoint"])
+
+
+def _created(known: Knowledge, event: Event) -> Knowledge:
+    at = event["at"]
+    fresh = Swarm(
+        swarm_id=event["swarm_id"],
+        name=event["name"],
+        alias=event["alias"],
+        master=event["member"]["agent_id"],
+        members={event["member"]["agent_id"]: member(event["member"], at)},
+        settings=dict(event["settings"]),
+        joined_at=at,
+        confirmed_at=at,
+    )
+    return _put(known, fresh)
+
+
+def _joining(known: Knowledge, event: Event) -> Knowledge:
+    swarm_id = event["swarm_id"]
+    before = known.swarms.get(swarm_id)
+    if before is not None and before.state == ACTIVE:
+        return _put(known, before.replace(invitation=event["invitation"]))
+    blank = before or Swarm(
+        swarm_id=swarm_id,
+        name=swarm_id,
+        alias=event["alias"],
+        master=event["master"],
+        joined_at=event["at"],
+    )
+    return _put(known, blank.replace(state=JOINING, master=event["master"], invitation=event["invitation"]))
+
+
+def _entered(swarm: Swarm, event: Event) -> Swarm:
+    """Our joining was accepted, or confirmed: the reply's membership is what counts, but nobody's key changes by it."""
+    at = event["at"]
+    before = swarm.members if swarm.state == ACTIVE else {}
+    members = {}
+    for value in event["members"]:
+        new, old = member(value, at), before.get(value["agent_id"])
+        if old is not None:
+            new = new.replace(public_key=old.public_key or new.public_key, joined_at=old.joined_at)
+        members[new.agent_id] = new
+    return swarm.replace(
+        state=ACTIVE,
+        name=event.get("name") or swarm.name,
+        alias=event.get("alias") or swarm.alias,
+        master=event["master"],
+        members=members,
+        settings={**swarm.settings, **(event.get("settings") or {})},
+        joined_at=swarm.joined_at if before else at,
+        confirmed_at=at,
+    )
+
+
+def _requested(swarm: Swarm, event: Event) -> Swarm:
+    asked = member(event["member"], event["at"])
+    return swarm.replace(
+        waiting={**swarm.waiting, asked.agent_id: (asked, event["token"])},
+        uses=_used(swarm, event["token"], asked.agent_id),
+        denied=tuple(agent for agent in swarm.denied if agent != asked.agent_id),
+    )
+
+
+def _used(swarm: Swarm, token: str | None, agent_id: str) -> Mapping[str, Use]:
+    if token is None:
+        return swarm.uses
+    use = swarm.uses.get(token, Use())
+    agents = use.agents if agent_id in use.agents else (*use.agents, agent_id)
+    return {**swarm.uses, token: use.replace(agents=agents)}
+
+
+def _without(known: Mapping[str, Any], agent_id: str) -> dict[str, Any]:
+    return {agent: value for agent, value in known.items() if agent != agent_id}
+
+
+def _joined(swarm: Swarm, event: Event) -> Swarm:
+    new = member(event["member"], event["at"])
+    return swarm.replace(
+        members={**swarm.members, new.agent_id: new},
+        waiting=_without(swarm.waiting, new.agent_id),
+        uses=_used(swarm, event.get("token"), new.agent_id),
+        denied=tuple(agent for agent in swarm.denied if agent != new.agent_id),
+        departed=_without(swarm.departed, new.agent_id),
+    )
+
+
+def _gone(swarm: Swarm, event: Event) -> Swarm:
+    """Who was kicked does not come back by a token it used before: it needs a new one."""
+    agent_id = event["agent_id"]
+    return swarm.replace(
+        members=_without(swarm.members, agent_id),
+        departed={**swarm.departed, agent_id: event["at"]},
+        denied=(*swarm.denied, agent_id) if event["event"] == "kicked" else swarm.denied,
+    )
+
+
+def _denied(swarm: Swarm, event: Event) -> Swarm:
+    agent_id = event["agent_id"]
+    return swarm.replace(waiting=_without(swarm.waiting, agent_id), denied=(*swarm.denied, agent_id))
+
+
+def _key(swarm: Swarm, event: Event) -> Swarm:
+    """A key for a member that came without one; never in the place of another."""
+    known = swarm.members.get(event["agent_id"])
+    if known is None or known.public_key:
+        return swarm
+    return swarm.replace(members={**swarm.members, known.agent_id: known.replace(public_key=event["public_key"])})
+
+
+def _revoked(swarm: Swarm, event: Event) -> Swarm:
+    use = swarm.uses.get(event["token"], Use())
+    return swarm.replace(uses={**swarm.uses, event["token"]: use.replace(revoked=True)})
+
+
+def _ended(swarm: Swarm, event: Event) -> Swarm:
+    return swarm.replace(state=event["how"], members={}, waiting={})
+
+
+def _mastered(swarm: Swarm, event: Event) -> Swarm:
+    return swarm.replace(master=event["master"])
+
+
+def _muting(known: Knowledge, event: Event) -> Knowledge:
+    field = "muted_swarms" if event["what"] == "swarm" else "muted_agents"
+    others = tuple(word for word in getattr(known, field) if word != event["id"])
+    return known.replace(**{field: (*others, event["id"]) if event["event"] == "muted" else others})
+
+
+def _imported(known: Knowledge, event: Event) -> Knowledge:
+    """A state file's swarms and mutes; what only we know of a swarm (uses of tokens, who waits) stays."""
+    swarms = dict(known.swarms) if event["how"] == "merge" else {}
+    for value in event["swarms"]:
+        before = known.swarms.get(value["swarm_id"])
+        fresh = (
+            before
+            or _created(known, {**value, "member": value["members"][0], "at": value["joined_at"]}).swarms[
+                value["swarm_id"]
+            ]
+        )
+        swarms[fresh.swarm_id] = fresh.replace(
+            name=value["name"],
+            master=value["master"],
+            state=ACTIVE,
+            members={m["agent_id"]: member(m, value["joined_at"]) for m in value["members"]},
+            settings=dict(value["settings"]),
+            joined_at=value["joined_at"],
+        )
+    merged = event["how"] == "merge"
+    return known.replace(
+        swarms=swarms,
+        muted_swarms=tuple(dict.fromkeys((*(known.muted_swarms if merged else ()), *event["muted_swarms"]))),
+        muted_agents=tuple(dict.fromkeys((*(known.muted_agents if merged else ()), *event["muted_agents"]))),
+    )
+
+
+_CHANGES: Mapping[str, Callable[[Knowledge, Event], Knowledge]] = {
+    "identity": _identity,
+    "created": _created,
+    "joining": _joining,
+    "entered": _on_swarm(_entered),
+    "requested": _on_swarm(_requested),
+    "joined": _on_swarm(_joined),
+    "left": _on_swarm(_gone),
+    "kicked": _on_swarm(_gone),
+    "denied": _on_swarm(_denied),
+    "key": _on_swarm(_key),
+    "revoked": _on_swarm(_revoked),
+    "ended": _on_swarm(_ended),
+    "mastered": _on_swarm(_mastered),
+    "muted": _muting,
+    "unmuted": _muting,
+    "imported": _imported,
+}

@@ -1,0 +1,192 @@
+"""Strict reading of what comes over the wire: JSON, ids, instants, versions, keys, endpoints.
+
+Belongs here: the forms. They are narrow on purpose: the signature runs over six fields without separators, so every
+field of fixed form takes away a place where two messages could look alike.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...core import instant
+from .refusal import Refusal
+
+PROTOCOL = "0.1.0"
+BROADCAST = "broadcast"
+TYPES = ("message", "system", "notification")
+MAX_ID = 128
+MAX_ENDPOINT = 512
+MAX_DEPTH = 24
+_SMALL = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+"""The encodings of points of small order, less the sign bit."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z", re.ASCII)
+_VERSION = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})(?:[-+][0-9A-Za-z.+-]{1,64})?", re.ASCII)
+_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
+        raise ValueError("a number out of range")
+    return int(text)
+
+
+def _decimal(text: str) -> float:
+    value = float(text)
+    if len(text) > 64 or value - value != 0:
+        raise ValueError("a number out of range")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def parse_json(data: bytes | str, what: str = "the body") -> dict[str, Any]:
+    """The JSON object (RFC 8259) in ``data``: UTF-8, no key twice, no NaN, no number beyond 64 bits, no half of a
+    surrogate pair, at most ``MAX_DEPTH`` levels. Raises ``Refusal`` (400)."""
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        value = json.loads(
+            text, object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+        )
+        if not isinstance(value, dict):
+            raise ValueError("not a JSON object")
+        if _depth(value) > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal("INVALID_FORMAT", f"{what} is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise Refusal("INVALID_FORMAT", f"{what} holds half of a surrogate pair") from None
+    except RecursionError:
+        raise Refusal("INVALID_FORMAT", f"{what} is nested too deeply") from None
+    except json.JSONDecodeError:
+        raise Refusal("INVALID_FORMAT", f"{what} is not JSON") from None
+    except ValueError as error:
+        raise Refusal("INVALID_FORMAT", f"{what}: {error}") from None
+    return value
+
+
+def _depth(value: Any) -> int:
+    level, layer = 0, [value]
+    while layer:
+        level += 1
+        if level > MAX_DEPTH:
+            break
+        layer = [
+            inner
+            for one in layer
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return level
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON, keys in their order, text as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def is_uuid(text: str) -> bool:
+    """A UUID in its one canonical spelling: lower case, with hyphens."""
+    return _UUID.fullmatch(text) is not None
+
+
+def is_instant(text: str) -> bool:
+    """An instant in the one canonical spelling, ``YYYY-MM-DDTHH:MM:SS.mmmZ``, that is one of the calendar's."""
+    if _INSTANT.fullmatch(text) is None:
+        return False
+    try:
+        return instant.text(instant.parse(text)) == text
+    except ValueError:
+        return False
+
+
+def is_agent_id(text: str) -> bool:
+    """An agent's id: ASCII letters, digits and ``. _ @ + -``, which no path, shell or log takes for anything else."""
+    return _AGENT.fullmatch(text) is not None
+
+
+def is_admissible(agent_id: str) -> bool:
+    """May an agent of this id be in a swarm? Recipient, type and content are signed without separators: mail to ``bob``
+    would verify as mail to ``bobmessage``. So no id ends in a type, nor is one of the reserved words."""
+    reserved = (BROADCAST, "user", "all")
+    return is_agent_id(agent_id) and agent_id not in reserved and not agent_id.endswith(TYPES)
+
+
+def check_version(text: str) -> None:
+    """Raise ``Refusal`` unless the version is semver of our major (founding text: same major is compatible)."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        raise Refusal("INVALID_FORMAT", "protocol_version is not a version")
+    if match.group(1) != PROTOCOL.partition(".")[0]:
+        raise Refusal("UNSUPPORTED_VERSION", f"protocol_version {text}: this agent speaks {PROTOCOL}")
+
+
+def raw_key(text: str) -> bytes:
+    """The 32 bytes of an Ed25519 public key in standard base64 (43 or 44 characters); raises ``ValueError``.
+
+    Points of small order are none: under one of those anybody's signature verifies (RFC 8032 leaves that open).
+    """
+    key = unbase64(text if len(text) != 43 else text + "=")
+    if len(key) != 32:
+        raise ValueError("an Ed25519 key has 32 bytes")
+    if key[:31] + bytes([key[31] & 0x7F]) in _SMALL:
+        raise ValueError("a key of small order is nobody's")
+    return key
+
+
+def unbase64(text: str) -> bytes:
+    """The bytes of canonical standard base64; raises ``ValueError`` for any other spelling of them."""
+    try:
+        data = base64.b64decode(text.encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        raise ValueError("not base64") from None
+    if base64.b64encode(data).decode() != text:
+        raise ValueError("not canonical base64")
+    return data
+
+
+def base64_of(data: bytes) -> str:
+    """Standard base64."""
+    return base64.b64encode(data).decode()
+
+
+def check_endpoint(text: str) -> str:
+    """The endpoint, without trailing slashes, if it is an https URL with a host and nothing that could be read two
+    ways; else ``ValueError``. Which *address* it names is asked when it is used (``client``)."""
+    if len(text) > MAX_ENDPOINT or not text.isascii() or not text.isprintable() or set(text) & set(" \\<>\"'`{}|^"):
+        raise ValueError("an endpoint is an https URL")
+    parts = urlsplit(text)
+    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or "?" in text or "#" in text:
+        raise ValueError("an endpoint is an https URL without query or fragment")
+    if "@" in parts.netloc or "%" in text or any(part in (".", "..") for part in parts.path.split("/")):
+        raise ValueError("an endpoint has neither user, escape nor dot segment")
+    if parts.port == 0:
+        raise ValueError("an endpoint has a port")
+    return text.rstrip("/")

@@ -1,0 +1,188 @@
+"""The four endpoints peers see, as an ASGI application. An adapter: bytes to ``Gateway``, what it says back to bytes.
+
+Belongs here: bodies bounded before they are parsed, headers, one shape for every error whoever found it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..core import instant
+from ..errors import MailboxError
+from .gateway import Gateway
+from .protocol import admission, limits, signing, wire
+from .protocol.refusal import Refusal
+
+DRAINED = 8
+"""Times the limit that is read of a body, and dropped."""
+DRAINING = 3.0
+"""Seconds that may take."""
+
+
+def answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON, with the protocol's version beside."""
+    told = {"X-Swarm-Protocol": wire.PROTOCOL, "Cache-Control": "no-store", **(headers or {})}
+    return Response(wire.dumps(value).encode("utf-8", "replace"), status, told, "application/json")
+
+
+def refused(refusal: Refusal) -> Response:
+    """The one error envelope; with ``Retry-After`` in seconds where there is something to wait for."""
+    headers = {} if refusal.wait is None else {"Retry-After": str(refusal.wait)}
+    return answer(refusal.body, refusal.status, headers)
+
+
+async def on_refusal(_: Request, error: Exception) -> Response:
+    """A refusal of ours."""
+    assert isinstance(error, Refusal)
+    return refused(error)
+
+
+async def on_http(_: Request, error: Exception) -> Response:
+    """A refusal of the framework's: no such path, no such method."""
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(status, "INVALID_FORMAT")
+    return refused(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
+
+
+async def on_mailbox(_: Request, error: Exception) -> Response:
+    """A lock that was not to be had, a disk that is full: nothing was kept, and it may be tried again."""
+    code = error.code if isinstance(error, MailboxError) else ""
+    return refused(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
+
+
+async def on_defect(_: Request, __: Exception) -> Response:
+    """A defect: no word about it goes out."""
+    return refused(Refusal("INTERNAL_ERROR", "this agent failed"))
+
+
+ERRORS: dict[Any, Any] = {
+    Refusal: on_refusal,
+    HTTPException: on_http,
+    MailboxError: on_mailbox,
+    Exception: on_defect,
+}
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The JSON body of a request, at most so many bytes: no more than that is ever held."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refusal("UNSUPPORTED_MEDIA_TYPE", "send application/json")
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > most:
+                raise Refusal("PAYLOAD_TOO_LARGE", f"a body has at most {most} bytes")
+    except ClientDisconnect:
+        raise Refusal("INVALID_FORMAT", "the body broke off") from None
+    return bytes(data)
+
+
+class Draining:
+    """Reads, and drops, what is left of a body before an answer goes out. A peer that is answered while it still sends
+    would see its connection break (HTTP/2: all of its requests), and not the answer. Bounded in bytes and time."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        left = True
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left = message["type"] == "http.request" and bool(message.get("more_body"))
+            return message
+
+        async def drained(message: Message) -> None:
+            if message["type"] == "http.response.start" and left:
+                await self._drain(counted, lambda: left)
+            await send(message)
+
+        await self._app(scope, counted, drained)
+
+    async def _drain(self, receive: Receive, left: Callable[[], bool]) -> None:
+        size = 0
+        try:
+            async with asyncio.timeout(DRAINING):
+                while left() and size <= self._most:
+                    size += len((await receive()).get("body", b""))
+        except TimeoutError:
+            pass
+
+
+def application(gateway: Gateway) -> Starlette:
+    """The public side of a gateway."""
+    settings = gateway.settings
+    trusted = frozenset(settings.trusted_proxies)
+
+    def address(request: Request) -> str:
+        peer = request.client.host if request.client else ""
+        return limits.origin(peer, ",".join(request.headers.getlist("x-forwarded-for")) or None, trusted)
+
+    async def message(request: Request) -> Response:
+        gateway.admit_address(address(request))
+        data = await body_of(request, settings.body_bytes)
+        _check_headers(request, data)
+        message_id, left = await gateway.message(data)
+        limit = {"X-RateLimit-Limit": str(settings.messages_per_minute), "X-RateLimit-Remaining": str(left)}
+        return answer({"status": "queued", "message_id": message_id}, 200, limit)
+
+    async def join(request: Request) -> Response:
+        gateway.admit_address(address(request))
+        found = await gateway.join(await body_of(request, settings.body_bytes), address(request))
+        if found.accepted:
+            return answer(admission.accepted_reply(found.swarm))
+        return answer(admission.pending_reply(found.swarm), 202)
+
+    async def health(request: Request) -> Response:
+        gateway.admit_address(address(request))
+        known = gateway.ledger.known()
+        now = instant.text(gateway.ledger.now())
+        value = {"status": "healthy", "agent_id": known.agent_id, "protocol_version": wire.PROTOCOL}
+        return answer({**value, "timestamp": now, "message": None})
+
+    async def info(request: Request) -> Response:
+        gateway.admit_address(address(request))
+        known = gateway.ledger.known()
+        value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": public_key}
+        return answer({**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None})
+
+    public_key = signing.public_of(gateway.outbox.home.key())
+    app = Starlette(
+        routes=[
+            Route("/swarm/message", message, methods=["POST"]),
+            Route("/swarm/join", join, methods=["POST"]),
+            Route("/swarm/health", health, methods=["GET"]),
+            Route("/swarm/info", info, methods=["GET"]),
+        ],
+        exception_handlers=ERRORS,
+        middleware=[Middleware(Draining, most=DRAINED * settings.body_bytes)],
+    )
+    app.router.redirect_slashes = False  # a redirect would repeat whatever Host a client made up
+    return app
+
+
+def _check_headers(request: Request, data: bytes) -> None:
+    """The protocol's headers may be missing (the reference leaves them out), but do not contradict the body. They are
+    not signed, so nothing else is ever made of them."""
+    version, agent = request.headers.get("x-swarm-protocol"), request.headers.get("x-agent-id")
+    if version is not None:
+        wire.check_version(version)
+    if agent is not None and (not wire.is_agent_id(agent) or agent.encode() not in data):
+        raise Refusal("INVALID_FORMAT", "X-Agent-ID is not the sender's id")

@@ -1,0 +1,32 @@
+"""What ``[swarm]`` in ``config.toml`` may set, with its defaults.
+
+Belongs here: the values as the gateway uses them; the keys and their checks are ``config_file``'s, as all keys are.
+"""
+
+from __future__ import annotations
+
+from ..config import Config
+from ..core.records import Record
+
+
+class Settings(Record):
+    """Limits a minute or an hour (founding text, "Recommended limits"); ``requests_per_minute``: from one address,
+    whatever it sends; ``private_addresses``: may peers be on this machine or a private network (never in production);
+    ``retry_seconds``: the longest pause between two tries."""
+
+    messages_per_minute: int = 60
+    swarm_messages_per_minute: int = 100
+    joins_per_hour: int = 10
+    requests_per_minute: int = 600
+    body_bytes: int = 256 * 1024
+    retry_seconds: int = 300
+    private_addresses: bool = False
+    ca_file: str | None = None
+    wake_url: str | None = None
+    wake_secret_file: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+
+def of(config: Config) -> Settings:
+    """The settings of a mailbox."""
+    return Settings(**config.swarm)

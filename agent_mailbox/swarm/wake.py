@@ -1,0 +1,72 @@
+"""Telling a configured program of new mail (founding text, "Wake trigger").
+
+Belongs here: the call and its secret. Our own doorbell needs no telling: it sees the mailbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import httpx
+
+from ..core.records import Message
+from ..errors import BadData, Refused
+from .home import loose
+from .settings import Settings
+
+
+def secret_in(path: str | None, what: str) -> str | None:
+    """A secret in a file of its own, which nobody else may read."""
+    if path is None:
+        return None
+    problem = loose(os.path.expanduser(path))
+    if problem:
+        raise Refused(f"{what} {path} {problem}", "chmod 600 it")
+    try:
+        with open(os.path.expanduser(path), encoding="ascii") as file:
+            secret = file.read(4096).strip()
+    except (OSError, ValueError) as error:
+        raise BadData(f"cannot read {what} {path}: {error}", "it holds one line of ASCII") from None
+    if not secret:
+        raise BadData(f"{what} {path} is empty")
+    return secret
+
+
+class Waker:
+    """Tells of new mail, after it was kept."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.wake_url
+        self._secret = secret_in(settings.wake_secret_file, "the wake secret")
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)
+
+    @property
+    def secret(self) -> str | None:
+        """What ``X-Wake-Secret`` must be."""
+        return self._secret
+
+    def arrived(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
+        """Note new mail, from any thread. Nobody waits for it: the mail is kept already."""
+        if self._url is None:
+            return
+        for message in messages:
+            about = (message.extra or {})["swarm"]
+            value = {"message_id": message.id, "swarm_id": about["swarm_id"], "sender_id": about["agent_id"]}
+            loop.call_soon_threadsafe(self._put, {**value, "notification_level": message.priority})
+
+    def _put(self, value: dict[str, Any]) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(value)
+
+    async def run(self) -> None:
+        """Tell, one after another; who does not listen is not told again."""
+        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+            while True:
+                value = await self._queue.get()
+                headers = {"X-Wake-Secret": self._secret} if self._secret else {}
+                try:
+                    await client.post(self._url or "", json=value, headers=headers)
+                except (httpx.HTTPError, httpx.InvalidURL):
+                    pass

@@ -1,0 +1,1 @@
+"""The swarm door, from its pure inside to processes on loopback."""

@@ -1,0 +1,33 @@
+"""One certificate authority for all, and machines that are gone when a test ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.swarm.machine import Authority, Machine
+
+Make = Callable[..., Machine]
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The private authority."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, authority: Authority) -> Iterator[Make]:
+    """Make a machine; its gateway ends with the test."""
+    made: list[Machine] = []
+
+    def make(agent: str, **settings: Any) -> Machine:
+        made.append(Machine(tmp_path, agent, authority, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.kill()

@@ -1,0 +1,180 @@
+"""Protections of the gateway, each with how it is taken away and the test that must miss it; see
+``tests.faults.mutants``."""
+
+from __future__ import annotations
+
+PROTOCOL, REFUSALS, GATEWAYS = (f"tests/swarm/test_{name}.py" for name in ("protocol", "refusals", "gateways"))
+TAMPERED = f"{PROTOCOL}::test_the_vector_is_accepted_and_every_tampered_signed_field_is_not"
+NO_MESSAGE = f"{PROTOCOL}::test_what_is_no_message_for_us_is_refused"
+TOKENS = f"{PROTOCOL}::test_nobody_joins_by_a_token_that_is_not_ours"
+SAY = f"{REFUSALS}::test_what_is_signed_well_and_still_not_ours_to_take"
+REPLAY = f"{REFUSALS}::test_a_replay_has_no_second_effect"
+
+TAKEN = (
+    (
+        "a message of a swarm is signed by its sender",
+        "protocol/acceptance.py",
+        ("or not signing.verifies(envelope, envelope.signature, sender.public_key)", ""),
+        TAMPERED,
+    ),
+    (
+        "a message is for this agent, or for all",
+        "protocol/acceptance.py",
+        ("if envelope.recipient not in (wire.BROADCAST, known.agent_id):", "if False:"),
+        NO_MESSAGE,
+    ),
+    (
+        "a message is of this quarter of an hour",
+        "protocol/acceptance.py",
+        ("    if abs(instant.parse(envelope.timestamp) - now) > FRESH:", "    if False:"),
+        f"{PROTOCOL}::test_a_stale_or_future_timestamp_is_refused",
+    ),
+    (
+        "base64 has one spelling",
+        "protocol/wire.py",
+        ("    if base64.b64encode(data).decode() != text:", "    if False:"),
+        f"{PROTOCOL}::test_a_signature_has_one_spelling",
+    ),
+    (
+        "no key stands in an object twice",
+        "protocol/wire.py",
+        ("    if len(found) != len(pairs):", "    if False:"),
+        f"{PROTOCOL}::test_json_is_read_strictly",
+    ),
+    (
+        "no id ends in a type",
+        "protocol/wire.py",
+        (" and not agent_id.endswith(TYPES)", ""),
+        f"{PROTOCOL}::test_no_id_lets_a_message_verify_as_another",
+    ),
+    (
+        "a key of small order is no key",
+        "protocol/wire.py",
+        ("    if key[:31] + bytes([key[31] & 0x7F]) in _SMALL:", "    if False:"),
+        f"{REFUSALS}::test_nobody_joins_by_what_is_no_token_of_ours",
+    ),
+    (
+        "a token's signature is verified",
+        "protocol/tokens.py",
+        ('    options: Any = {"verify_signature": key is not None}', '    options: Any = {"verify_signature": False}'),
+        TOKENS,
+    ),
+    (
+        "a use is counted by what was signed",
+        "protocol/tokens.py",
+        ('token.rpartition(".")[0].encode', "token.encode"),
+        f"{PROTOCOL}::test_a_token_spelt_otherwise_is_the_same_token",
+    ),
+    (
+        "a token has so many uses",
+        "protocol/admission.py",
+        ("len(use.agents) >= claims.max_uses", "False"),
+        f"{REFUSALS}::test_two_joins_race_one_use",
+    ),
+    (
+        "joining is decided under the ledger's lock",
+        "gateway.py",
+        (
+            "            found[:] = [admission.decide(request, known, self.ledger.now())]\n",
+            "            found[:] = [admission.decide(request, before, self.ledger.now())]\n",
+        ),
+        (
+            "        found: list[Admission] = []\n",
+            "        found: list[Admission] = []\n"
+            "        before = self._before = getattr(self, '_before', self.ledger.known())\n",
+        ),
+        f"{REFUSALS}::test_two_joins_race_one_use",
+    ),
+    (
+        "nobody is re-keyed by asking again",
+        "protocol/admission.py",
+        ("        if member.public_key != new.public_key:\n", "        if False:\n"),
+        f"{PROTOCOL}::test_a_token_of_one_use_lets_one_in_and_the_same_one_again",
+    ),
+    (
+        "who was kicked needs a new invitation",
+        "protocol/membership.py",
+        ('(*swarm.denied, agent_id) if event["event"] == "kicked" else swarm.denied', "swarm.denied"),
+        f"{PROTOCOL}::test_who_was_kicked_needs_a_new_invitation",
+    ),
+    (
+        "only the master says who is in",
+        "protocol/lifecycle.py",
+        ("    if action in _MASTERS and sender != swarm.master:", "    if False:"),
+        SAY,
+    ),
+    (
+        "an agent leaves by its own word",
+        "protocol/lifecycle.py",
+        ("        if about != sender:\n", "        if False:\n"),
+        SAY,
+    ),
+    (
+        "a false master's answer is no membership",
+        "protocol/admission.py",
+        ('    tokens.verified(token, signer["public_key"])\n', ""),
+        f"{PROTOCOL}::test_the_answer_to_a_join_is_believed_only_with_the_key_that_signed_the_invitation",
+    ),
+    (
+        "a message is kept once",
+        "gateway.py",
+        ("        if known_as in self.index:\n            return\n", ""),
+        REPLAY,
+    ),
+    (
+        "a message is known by its sender, too",
+        "inbound.py",
+        ('f"{swarm_id} {sender} {message_id}"', 'f"{swarm_id} {message_id}"'),
+        REPLAY,
+    ),
+    (
+        "what was taken in is known after a restart",
+        "gateway.py",
+        ("        self.index = inbound.load(mailbox, ledger.now())", "        self.index = inbound.Index()"),
+        f"{GATEWAYS}::test_what_came_before_a_restart_is_known_after_it",
+    ),
+    (
+        "limits count verified senders alone",
+        "gateway.py",
+        (
+            "        known, now = self.ledger.known(), self.ledger.now()\n        most",
+            "        known, now = self.ledger.known(), self.ledger.now()\n"
+            '        _limited(self._senders.take("bob", now), "x")\n        most',
+        ),
+        f"{REFUSALS}::test_the_limits_of_the_founding_text_are_the_defaults",
+    ),
+    (
+        "forwarding headers are believed of known proxies alone",
+        "protocol/limits.py",
+        ("            if _plain(found) not in trusted:\n                break\n", ""),
+        f"{REFUSALS}::test_the_limits_of_the_founding_text_are_the_defaults",
+    ),
+    (
+        "a body is bounded",
+        "server.py",
+        ("            if len(data) > most:\n", "            if False:\n"),
+        f"{REFUSALS}::test_bodies_that_are_none",
+    ),
+    (
+        "nobody is connected to at a private address",
+        "client.py",
+        ("if self._private or is_public(address)]", "]"),
+        f"{GATEWAYS}::test_a_gateway_speaks_to_no_private_address",
+    ),
+    (
+        "nobody elsewhere answers what is said among us",
+        "inbound.py",
+        ("    return message_id if known else None\n", "    return message_id\n"),
+        f"{REFUSALS}::test_nobody_elsewhere_answers_what_is_said_among_us",
+    ),
+    (
+        "a decision holds what is to be told of it",
+        "outbox.py",
+        (
+            'for one in self.ledger.announcements() if one["id"] not in self.fold.senders]',
+            "for one in ()]",
+        ),
+        f"{GATEWAYS}::test_members_come_and_go",
+    ),
+)
+"""(what is protected, the file under ``swarm/``, the patches …, the test that must fail)."""

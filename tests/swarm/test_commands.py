@@ -1,0 +1,173 @@
+"""The commands beside a serving gateway: without one, without the extra, and what a woken agent is given."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_mailbox.swarm.client import is_public
+from tests.helpers import Program, refused, refused_both, until
+from tests.swarm.conftest import Make
+from tests.swarm.machine import meet
+
+
+def test_without_the_extra_one_line_says_how_to_install_it(program: Program) -> None:
+    """Every command of the group, and nothing else, needs the extra."""
+    code = (
+        "import sys\n"
+        "for name in ('jwt', 'starlette'): sys.modules[name] = None\n"
+        "from agent_mailbox.launch import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    told = refused(program.python(code, "swarm", "status"), 1, "starlette, jwt", "pip install 'agent-mailbox[swarm]'")
+    assert told.stdout == ""
+    assert program.python(code, "init", program.box).rc == 0
+
+
+def test_nothing_else_loads_the_extra(program: Program) -> None:
+    """Sending, checking and even the help of ``swarm`` import none of its libraries."""
+    program.run("init", program.box)
+    code = (
+        "import sys\n"
+        "from agent_mailbox.launch import main\n"
+        "main(sys.argv[1:])\n"
+        "print(sorted({'pydantic', 'cryptography', 'jwt', 'starlette', 'httpx', 'asyncio'} & set(sys.modules)))"
+    )
+    for words in (("send", "--from", "a", "--to", "b", "--body", "x", "--dir", program.box), ("swarm", "--help")):
+        assert program.python(code, *words).stdout.splitlines()[-1] == "[]"
+
+
+def test_commands_that_cannot_be(machine: Make) -> None:
+    """Each says what happened, to what, and what to do; in text and under --json."""
+    a = machine("alpha")
+    a.ok("swarm", "create", "demo")
+    for rc, words, said in (
+        (1, ("members", "nowhere"), "nowhere"),
+        (1, ("kick", "demo", "bob"), "no member 'bob'"),
+        (1, ("kick", "demo", "alpha"), "cannot be kicked"),
+        (1, ("transfer", "demo", "bob"), "no member"),
+        (1, ("approve", "demo", "bob"), "does not wait"),
+        (1, ("join", "swarm://x"), "invitation"),
+        (1, ("join", "swarm://x@y?token=a.b.c"), "token"),
+        (2, ("create", "\n"), "name"),
+        (2, ("init", "--agent", "bobmessage", "--endpoint", a.endpoint), "bobmessage"),
+        (2, ("init", "--agent", "alpha", "--endpoint", "http://x"), "https"),
+        (1, ("init", "--agent", "other", "--endpoint", a.endpoint), "alpha"),
+        (2, ("mute", "a b"), "neither"),
+        (2, ("inbox", "--status", "lost"), "lost"),
+        (2, ("inbox", "--mark", "read"), "--mark"),
+        (2, ("notify", "github", "pr_opened", "demo", "o/r"), "OWNER/REPO#NUMBER"),
+        (3, ("state", "import", str(a.box / "config.toml")), "not JSON"),
+    ):
+        refused_both(a.call, rc, "swarm", *words, said=(said,)) if words[0] != "notify" else refused(
+            a.call("swarm", *words, "--from", "ann"), rc, said
+        )
+    b = machine("beta")
+    (b.swarm_home / "key.pem").unlink()
+    refused(b.call("swarm", "create", "x"), 1, "no swarm identity")
+
+
+def test_mail_goes_out_without_a_gateway(machine: Make) -> None:
+    """Where none serves, the command carries it itself; what does not arrive is tried by the next."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    a.kill()
+    a.ok("swarm", "send", "demo/beta", "--from", "ann", "--body", "by hand")
+    assert b.received() == ["by hand"]
+    b.kill()
+    late = a.ok("swarm", "send", "demo/beta", "--from", "ann", "--body", "later")["message"]["id"]
+    assert a.outbox()[late] == {"beta": "sent"}
+    b.serve()
+    assert a.ok("swarm", "flush") == {"carried": True, "open": 0}
+    assert b.received() == ["by hand", "later"]
+    assert a.ok("swarm", "status")["serving"] is False
+
+
+def test_members_invite_where_they_may(machine: Make) -> None:
+    """With ``--allow-member-invite`` a member's invitation is taken by the master; otherwise it cannot make one. A
+    revoked one is worth nothing."""
+    a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
+    a.register("ann")
+    a.ok("swarm", "create", "open", "--allow-member-invite", "--session", "ann")
+    a.ok("swarm", "create", "closed")
+    for name in ("open", "closed"):
+        assert b.ok("swarm", "join", a.ok("swarm", "invite", name)["url"])["status"] == "accepted"
+    refused(b.call("swarm", "invite", "closed"), 1, "only its master")
+    assert c.ok("swarm", "join", b.ok("swarm", "invite", "open")["url"])["status"] == "accepted"
+    until(lambda: b.members("open") == {"alpha", "beta", "gamma"})
+    url = a.ok("swarm", "invite", "closed", "--unlimited")["url"]
+    a.ok("swarm", "invite", url, "--revoke")
+    refused(c.call("swarm", "join", url), 1, "revoked")
+
+
+def test_a_woken_agent_is_told_all_it_needs(machine: Make, tmp_path: Path) -> None:
+    """New mail calls the configured trigger with its secret; ``swarm context`` has recent messages, membership, mutes
+    and what is pending."""
+    calls: list[tuple[str | None, dict[str, Any]]] = []
+
+    class Trigger(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            calls.append((self.headers["x-wake-secret"], json.loads(body)))
+            self.send_response(202)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Trigger)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    secret = tmp_path / "wake"
+    secret.touch(mode=0o600)
+    secret.write_text("open sesame\n")
+    url = f"http://127.0.0.1:{server.server_port}/api/wake"
+    a, b = machine("alpha").serve(), machine("beta", wake_url=url, wake_secret_file=str(secret)).serve()
+    meet(a, b)
+    sent = a.send("ann", "swarm:demo/beta", "wake up", "--priority", "high")
+    until(lambda: any(body["message_id"] == sent for _, body in calls))
+    told, body = next(call for call in calls if call[1]["message_id"] == sent)
+    assert told == "open sesame"
+    assert (body["sender_id"], body["notification_level"]) == ("alpha", "high")
+    b.ok("swarm", "mute", "somebody")
+    context = b.ok("swarm", "context", "demo")
+    assert [m["content"] for m in context["messages"]][-1] == "wake up"
+    assert {m["agent_id"] for m in context["swarm"]["members"]} == {"alpha", "beta"}
+    assert context["muted_agents"] == ["somebody"]
+    assert sent in context["pending"]
+    shown = b.call("swarm", "context", "demo").stdout
+    assert "| wake up" in shown
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+        ),
+        *("255.255.255.255", "192.0.2.1", "::1", "::", "fe80::1%eth0", "fc00::1", "ff02::1", "2001:db8::1"),
+        *("::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "2001:0:a00:1::"),
+    ],
+)
+def test_no_peer_is_there(address: str) -> None:
+    """Private, loopback, link-local, shared, multicast, documentation; and what carries another within."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+def test_a_peer_may_be_there(address: str) -> None:
+    """Anywhere else."""
+    assert is_public(address)

@@ -1,0 +1,110 @@
+"""What the mailbox knows of swarms without the gateway: addresses, how mail is shown, configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_mailbox import config_file
+from agent_mailbox.core import address, frame, pointers
+from agent_mailbox.core.records import Message
+from agent_mailbox.core.roster import Roster
+from agent_mailbox.errors import BadData, Malformed
+from agent_mailbox.posting import Posting
+from agent_mailbox.swarm import settings
+from tests.helpers import Post, refused
+
+
+def message(**more: Any) -> Message:
+    """A message from elsewhere."""
+    return Message("m", "swarm:demo/bob", ("swarm:demo",), 0, "text").replace(**more)
+
+
+def test_an_agent_elsewhere_has_an_address() -> None:
+    """``swarm:s/a`` is an address that nobody here bears; ``swarm:s`` a tag."""
+    assert address.check_tag("swarm:demo/bob", address.NAMESPACES) == "swarm:demo/bob"
+    assert address.swarm_of("swarm:demo/bob") == ("demo", "bob")
+    assert address.swarm_of("swarm:demo") == ("demo", "")
+    assert address.swarm_of("project:demo") is None
+    for word in ("swarm:demo/bob", "swarm:demo"):
+        with pytest.raises(Malformed):
+            address.check_id(word)
+
+
+def test_nobody_here_takes_the_address_of_somebody_elsewhere(post: Post) -> None:
+    """As a tag it is refused, as a sender too; joining is the swarm's tag."""
+    refused(post.call("roster", "register", "--session-id", "eve", "--tags", "swarm:demo/bob"), 2, "another machine")
+    post.register("ann", "--tags", "swarm:demo")
+    refused(post.call("roster", "update", "--session-id", "ann", "--add-tags", "swarm:demo/bob"), 2, "another machine")
+    refused(post.call("send", "--from", "swarm:demo/bob", "--to", "ann", "--body", "x"), 2, "swarm:demo/bob")
+
+
+def test_mail_from_elsewhere_is_read_answered_and_found(post: Post) -> None:
+    """It is the joined agent's mail, is marked, and a reply goes back to its address, in its thread."""
+    post.register("ann", "--tags", "swarm:demo")
+    post.register("zoe")
+    desk = Posting(str(post.box))
+    desk.take_in([message(id="a6aad2fc-a42c-489b-864d-21f8cb5ad25e", timestamp=desk.now())])
+    assert post.unread("zoe") == []
+    assert "swarm:demo/bob (remote) → swarm:demo" in post.call("check", "--session", "ann").stdout
+    sent = post.ok("reply", "a6aad2fc", "--from", "ann", "--body", "answer")["message"]
+    assert (sent["recipient"], sent["thread"]) == ("swarm:demo/bob", "a6aad2fc-a42c-489b-864d-21f8cb5ad25e")
+    told = post.call("send", "--from", "ann", "--to", "swarm:demo/bob", "--body", "more").stdout
+    assert "the gateway carries it" in told
+    found = post.ok("history", "--with", "swarm:demo/bob", "--all")["messages"]
+    assert [m["content"] for m in found] == ["text", "answer", "more"]
+    assert post.doctor() == []
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], {"event": 1}, {"conflicts": "x"}, {"conflicts": [1, None]}], ids=str)
+def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
+    """Other programs write what they like: references and the gateway's note of any shape."""
+    for references in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
+        shown = frame.body(message(type="system", subject="s", references=references, extra={"swarm": odd}))
+        assert shown[-1] == "| text"
+
+
+def test_references_in_words() -> None:
+    """What was done, and to what; nothing in them can break the line."""
+    for reference, said in (
+        ({"type": "github_issue", "repo": "o/r", "number": 3, "action": "claimed"}, "claimed o/r#3"),
+        ({"type": "github_pr", "repo": "o/r", "number": 4, "action": "review_requested"}, "review requested o/r#4"),
+        ({"type": "github_commit", "repo": "o/r", "sha": "abcdef0123456789"}, "o/r@abcdef012345"),
+        ({"type": "url", "url": "https://x.example"}, "https://x.example"),
+        ({"repo": "o/r\n| forged", "number": 1}, "o/r | forged#1"),
+    ):
+        assert pointers.one(reference) == said
+    (line,) = pointers.lines(message(references=[{"repo": "o/r", "number": n} for n in range(20)]))
+    assert line.endswith("and 12 more")
+
+
+def test_what_happened_in_a_swarm_is_said_in_words() -> None:
+    """The gateway's line in place of the JSON; never as the client's own ``system``. Who only claims to be the gateway
+    hides nothing."""
+    event = message(type="system", subject="bob joined demo", content='{"action":"member_joined"}')
+    noted = event.replace(extra={"swarm": {"event": True}})
+    assert frame.body(noted) == ["Subject: bob joined demo"]
+    assert frame.notes(noted) == ["swarm event"]
+    assert frame.body(noted.replace(sender="eve"))[-1].startswith("| {")
+    assert frame.sender_of(noted, Roster()) == "swarm:demo/bob (remote)"
+
+
+def test_the_configuration_of_the_gateway() -> None:
+    """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
+    told = config_file.parsed({"swarm": {"joins_per_hour": 3, "trusted_proxies": ["10.0.0.1"]}}, "x")
+    found = settings.of(told)
+    assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
+    assert found.trusted_proxies == ("10.0.0.1",)
+    assert not settings.Settings().private_addresses
+    for key, value in (
+        ("joins_per_hour", 0),
+        ("body_bytes", 1.5),
+        ("retry_seconds", True),
+        ("private_addresses", "yes"),
+        ("trusted_proxies", "10.0.0.1"),
+        ("wake_url", ""),
+        ("unheard_of", 1),
+    ):
+        with pytest.raises(BadData, match=key):
+            config_file.parsed({"swarm": {key: value}}, "x")

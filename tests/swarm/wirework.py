@@ -1,0 +1,111 @@
+"""What a test says over the wire: real requests to a gateway over TLS, signed or not as the test wants.
+
+Also the state machine without any of that: a ledger, a mailbox and ``Gateway`` in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agent_mailbox.core import instant
+from agent_mailbox.swarm.protocol import signing, wire
+from agent_mailbox.swarm.protocol.envelope import Envelope
+
+if TYPE_CHECKING:
+    from tests.swarm.machine import Machine
+
+
+def now() -> int:
+    """Milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Person:
+    """Somebody with a key who speaks the protocol by hand."""
+
+    def __init__(
+        self, agent_id: str, endpoint: str = "https://elsewhere.example/swarm", seed: bytes | None = None
+    ) -> None:
+        self.agent_id = agent_id
+        self.endpoint = endpoint
+        self.key = Ed25519PrivateKey.from_private_bytes(seed) if seed else Ed25519PrivateKey.generate()
+
+    @property
+    def public_key(self) -> str:
+        """In base64."""
+        return signing.public_of(self.key)
+
+    def envelope(self, swarm_id: str, recipient: str, content: str = "hello", **more: Any) -> dict[str, Any]:
+        """A message, signed as it stands; ``more`` is set before signing."""
+        value = {
+            "protocol_version": "0.1.0",
+            "message_id": str(uuid.uuid4()),
+            "timestamp": instant.text(now()),
+            "sender": {"agent_id": self.agent_id, "endpoint": self.endpoint},
+            "recipient": recipient,
+            "swarm_id": swarm_id,
+            "type": "message",
+            "content": content,
+            **more,
+        }
+        return {**value, "signature": self.sign(value)}
+
+    def sign(self, value: dict[str, Any]) -> str:
+        """The signature of a message's six fields."""
+        return signing.sign(Envelope.model_construct(**value), self.key)
+
+    def system(self, swarm: str, recipient: str, /, **content: Any) -> dict[str, Any]:
+        """A lifecycle message."""
+        return self.envelope(swarm, recipient, json.dumps(content), type="system")
+
+    def joining(self, token: str) -> dict[str, Any]:
+        """A request to join."""
+        sender = {"agent_id": self.agent_id, "endpoint": self.endpoint, "public_key": self.public_key}
+        return {"type": "system", "action": "join_request", "invite_token": token, "sender": sender}
+
+
+class Line:
+    """A connection to a machine's gateway. Not an agent: it says what it is told to."""
+
+    def __init__(self, machine: Machine, http2: bool = True) -> None:
+        self.client = httpx.Client(
+            http2=http2, verify=_context(machine), trust_env=False, base_url=f"https://localhost:{machine.port}"
+        )
+
+    def post(self, path: str, value: Any, **headers: str) -> httpx.Response:
+        """POST a value as JSON, or bytes as they are."""
+        body = value if isinstance(value, bytes) else wire.dumps(value).encode("utf-8", "surrogatepass")
+        more = {name.replace("_", "-"): text for name, text in headers.items()}
+        return self.client.post(f"/swarm/{path}", content=body, headers={"content-type": "application/json", **more})
+
+    def get(self, path: str) -> httpx.Response:
+        """GET."""
+        return self.client.get(path)
+
+
+def _context(machine: Machine) -> Any:
+    import ssl
+
+    return ssl.create_default_context(cafile=str(machine.authority.ca))
+
+
+def refused(answer: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
+    """The answer is a refusal in the one shape."""
+    assert answer.status_code == status, (answer.status_code, answer.text)
+    value = answer.json()
+    assert set(value) == {"error"}
+    assert set(value["error"]) == {"code", "message", "details"}
+    assert code in (None, value["error"]["code"]), value
+    return dict(value["error"])
+
+
+def run(work: Any) -> Any:
+    """Run something asynchronous, bounded."""
+    return asyncio.run(asyncio.wait_for(work, 60))
