@@ -40,7 +40,9 @@ class Target:
         self.swarm = str(uuid.UUID(int=7, version=4))
         self.take_state()
         self.line = Line(beta)
-        transport = httpx.HTTPTransport(uds=str(beta.swarm_home / "local.sock"))
+        # The server lets an idle connection go after five seconds: it is not taken up at that very moment.
+        kept = httpx.Limits(keepalive_expiry=2)
+        transport = httpx.HTTPTransport(uds=str(beta.swarm_home / "local.sock"), limits=kept)
         self.local = httpx.Client(transport=transport, base_url="http://local")
 
     def take_state(self) -> None:
