@@ -132,13 +132,14 @@ def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
         return {"scope": fields.get("scope", "")}
     if flow == flows.PLAN:
         return {"mode": fields.get("mode", "")}
-    text = fields.get("input", "").strip()
-    if given is None or not text:
+    text = fields.get("input")
+    if given is None or text is None:
         return {}
     edited = codec.parse(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
     if not isinstance(edited, dict):
         raise Malformed(f"the changed input is no JSON object: {edited.reason}", "nothing was decided; mend it")
-    return {"updated_input": edited} if edited != given else {}
+    one, other = (codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given))  # to Python 1 and true are equal
+    return {"updated_input": edited} if one != other else {}
 
 
 def wanted(path: str) -> Act:

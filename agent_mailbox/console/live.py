@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import threading
 from collections import deque
@@ -35,6 +36,9 @@ PING = 25.0
 """Seconds between two signs of life, by which a stream whose reader is gone is noticed."""
 MOST_AT_ONCE = 64
 """Messages of one change that are shown one by one; a larger batch has pages load themselves anew."""
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Event(Record):
@@ -232,9 +236,10 @@ class Hub:
 
 
 def _spelt(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
-    """Events with their number; a line of data for each line of text."""
+    """Events with their number; a line of data for each line of text. A lone CR ends a line there too (9.2.6): one in
+    an id that an agent wrote would begin an event of the agent's making."""
     found = []
     for name, text in parts:
-        data = "".join(f"data: {line}\n" for line in text.split("\n"))
+        data = "".join(f"data: {line}\n" for line in _LINE_END.split(text))
         found.append(f"id: {number}\nevent: {name}\n{data}\n")
     return "".join(found).encode("utf-8", "surrogatepass")

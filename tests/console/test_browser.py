@@ -334,10 +334,21 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
     )
     request = asked["request"]["id"]
     assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input="{nonsense")["said"]
+    assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input=" ")["said"]
     assert quiet.does("/decide", request=request, decision="perhaps")["status"] == 400
     assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
     assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
     assert post.ok("control", "wait", request, "--session", "ada")["request"]["state"] == "approved"
+
+
+def test_an_input_that_is_another_json_is_another_input(quiet: Running) -> None:
+    """Though Python takes 1 and true for equal."""
+    words = ("control", "request", "permission", "--tool", "T", "--input", '{"force": true, "n": 1}', "--session", "ada")
+    same, other = (quiet.post.ok(*words)["request"]["id"] for _ in range(2))
+    said = quiet.does("/decide", request=same, decision="approve", input='{ "force": true,\r\n "n": 1 }')["said"]
+    assert "you changed" not in said
+    said = quiet.does("/decide", request=other, decision="approve", input='{"force": 1, "n": 1}')["said"]
+    assert "you changed" in said
 
 
 # -- hostile mail -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,22 @@ async def some(stream: AsyncIterator[bytes], count: int) -> list[str]:
 def number(part: str) -> str:
     """Of an event, as it is spelt."""
     return part.partition("id: ")[2].partition("\n")[0]
+
+
+def test_no_text_ends_a_line_of_the_stream() -> None:
+    """Ids are what a hostile agent wrote into a log: whatever ends a line for a browser begins no event in them."""
+
+    async def play() -> None:
+        for end in ("\r", "\n", "\r\n"):
+            hub = Hub()
+            stream = hub.stream(Page(named), hub.number)
+            await some(stream, 1)
+            hub.publish([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
+            (told,) = await some(stream, 1)
+            lines = re.split("\r\n|\r|\n", told)
+            assert [line for line in lines if not line.startswith("data: ")] == [f"id: {hub.number}", "event: reads", "", ""]
+
+    played(play())
 
 
 def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
