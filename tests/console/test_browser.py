@@ -237,6 +237,23 @@ def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Runnin
     page.locator(".message", has_text="number 9999").wait_for()
 
 
+def test_any_number_of_windows_load_and_the_one_looked_at_is_live(quiet: Running, browser: Browser) -> None:
+    """A browser has six connections to a server for all of them; what rests catches up with what it missed."""
+    window = Window(browser, quiet)
+    first = window.go("/channel?to=all")
+    for _ in range(7):
+        page = window.context.new_page()
+        page.goto(f"{quiet.url}channel?to=all")
+        page.wait_for_selector(".link-state.live")
+    first.wait_for_selector(".link-state:not(.live)")
+    quiet.post.send("ada", "all", "MISSED")
+    page.locator(".message", has_text="MISSED").wait_for()
+    assert first.locator(".message").count() == 0
+    first.evaluate("window.dispatchEvent(new Event('focus'))")
+    first.locator(".message", has_text="MISSED").wait_for()
+    assert first.locator(".link-state.live").count() == 1
+
+
 # -- acting -----------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,9 @@ import asyncio
 import http.client
 import json
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page, Watcher
@@ -96,7 +98,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
             await some(stream, 1)
         assert len(hub) == MAX_PAGES
         hub.close()
-        assert [part async for part in streams[1]] == []
+        assert [b"event: rest" in part async for part in streams[1]] == [True]
         assert len(hub) == 0
 
     played(play())
@@ -179,6 +181,45 @@ def test_a_stream_that_broke_off_goes_on_where_it_was(running: Running) -> None:
     for message_id in ids:
         assert message_id in again.next("row")["data"]
     again.close()
+
+
+def test_what_happens_to_the_mailbox_s_place_leaves_the_console_watching(running: Running) -> None:
+    """A log that cannot be read, a directory that is moved away: it says so, and is live again when they are back."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    log, box = post.box / MESSAGES, post.box
+    stream = Stream(running, "page=/archive")
+    stream.next("stale")
+    away = log.rename(f"{log}.away")
+    log.mkdir()
+    answer = running.ask("/archive")
+    assert (answer.status, "regular file" in answer.text) == (500, True)
+    assert running.does("/send", to="ada", body="x")["status"] == 500
+    log.rmdir()
+    away.rename(log)
+    post.send("ada", "all", "READABLE")
+    assert "READABLE" in stream.next("row")["data"]
+    for is_moved in (True, False):
+        kept = Path(shutil.copytree(box, f"{box}.kept"))
+        box.rename(f"{box}.away") if is_moved else shutil.rmtree(box)
+        assert running.ask("/archive").status == 200
+        shutil.rmtree(box, ignore_errors=True)
+        kept.rename(box)
+        assert any(event["data"] == "all\n" for event in stream.events())
+        post.send("ada", "all", "BACK")
+        assert "BACK" in stream.next("row")["data"]
+    stream.close()
+
+
+def test_it_ends_at_once_with_pages_open_and_says_nothing(post: Post) -> None:
+    """Their streams are let go first: nobody waits for them, nothing is cancelled with a traceback."""
+    with Running(post) as console:
+        stream = Stream(console.enter(), "page=/")
+        stream.next("stale")
+        console._process.terminate()
+        _, err = console._process.communicate(timeout=PATIENCE)
+        stream.close()
+    assert err == b""
 
 
 def test_fifty_idle_agents_cost_nothing(post: Post) -> None:

@@ -10,7 +10,8 @@ const policy = window.trustedTypes
 const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
 const body = document.body;
 const here = () => location.pathname + location.search;
-let number = body.dataset.number;
+let heard = body.dataset.number; // the newest event that this page knows of
+let stream = null;
 
 const load = async (url) => {
   const answer = await fetch(url, { headers: { accept: "text/html" }, credentials: "same-origin" });
@@ -33,7 +34,7 @@ const say = (kind, text) => {
 
 const busy = (node) =>
   node.contains(document.activeElement) && document.activeElement !== node
-    ? ["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement.tagName) || dirty(node)
+    ? ["INPUT", "TEXTAREA", "SELECT", "BUTTON"].includes(document.activeElement.tagName) || dirty(node)
     : dirty(node);
 const dirty = (node) =>
   $$("input:not([type=hidden]), textarea", node).some((f) => (f.type === "checkbox" ? f.checked !== f.defaultChecked : f.value !== f.defaultValue));
@@ -82,7 +83,6 @@ const refresh = async () => {
   loading = true;
   try {
     const page = await load(here());
-    number = page.body.dataset.number || number;
     const rail = $("#rail", page);
     if (rail && !same(rail, $("#rail"))) {
       const marked = $$("#rail .fresh").map((a) => a.dataset.channel);
@@ -184,21 +184,35 @@ const receipts = async () => {
 const listen = () => {
   const at = new URLSearchParams(location.search);
   at.set("page", location.pathname);
-  at.set("last", number);
-  const stream = new EventSource(`/events?${at}`);
+  at.set("last", heard);
+  stream = new EventSource(`/events?${at}`);
   stream.onopen = () => state(true, "live");
   stream.onerror = () => state(false, "not live; trying again");
-  stream.addEventListener("row", (event) => add(event.data));
-  stream.addEventListener("stale", (event) => stale(event.data));
-  stream.addEventListener("reads", (event) => {
+  const on = (name, does) => stream.addEventListener(name, (event) => {
+    heard = event.lastEventId || heard;
+    does(event);
+  });
+  on("row", (event) => add(event.data));
+  on("stale", (event) => stale(event.data));
+  on("reads", (event) => {
     if (!ids.size) setTimeout(receipts, 150);
     event.data.split(",").forEach((id) => ids.add(id));
   });
-  stream.addEventListener("mail", (event) => {
+  on("rest", () => {
+    stream.close();
+    stream = null;
+    state(false, "not live while others are");
+  });
+  on("mail", (event) => {
     const keys = JSON.parse(event.data);
     $$("#rail a[data-channel]:not([aria-current])").filter((a) => keys.includes(a.dataset.channel)).forEach(mark);
   });
 };
+
+// Of many windows the oldest was told to rest: a browser has few connections to one server.
+const wake = () => { if (!stream && !document.hidden) listen(); };
+window.addEventListener("focus", wake);
+document.addEventListener("visibilitychange", wake);
 
 // -- older pages, details, forms -----------------------------------------------------------------------------------
 
