@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
 from agent_mailbox.desk import wall_clock
-from tests.console.conftest import CHROMIUM, Running
+from tests.conftest import CHROMIUM
+from tests.console.conftest import Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post
 
 if TYPE_CHECKING:

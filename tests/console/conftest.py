@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from tests.e2e.conftest import npm_file
 from tests.helpers import PATIENCE, Post
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 BROWSER_PATIENCE = 20_000
 """Milliseconds after which what a page should show counts as missing."""
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Answer:
@@ -140,26 +137,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     post.register("bo", "--name", "Bo", "--tags", "project:inscription")
     with Running(post) as console:
         yield console.enter()
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Iterator[Browser]:
-    """The browser, for a test; its windows are closed after it."""
-    yield chromium
-    for context in chromium.contexts:
-        context.close()
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """A real browser, without a screen."""
-    if CHROMIUM is None:
-        pytest.skip("no chromium here (on Debian: apt-get install chromium)")
-    with sync_playwright() as driver:
-        # As root there is no sandbox to be had; what is opened is our own page.
-        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield made
-        made.close()
 
 
 class Window:

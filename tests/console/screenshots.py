@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.conftest import CHROMIUM
 from tests.console import scene
-from tests.console.conftest import CHROMIUM, Running
+from tests.console.conftest import Running
 from tests.helpers import ROOT, Post
 
 if TYPE_CHECKING:

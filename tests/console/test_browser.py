@@ -360,7 +360,17 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
 
 def test_an_input_that_is_another_json_is_another_input(quiet: Running) -> None:
     """Though Python takes 1 and true for equal."""
-    words = ("control", "request", "permission", "--tool", "T", "--input", '{"force": true, "n": 1}', "--session", "ada")
+    words = (
+        "control",
+        "request",
+        "permission",
+        "--tool",
+        "T",
+        "--input",
+        '{"force": true, "n": 1}',
+        "--session",
+        "ada",
+    )
     same, other = (quiet.post.ok(*words)["request"]["id"] for _ in range(2))
     said = quiet.does("/decide", request=same, decision="approve", input='{ "force": true,\r\n "n": 1 }')["said"]
     assert "you changed" not in said

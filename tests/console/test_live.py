@@ -53,7 +53,12 @@ def test_no_text_ends_a_line_of_the_stream() -> None:
             hub.publish([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
             (told,) = await some(stream, 1)
             lines = re.split("\r\n|\r|\n", told)
-            assert [line for line in lines if not line.startswith("data: ")] == [f"id: {hub.number}", "event: reads", "", ""]
+            assert [line for line in lines if not line.startswith("data: ")] == [
+                f"id: {hub.number}",
+                "event: reads",
+                "",
+                "",
+            ]
 
     played(play())
 

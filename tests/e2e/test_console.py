@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.console.conftest import Running, Window, browser, chromium  # noqa: F401 - fixtures
+from tests.console.conftest import Running, Window
 from tests.e2e.standin import bash, in_turn
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("on_path")
 
 def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the_model(
     client: Client,
-    browser: Browser,  # noqa: F811
+    browser: Browser,
 ) -> None:
     """Nothing runs before; the model has the output of what ran, and what was typed into its project's channel."""
     session, project = str(uuid.uuid4()), client.project
