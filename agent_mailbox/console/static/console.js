@@ -97,10 +97,12 @@ const refresh = async () => {
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
-      const before = $$(".card", old).length;
+      const before = $$(".card", old).map((card) => card.id);
       patch(old, fresh);
-      const now = $$(".card", old).length;
-      if (now > before) say("news", `${now - before} new ${now - before === 1 ? "request" : "requests"} to decide.`);
+      const now = $$(".card", old).map((card) => card.id);
+      const more = now.filter((id) => !before.includes(id)).length;
+      if (before.some((id, at) => now[at] !== id)) moved = Date.now();
+      if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     if (wanted.has("all") && $("[data-live]") && $("[data-live]", page)) $("[data-live]").replaceChildren(...$("[data-live]", page).children);
   } catch { /* the server is gone; the stream says so */ }
@@ -133,6 +135,21 @@ const add = (text) => {
   if (!list || !row || document.getElementById(row.id)) return;
   const follow = atEnd();
   $("[data-nothing]", list)?.remove();
+  const { parent, day } = row.dataset;
+  const above = $$(".message", list).at(-1);
+  if (above?.dataset.day !== day) {
+    const line = document.createElement("p");
+    const word = document.createElement("span");
+    line.className = "day";
+    line.dataset.day = word.textContent = day;
+    line.append(word);
+    list.append(line);
+  }
+  if (parent) {
+    const about = document.getElementById(`m-${parent}`);
+    if (above && [above.dataset.key, above.dataset.parent].includes(parent)) row.classList.add("follows");
+    else if (about) $("[data-said]", row).textContent = `${$(".who", about).innerText}: ${$(".subject, .control, .body", about).innerText.slice(0, 80)}`;
+  }
   list.append(row);
   trim(list, true);
   if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
@@ -259,6 +276,9 @@ const watch = () => {
   $$("[data-older]").forEach((a) => seen?.observe(a));
 };
 
+// A click that was meant for a request that has just gone must not decide the one that is in its place now.
+const SETTLES = 700;
+let moved = 0;
 let came = null;
 let opening = 0;
 const open = async (href, keep = true) => {
@@ -298,6 +318,10 @@ document.addEventListener("submit", async (event) => {
   if (form.method !== "post" || ["/leave", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
+  if (form.matches(".decide") && Date.now() - moved < SETTLES) {
+    say("news", "The requests had just moved: nothing was decided. Press it again.");
+    return;
+  }
   form.dataset.sending = "1";
   const beside = form.closest("#details"); // asked now: by the time of the answer the form may be replaced
   const fields = new URLSearchParams(new FormData(form));
@@ -308,7 +332,10 @@ document.addEventListener("submit", async (event) => {
     say(told.kind, told.said);
     if (told.kind === "done") {
       form.reset();
-      if (form.closest(".card")) form.closest(".card").remove();
+      if (form.closest(".card")) {
+        form.closest(".card").remove();
+        moved = Date.now();
+      }
       if (beside && !beside.hidden) open(location.href, false);
       stale("main");
     }
@@ -390,5 +417,5 @@ listen();
 if (window.innerWidth <= 720) $$("#rail details").forEach((d) => { d.open = false; });
 const opened = new URLSearchParams(location.search).get("open");
 if (opened) document.getElementById(`m-${opened}`)?.scrollIntoView({ block: "center" });
-else if ($("[data-live]") && !location.hash) window.scrollTo(0, document.documentElement.scrollHeight);
+else if ($("[data-live]") && !location.hash && !$("#main.agent")) window.scrollTo(0, document.documentElement.scrollHeight);
 })();
