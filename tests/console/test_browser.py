@@ -130,7 +130,7 @@ def test_receipts_thread_and_costs_stand_with_a_message(day: Day, browser: Brows
     window = Window(browser, day.console)
     page = window.go("/channel?to=project:inscription")
     row = page.locator(".message").filter(has_text="indexes are free").first
-    row.locator("[data-open]").first.click()
+    row.locator(".open").click()
     aside = page.locator("#details")
     aside.get_by_text("Receipts").wait_for()
     assert "tokens" in aside.inner_text()
