@@ -75,7 +75,7 @@ def _asks(request: Request, roster: Roster) -> str:
     if isinstance(payload, m.PermissionRequest):
         return f"wants to use {shown.line(payload.tool)}"
     if isinstance(payload, m.SandboxRequest):
-        return f"wants {shown.line(payload.capability) or 'the network'}"
+        return f"wants to use: {shown.line(payload.capability) or 'network'}"
     if isinstance(payload, m.ShutdownRequest):
         return f"asks {shown.name(request.answerer, roster)} to end its work"
     return "asks for approval of a plan"

@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,7 @@ def test_what_happens_to_the_mailbox_s_place_leaves_the_console_watching(running
         kept = Path(shutil.copytree(box, f"{box}.kept"))
         box.rename(f"{box}.away") if is_moved else shutil.rmtree(box)
         assert running.ask("/archive").status == 200
-        until(lambda: _put_back(kept, box))
+        until(partial(_put_back, kept, box))
         assert any(event["data"] == "all\n" for event in stream.events())
         post.send("ada", "all", "BACK")
         assert "BACK" in stream.next("row")["data"]
