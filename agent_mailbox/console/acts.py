@@ -51,8 +51,8 @@ def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
 
 
 def _told(sent: Sent, roster: Roster) -> str:
-    reach = [frame.name_of(who, roster) for who in sent.delivery.agents]
-    waits = [shown.label(w) if ":" in w else frame.name_of(w, roster) for w in sent.delivery.waiting_for]
+    reach = [shown.name(who, roster) for who in sent.delivery.agents]
+    waits = [shown.label(w) if ":" in w else shown.name(w, roster) for w in sent.delivery.waiting_for]
     said = [f"Sent to {frame.target_of(sent.message, roster)}."]
     said += [f"Will see it now: {_some(reach)}."] if reach else []
     said += [f"Waits for {_some(waits)}."] if waits else []
@@ -87,7 +87,7 @@ def release(now: Looking, fields: Fields) -> str:
     """Give a message back that somebody has read: unread again for it, or free for who holds the role next."""
     reader = fields.get("reader") or USER
     message = now.mailbox.release(fields.get("id", ""), reader)
-    return f"{frame.short(message.id)} is given back by {frame.name_of(reader, now.roster)}: unread again."
+    return f"{frame.short(message.id)} is given back by {shown.name(reader, now.roster)}: unread again."
 
 
 def resend(now: Looking, fields: Fields) -> str:
@@ -122,9 +122,7 @@ def decide(now: Looking, fields: Fields) -> str:
         said |= _granted(request.flow, getattr(request.payload, "input", None), fields)
     request = now.control.answer(USER, request.id, word == "approve", **said)
     changed = " with the input you changed" if said.get("updated_input") is not None else ""
-    return (
-        f"{request.id}: {request.state.replace('_', ' ')}{changed}. {frame.name_of(request.asker, now.roster)} is told."
-    )
+    return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {shown.name(request.asker, now.roster)} is told."
 
 
 def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
@@ -132,13 +130,14 @@ def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
         return {"scope": fields.get("scope", "")}
     if flow == flows.PLAN:
         return {"mode": fields.get("mode", "")}
-    text = fields.get("input", "").strip()
-    if given is None or not text:
+    text = fields.get("input")
+    if given is None or text is None:
         return {}
     edited = codec.parse(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
     if not isinstance(edited, dict):
         raise Malformed(f"the changed input is no JSON object: {edited.reason}", "nothing was decided; mend it")
-    return {"updated_input": edited} if edited != given else {}
+    one, other = (codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given))  # to Python 1 and true are equal
+    return {"updated_input": edited} if one != other else {}
 
 
 def wanted(path: str) -> Act:

@@ -24,6 +24,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ..core.text import visible
+from ..errors import MailboxError
 from ..store.logs import Logs
 from . import acts, beside, shown, views
 from .desk import Desk
@@ -108,7 +109,7 @@ class Console:
             routes=routes,
             middleware=[guard],
             lifespan=lifespan,
-            exception_handlers={TooMuch: _too_much, Exception: _failed},
+            exception_handlers={TooMuch: _too_much, MailboxError: _failed, Exception: _failed},
         )
 
     # -- looking ------------------------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ class Console:
     async def _events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
         last = request.headers.get("last-event-id") or params.get("last", "")
-        page = Page(await run_in_threadpool(self.reader.follow, path, params))
+        page = Page(await run_in_threadpool(self.reader.follow, path, params), request.state.session)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.hub.stream(page, last), 200, headers, "text/event-stream")
 
@@ -231,4 +232,4 @@ def _too_much(*_: object) -> Response:
 
 def _failed(_: Request, error: Exception) -> Response:
     problem, status = answered(error)
-    return PlainTextResponse(f"{problem['what']}\n", status)
+    return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)

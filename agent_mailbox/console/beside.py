@@ -55,18 +55,18 @@ def _anew(address: str, roster: Roster) -> tuple[str, ...]:
 def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
     """Who may give the message back: id, name, and if it holds it."""
     holder = claims.holder(message, reads, roster)
-    return [(r.session_id, frame.name_of(r.session_id, roster), r.session_id == holder) for r in reads.of(message.id)]
+    return [(r.session_id, shown.name(r.session_id, roster), r.session_id == holder) for r in reads.of(message.id)]
 
 
 def rail(now: Looking, survey: Survey) -> dict[str, Any]:
     """What stands at the left of every page."""
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]
-    living.sort(key=lambda a: (a.state != ALIVE, shown.agent_name(a, roster).casefold()))
+    living.sort(key=lambda a: (a.state != ALIVE, shown.name(a.session_id, roster).casefold()))
     return {
         "counts": counts(now, survey),
         "channels": shown.channels(roster)[:60],
-        "direct": [(a.session_id, shown.agent_name(a, roster), a.state, SIGNS[a.state]) for a in living[:60]],
+        "direct": [(a.session_id, shown.name(a.session_id, roster), a.state, SIGNS[a.state]) for a in living[:60]],
         "directory": shown.line(now.mailbox.directory),
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import codec, frame
+from ..core import codec
 from ..core.control import authority, flows
 from ..core.control import messages as m
 from ..core.records import USER, Record
@@ -54,9 +54,9 @@ def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Car
     return Card(
         id=request.id,
         flow=request.flow,
-        asker=frame.name_of(request.asker, roster),
+        asker=shown.name(request.asker, roster),
         asker_id=request.asker,
-        deciders=", ".join("you" if who == USER else frame.name_of(who, roster) for who in deciders),
+        deciders=", ".join(shown.name(who, roster) for who in deciders),
         mine=mine and authority.commands(USER, request.asker, now, roster),
         iso=shown.iso(request.asked),
         waits=shown.ago(request.asked, now),
@@ -75,9 +75,9 @@ def _asks(request: Request, roster: Roster) -> str:
     if isinstance(payload, m.PermissionRequest):
         return f"wants to use {shown.line(payload.tool)}"
     if isinstance(payload, m.SandboxRequest):
-        return f"wants {shown.line(payload.capability) or 'the network'}"
+        return f"wants to use: {shown.line(payload.capability) or 'network'}"
     if isinstance(payload, m.ShutdownRequest):
-        return f"asks {frame.name_of(request.answerer, roster)} to end its work"
+        return f"asks {shown.name(request.answerer, roster)} to end its work"
     return "asks for approval of a plan"
 
 

@@ -10,11 +10,9 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..core import frame
 from ..core.address import MODES
 from ..core.cost import costs
 from ..core.instant import HOUR
-from ..core.records import USER
 from . import shown
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ def pictures(stretch: Stretch, roster: Roster, since: int, until: int) -> dict[s
         "graph": graph(messages, roster),
         "latency": latency(stretch, known),
         "costs": [
-            (frame.name_of(c.sender, roster), c.mode, c.messages, c.tokens) for c in costs(stretch.records, known)[:30]
+            (shown.name(c.sender, roster), c.mode, c.messages, c.tokens) for c in costs(stretch.records, known)[:30]
         ],
     }
 
@@ -122,7 +120,7 @@ def graph(messages: Sequence[Message], roster: Roster) -> dict[str, Any]:
 
 
 def _party(session_id: str, roster: Roster) -> str:
-    return "you" if session_id == USER else frame.name_of(session_id, roster)
+    return shown.name(session_id, roster)
 
 
 def _target(address: str, roster: Roster) -> str:

@@ -8,6 +8,7 @@ Sources: OWASP "Cross-Site Request Forgery Prevention"; W3C Fetch Metadata, Cont
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 MAX_BODY = 512 << 10
 """Bytes of a request's body: the longest message, each byte percent-encoded, twice over."""
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")
+HTTP = "80"
+"""The port that browsers leave out."""
 ENTRANCE, STATIC = "/session", "/static/"
 """What may be asked without a session: to be let in, and what the sign-in page is made of."""
 _HEADERS = {
@@ -57,10 +61,10 @@ class Hosts:
 
     def allows(self, header: str) -> bool:
         """May a request say this in its Host header?"""
-        name, _, port = header.lower().rpartition(":")
-        if port != str(self.port):
+        found = _HOST.fullmatch(header.lower())
+        if found is None or (found[3] or HTTP) != str(self.port):
             return False
-        name = name.removeprefix("[").removesuffix("]")
+        name = found[1] or found[2]
         return name in self._names or (self._everywhere and _address(name) is not None)
 
 

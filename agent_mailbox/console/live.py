@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import threading
 from collections import deque
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
+from ..errors import MailboxError
 from ..store.log import boundary, lines_of
 from ..store.watch import Watch
 
@@ -30,11 +32,17 @@ QUEUE = 256
 KEPT = 512
 """Events that are remembered for who comes back."""
 MAX_PAGES = 48
-"""Streams at once; of more the oldest is let go. A browser opens six to one server."""
+"""Streams at once; of more the oldest rests."""
+MAX_WINDOWS = 4
+"""Of these of one browser, which opens six connections to a server (HTTP/1.1), whatever it has them for: with six
+streams the next page would never load. The oldest rests until it is looked at."""
 PING = 25.0
 """Seconds between two signs of life, by which a stream whose reader is gone is noticed."""
 MOST_AT_ONCE = 64
 """Messages of one change that are shown one by one; a larger batch has pages load themselves anew."""
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Event(Record):
@@ -91,6 +99,7 @@ class Watcher:
         self._logs = logs
         self._tell = tell
         self._messages, self._reads, self._roster = Tail(logs.messages), Tail(logs.reads), Tail(logs.roster)
+        self._is_well = True
         self._wake, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
@@ -104,13 +113,31 @@ class Watcher:
         self._thread.join(5)
 
     def _run(self) -> None:
-        with Watch([self._logs.directory]) as changes:
-            while changes.wait(None, self._wake):
-                if self._stopped():
-                    return
-                events = self.look()
-                if events:
-                    self._tell(events)
+        while not self._stopped():
+            with Watch([self._logs.directory]) as changes:
+                place = self._place()
+                while self._place() == place and not self._stopped():
+                    self._tell_news()
+                    changes.wait(None, self._wake)
+
+    def _place(self) -> tuple[int, int] | None:
+        """Which directory stands there: a watch holds on to one that was moved away or deleted."""
+        try:
+            there = os.stat(self._logs.directory)
+        except OSError:
+            return None
+        return there.st_dev, there.st_ino
+
+    def _tell_news(self) -> None:
+        try:
+            events = self.look()
+        except (MailboxError, OSError):  # a log that cannot be read now; pages that load themselves say so
+            events = [Event("resync")] if self._is_well else []
+            self._is_well = False
+        else:
+            self._is_well = True
+        if events:
+            self._tell(events)
 
     def _stopped(self) -> bool:
         import select
@@ -134,10 +161,12 @@ class Watcher:
 
 class Page:
     """An open page's stream. ``write``: what it is sent for an event, as names and texts; nothing for what is not its
-    business."""
+    business. ``owner``: whose browser it is in. ``rests``: was it let go until somebody looks at it?"""
 
-    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]]) -> None:
+    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: object = None) -> None:
         self.write = write
+        self.owner = owner
+        self.rests = False
         self.queue: asyncio.Queue[tuple[str, Event] | None] = asyncio.Queue(QUEUE + 1)
 
     def offer(self, number: str, event: Event) -> bool:
@@ -208,9 +237,10 @@ class Hub:
     async def stream(self, page: Page, last: str) -> AsyncIterator[bytes]:
         """A page's stream as Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until it is let go or
         goes."""
-        while len(self._pages) >= MAX_PAGES:
-            oldest = next(iter(self._pages))
-            self._pages.pop(oldest)
+        mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []
+        for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
+            self._pages.pop(oldest, None)
+            oldest.rests = True
             oldest.end()
         self._pages[page] = None
         try:
@@ -225,6 +255,8 @@ class Hub:
                     yield b": still here\n\n"
                     continue
                 if item is None:
+                    if page.rests:
+                        yield b"event: rest\ndata: until it is looked at\n\n"
                     return
                 yield _spelt(item[0], page.write(item[1]))
         finally:
@@ -232,9 +264,10 @@ class Hub:
 
 
 def _spelt(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
-    """Events with their number; a line of data for each line of text."""
+    """Events with their number; a line of data for each line of text. A lone CR ends a line there too (9.2.6): one in
+    an id that an agent wrote would begin an event of the agent's making."""
     found = []
     for name, text in parts:
-        data = "".join(f"data: {line}\n" for line in text.split("\n"))
+        data = "".join(f"data: {line}\n" for line in _LINE_END.split(text))
         found.append(f"id: {number}\nevent: {name}\n{data}\n")
     return "".join(found).encode("utf-8", "surrogatepass")

@@ -26,6 +26,8 @@ from .guard import Hosts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .live import Hub
+
 MAX_CONNECTIONS = 256
 _OPENER = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>agent-mailbox</title>'
@@ -45,6 +47,18 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
+class _Ending(uvicorn.Server):
+    """Lets the streams of open pages go before it waits for connections to end: they do not by themselves."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
+
+
 class Server:
     """A console that listens."""
 
@@ -58,7 +72,7 @@ class Server:
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
             http="h11", loop="asyncio",
         )  # fmt: skip
-        self._server = uvicorn.Server(config)
+        self._server = _Ending(config, self.console.hub)
 
     def link(self) -> str:
         """A new launch link, good once and for ``LINK_SECONDS``: the token stands in the fragment, which no browser

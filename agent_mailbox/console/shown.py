@@ -7,6 +7,8 @@ what does not print, ``markup`` makes HTML of bodies.
 from __future__ import annotations
 
 import time
+import unicodedata
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -19,13 +21,14 @@ from ..core.text import clipped, visible
 from . import markup
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from markupsafe import Markup
 
     from ..core.claims import Reads
     from ..core.records import Message, Read
-    from ..core.roster import Agent, Roster
+    from ..core.roster import Roster
 
 LONG = 1500
 """Characters of a body in a list; the whole stands beside it."""
@@ -36,6 +39,7 @@ STAGES = {
     claims.OFFERED: ("→", "offered to"),
 }
 """The furthest first: how far a message has come, as a sign and in words."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Channel(Record):
@@ -60,7 +64,8 @@ class Receipt(Record):
 
 
 class Row(Record):
-    """A message in a list."""
+    """A message in a list. ``parent_said``: what it answers, in a few words; ``follows``: does that, or another answer
+    to it, stand right above?"""
 
     id: str
     sender: str
@@ -77,6 +82,8 @@ class Row(Record):
     control: str
     notes: tuple[str, ...]
     parent: str | None
+    parent_said: str
+    follows: bool
     replies: int
     receipt: Receipt
 
@@ -116,6 +123,15 @@ def line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def name(session_id: str, roster: Roster, person: str = "you") -> str:
+    """How a party is called on a page. An agent may take any name: one that reads as the person's has its id beside."""
+    if session_id == USER:
+        return person
+    called = frame.name_of(session_id, roster)
+    taken = unicodedata.normalize("NFKC", called).casefold() in ("you", USER)
+    return f"{called} (agent {frame.short(session_id)})" if taken else called
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +162,7 @@ def keys(message: Message, roster: Roster) -> set[str]:
 def _target(address: str, roster: Roster) -> tuple[str, str]:
     if ":" in address or address == ALL or (roster.get(address) is None and f"role:{address}" in roster.roles_ever):
         return label(address), link("/channel", to=address if ":" in address or address == ALL else f"role:{address}")
-    return ("you" if address == USER else frame.name_of(address, roster)), link("/agent", id=address)
+    return name(address, roster), link("/agent", id=address)
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------
@@ -156,7 +172,7 @@ def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
     """Whom the message has reached, and how far."""
     stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
     for stage, (sign, words) in STAGES.items():
-        who = [frame.name_of(session, roster) for session, reached in stages.items() if reached == stage]
+        who = [name(session, roster) for session, reached in stages.items() if reached == stage]
         if who:
             rest = len(stages) - min(len(who), 3)
             return Receipt(sign, f"{words} {', '.join(who[:3])}" + (f" +{rest}" if rest else ""))
@@ -164,9 +180,18 @@ def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
 
 
 def row(
-    message: Message, reads: Reads, roster: Roster, replies: int = 0, *, whole: bool = False, home: str = ""
+    message: Message,
+    reads: Reads,
+    roster: Roster,
+    replies: int = 0,
+    *,
+    whole: bool = False,
+    home: str = "",
+    said: Mapping[str, str] = NOTHING,
+    after: Row | None = None,
 ) -> Row:
-    """A message as a row; ``whole``: however long it is. That it went to ``home`` alone goes without saying."""
+    """A message as a row; ``whole``: however long it is. That it went to ``home`` alone goes without saying. ``said``:
+    in a few words, the messages that rows answer, by id; ``after``: the row above."""
     agent = roster.get(message.sender)
     content, cut = message.content, not whole and len(message.content) > LONG
     if cut:
@@ -174,7 +199,7 @@ def row(
     is_control = message.type == "control"
     return Row(
         id=message.id,
-        sender="You" if message.sender == USER else frame.name_of(message.sender, roster),
+        sender=name(message.sender, roster, person="You"),
         sender_id=message.sender,
         roles=", ".join(frame.roles_of(agent)[:3]) if agent is not None else "",
         is_person=message.sender == USER,
@@ -188,9 +213,17 @@ def row(
         control=telling.line(wire.parse(message.content)) if is_control else "",
         notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
         parent=message.thread,
+        parent_said=said.get(message.thread or "", "an earlier message"),
+        follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
         replies=replies,
         receipt=receipt(message, reads, roster),
     )
+
+
+def said(message: Message, roster: Roster) -> str:
+    """Who wrote a message, and what it is about."""
+    what = telling.line(wire.parse(message.content)) if message.type == "control" else title(message)
+    return f"{name(message.sender, roster)}: {clipped(what, 80)}"
 
 
 def title(message: Message) -> str:
@@ -202,7 +235,7 @@ def history(message: Message, records: list[Read], roster: Roster) -> list[dict[
     """Everything recorded about a message, as lines of a table."""
     words = {"read": "read", "ack": "dealt with", "release": "given back", "seen": "seen"}
     found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
-    found[0]["who"] = frame.name_of(message.sender, roster)
+    found[0]["who"] = name(message.sender, roster)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
         found.append(
@@ -210,14 +243,9 @@ def history(message: Message, records: list[Read], roster: Roster) -> list[dict[
                 "iso": iso(record.timestamp),
                 "clock": clock(record.timestamp),
                 "what": "offered" if offered else words.get(record.event, record.event),
-                "who": frame.name_of(record.session_id, roster),
+                "who": name(record.session_id, roster),
                 "via": visible(record.via) if record.via and ":" in record.via else "",
                 "cost": f"{record.tokens} tokens" if record.tokens else "",
             }
         )
     return found
-
-
-def agent_name(agent: Agent, roster: Roster) -> str:
-    """How an agent is called in a list."""
-    return frame.name_of(agent.session_id, roster)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..browsing import Place, Selection
-from ..core import claims, frame, instant
+from ..core import claims, instant
 from ..core.inbox import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
@@ -78,10 +78,16 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
         older = shown.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+    parents, _ = now.library.known(m.thread for m in page.messages if m.thread)
+    said = {m.id: shown.said(m, roster) for m in parents}
+    rows: list[shown.Row] = []
+    for m in page.messages:
+        rows.append(
+            shown.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
+                      after=rows[-1] if rows else None)
+        )  # fmt: skip
     return {
-        "rows": [
-            shown.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address) for m in page.messages
-        ],
+        "rows": rows,
         "older": older,
         "is_newest": not params.get("before"),
     }
@@ -138,7 +144,8 @@ def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Everyone, those who live first; the dead when asked for."""
     roster, clock = now.roster, now.mailbox.now()
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
-    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], shown.agent_name(a, roster).casefold()))
+    called = {session_id: shown.name(session_id, roster).casefold() for session_id in roster.agents}
+    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
     gone = [agent for agent in everyone if agent.state == DEAD]
     listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
     open_of: dict[str, int] = {}
@@ -160,7 +167,7 @@ def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of:
     seen = line.seen if line is not None else agent.registered
     return {
         "id": agent.session_id,
-        "name": shown.agent_name(agent, roster),
+        "name": shown.name(agent.session_id, roster),
         "state": agent.state,
         "sign": SIGNS[agent.state],
         "roles": [(shown.label(tag), shown.link("/channel", to=tag)) for tag in agent.roles],
@@ -170,7 +177,7 @@ def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of:
         "unread": line.unread if line is not None else 0,
         "owes": len(line.owed) if line is not None else 0,
         "open": open_of.get(agent.session_id, 0),
-        "lead": frame.name_of(agent.lead, roster) if agent.lead else "",
+        "lead": shown.name(agent.lead, roster) if agent.lead else "",
         "client": agent.client or "",
         "reason": shown.line(agent.reason or ""),
     }
@@ -190,7 +197,7 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "title": one["name"],
         "who": one,
         "standing": standing,
-        "lead": "you" if standing.lead == USER else frame.name_of(standing.lead, roster),
+        "lead": shown.name(standing.lead, roster),
         "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in requests],
         "owed": [(m.id, shown.title(m)) for m in (line.owed if line else ())],
         **listing(now, "/agent", {**params, "id": session_id}),
@@ -206,7 +213,7 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """The mail of an address, and the means to write there."""
     address, roster = params.get("to", ""), now.roster
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
-    members = [(shown.agent_name(a, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
+    members = [(shown.name(a.session_id, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
     rows = listing(now, "/channel", params)
     return {
         "title": shown.label(address),
@@ -224,7 +231,7 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     who = roster.find(params.get("with", ""))
     rows = listing(now, "/direct", {**params, "with": who.session_id})
     return {
-        "title": shown.agent_name(who, roster),
+        "title": shown.name(who.session_id, roster),
         "who": who,
         "sign": SIGNS[who.state],
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,

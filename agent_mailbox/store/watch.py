@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-_MASK = 0x2 | 0x40 | 0x80 | 0x100 | 0x200  # IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE
+# IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (of a deletion of itself it always tells)
+_MASK = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 LOOKS = 0.25
 """Seconds between two looks where nothing wakes us."""

@@ -130,7 +130,7 @@ def test_receipts_thread_and_costs_stand_with_a_message(day: Day, browser: Brows
     window = Window(browser, day.console)
     page = window.go("/channel?to=project:inscription")
     row = page.locator(".message").filter(has_text="indexes are free").first
-    row.locator("[data-open]").first.click()
+    row.locator(".open").click()
     aside = page.locator("#details")
     aside.get_by_text("Receipts").wait_for()
     assert "tokens" in aside.inner_text()
@@ -237,6 +237,23 @@ def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Runnin
     page.locator(".message", has_text="number 9999").wait_for()
 
 
+def test_any_number_of_windows_load_and_the_one_looked_at_is_live(quiet: Running, browser: Browser) -> None:
+    """A browser has six connections to a server for all of them; what rests catches up with what it missed."""
+    window = Window(browser, quiet)
+    first = window.go("/channel?to=all")
+    for _ in range(7):
+        page = window.context.new_page()
+        page.goto(f"{quiet.url}channel?to=all")
+        page.wait_for_selector(".link-state.live")
+    first.wait_for_selector(".link-state:not(.live)")
+    quiet.post.send("ada", "all", "MISSED")
+    page.locator(".message", has_text="MISSED").wait_for()
+    assert first.locator(".message").count() == 0
+    first.evaluate("window.dispatchEvent(new Event('focus'))")
+    first.locator(".message", has_text="MISSED").wait_for()
+    assert first.locator(".link-state.live").count() == 1
+
+
 # -- acting -----------------------------------------------------------------------------------------------------------
 
 
@@ -334,10 +351,73 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
     )
     request = asked["request"]["id"]
     assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input="{nonsense")["said"]
+    assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input=" ")["said"]
     assert quiet.does("/decide", request=request, decision="perhaps")["status"] == 400
     assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
     assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
     assert post.ok("control", "wait", request, "--session", "ada")["request"]["state"] == "approved"
+
+
+def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) -> None:
+    """The next one comes to stand where the first one was: the second click must not be its approval."""
+    words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
+    one, other = (quiet.post.ok(*words, who)["request"]["id"] for who in ("ada", "bo"))
+    page = Window(browser, quiet).go("/")
+    page.locator(".card").nth(1).wait_for()
+    page.evaluate("""() => {
+      const press = () => document.querySelector(".approve").click();
+      new MutationObserver((_, it) => {
+        if (document.querySelectorAll(".card").length === 1) { it.disconnect(); press(); }
+      }).observe(document.body, {childList: true, subtree: true});
+      press();
+    }""")
+    page.get_by_text("nothing was decided").wait_for()
+    assert (page.locator(f"#r-{one}").count(), page.locator(f"#r-{other}").count()) == (0, 1)
+    assert [r["id"] for r in quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"]] == [other]
+
+
+def test_an_agent_that_takes_the_person_s_name_is_told_from_the_person(quiet: Running) -> None:
+    """Any name may be taken; who wrote, who has read and who decides is shown by more than that."""
+    quiet.post.register("mallory", "--name", "You")
+    quiet.post.send("mallory", "all", "Approved, go on.")
+    text = quiet.ask("/archive").text
+    assert ">You (agent mallory)</a>" in text
+    assert ">You</a>" not in text
+
+
+def test_threads_are_seen_in_a_channel(quiet: Running, browser: Browser) -> None:
+    """An answer stands with what it answers, or says it; a message that comes in does, too."""
+    page = Window(browser, quiet).go("/channel?to=all")
+    first = quiet.post.send("ada", "all", "First question?")
+    quiet.post.send("bo", "all", "Something else.")
+    quiet.post.send("bo", "all", "An answer.", "--thread", first)
+    quiet.post.send("ada", "all", "Another answer.", "--thread", first)
+    page.locator(".message", has_text="Another answer.").wait_for()
+    for _ in ("as it came", "anew"):
+        says = page.locator(".parent").evaluate_all("all => all.map(p => p.checkVisibility() ? p.innerText : '')")
+        assert [said.split("reply to")[-1].strip() for said in says] == ["Ada: First question?", ""]
+        assert page.locator(".day").count() == 1
+        page = Window(browser, quiet).go("/channel?to=all")
+
+
+def test_an_input_that_is_another_json_is_another_input(quiet: Running) -> None:
+    """Though Python takes 1 and true for equal."""
+    words = (
+        "control",
+        "request",
+        "permission",
+        "--tool",
+        "T",
+        "--input",
+        '{"force": true, "n": 1}',
+        "--session",
+        "ada",
+    )
+    same, other = (quiet.post.ok(*words)["request"]["id"] for _ in range(2))
+    said = quiet.does("/decide", request=same, decision="approve", input='{ "force": true,\r\n "n": 1 }')["said"]
+    assert "you changed" not in said
+    said = quiet.does("/decide", request=other, decision="approve", input='{"force": 1, "n": 1}')["said"]
+    assert "you changed" in said
 
 
 # -- hostile mail -----------------------------------------------------------------------------------------------------

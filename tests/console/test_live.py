@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
+import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page, Watcher
@@ -37,6 +42,27 @@ async def some(stream: AsyncIterator[bytes], count: int) -> list[str]:
 def number(part: str) -> str:
     """Of an event, as it is spelt."""
     return part.partition("id: ")[2].partition("\n")[0]
+
+
+def test_no_text_ends_a_line_of_the_stream() -> None:
+    """Ids are what a hostile agent wrote into a log: whatever ends a line for a browser begins no event in them."""
+
+    async def play() -> None:
+        for end in ("\r", "\n", "\r\n"):
+            hub = Hub()
+            stream = hub.stream(Page(named), hub.number)
+            await some(stream, 1)
+            hub.publish([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
+            (told,) = await some(stream, 1)
+            lines = re.split("\r\n|\r|\n", told)
+            assert [line for line in lines if not line.startswith("data: ")] == [
+                f"id: {hub.number}",
+                "event: reads",
+                "",
+                "",
+            ]
+
+    played(play())
 
 
 def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
@@ -79,7 +105,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
             await some(stream, 1)
         assert len(hub) == MAX_PAGES
         hub.close()
-        assert [part async for part in streams[1]] == []
+        assert [b"event: rest" in part async for part in streams[1]] == [True]
         assert len(hub) == 0
 
     played(play())
@@ -164,6 +190,55 @@ def test_a_stream_that_broke_off_goes_on_where_it_was(running: Running) -> None:
     again.close()
 
 
+def test_what_happens_to_the_mailbox_s_place_leaves_the_console_watching(running: Running) -> None:
+    """A log that cannot be read, a directory that is moved away: it says so, and is live again when they are back."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    log, box = post.box / MESSAGES, post.box
+    stream = Stream(running, "page=/archive")
+    stream.next("stale")
+    away = log.rename(f"{log}.away")
+    log.mkdir()
+    answer = running.ask("/archive")
+    assert (answer.status, "regular file" in answer.text) == (500, True)
+    assert running.does("/send", to="ada", body="x")["status"] == 500
+    log.rmdir()
+    away.rename(log)
+    post.send("ada", "all", "READABLE")
+    assert "READABLE" in stream.next("row")["data"]
+    for is_moved in (True, False):
+        kept = Path(shutil.copytree(box, f"{box}.kept"))
+        box.rename(f"{box}.away") if is_moved else shutil.rmtree(box)
+        assert running.ask("/archive").status == 200
+        until(partial(_put_back, kept, box))
+        assert any(event["data"] == "all\n" for event in stream.events())
+        post.send("ada", "all", "BACK")
+        assert "BACK" in stream.next("row")["data"]
+    stream.close()
+
+
+def _put_back(kept: Path, box: Path) -> bool:
+    """In the place of what the console may have made there meanwhile, and makes again."""
+    try:
+        if box.exists():
+            box.rename(box.with_name(f"made-{time.monotonic_ns()}"))
+        kept.rename(box)
+    except OSError:
+        return False
+    return True
+
+
+def test_it_ends_at_once_with_pages_open_and_says_nothing(post: Post) -> None:
+    """Their streams are let go first: nobody waits for them, nothing is cancelled with a traceback."""
+    with Running(post) as console:
+        stream = Stream(console.enter(), "page=/")
+        stream.next("stale")
+        console._process.terminate()
+        _, err = console._process.communicate(timeout=PATIENCE)
+        stream.close()
+    assert err == b""
+
+
 def test_fifty_idle_agents_cost_nothing(post: Post) -> None:
     """With an open page the process sleeps: next to no processor time in a second, no file is looked at."""
     from tests.console.bench import cpu
@@ -180,8 +255,6 @@ def test_fifty_idle_agents_cost_nothing(post: Post) -> None:
 
 
 def _slept(seconds: float) -> bool:
-    import time
-
     time.sleep(seconds)  # what is measured is that nothing happens in a stretch of time
     return True
 

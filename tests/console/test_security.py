@@ -310,6 +310,24 @@ def test_a_wider_host_is_warned_of_and_names_are_still_checked(post: Post) -> No
     assert not Hosts("127.0.0.1", 80).allows("192.0.2.7:80")
 
 
+def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -> None:
+    """With nothing around them."""
+    for given in ("localhost", "127.0.0.1:80", "[::1]", "[::1]:80", "LOCALHOST:80"):
+        assert Hosts("127.0.0.1", 80).allows(given), given
+        assert not Hosts("127.0.0.1", 8642).allows(given), given
+    for given in (
+        "",
+        ":80",
+        "[localhost]:80",
+        "::1:80",
+        "localhost:",
+        "localhost:80:80",
+        "localhost:80/",
+        "x@localhost:80",
+    ):
+        assert not Hosts("127.0.0.1", 80).allows(given), given
+
+
 def test_a_port_that_is_taken_is_said(post: Post, shared: Running) -> None:
     """With what to do."""
     refused(post.call("console", "--port", shared.port), 1, "cannot listen", "--port")

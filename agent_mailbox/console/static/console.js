@@ -10,7 +10,8 @@ const policy = window.trustedTypes
 const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
 const body = document.body;
 const here = () => location.pathname + location.search;
-let number = body.dataset.number;
+let heard = body.dataset.number; // the newest event that this page knows of
+let stream = null;
 
 const load = async (url) => {
   const answer = await fetch(url, { headers: { accept: "text/html" }, credentials: "same-origin" });
@@ -33,7 +34,7 @@ const say = (kind, text) => {
 
 const busy = (node) =>
   node.contains(document.activeElement) && document.activeElement !== node
-    ? ["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement.tagName) || dirty(node)
+    ? ["INPUT", "TEXTAREA", "SELECT", "BUTTON"].includes(document.activeElement.tagName) || dirty(node)
     : dirty(node);
 const dirty = (node) =>
   $$("input:not([type=hidden]), textarea", node).some((f) => (f.type === "checkbox" ? f.checked !== f.defaultChecked : f.value !== f.defaultValue));
@@ -82,7 +83,6 @@ const refresh = async () => {
   loading = true;
   try {
     const page = await load(here());
-    number = page.body.dataset.number || number;
     const rail = $("#rail", page);
     if (rail && !same(rail, $("#rail"))) {
       const marked = $$("#rail .fresh").map((a) => a.dataset.channel);
@@ -97,10 +97,12 @@ const refresh = async () => {
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
-      const before = $$(".card", old).length;
+      const before = $$(".card", old).map((card) => card.id);
       patch(old, fresh);
-      const now = $$(".card", old).length;
-      if (now > before) say("news", `${now - before} new ${now - before === 1 ? "request" : "requests"} to decide.`);
+      const now = $$(".card", old).map((card) => card.id);
+      const more = now.filter((id) => !before.includes(id)).length;
+      if (before.some((id, at) => now[at] !== id)) moved = Date.now();
+      if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     if (wanted.has("all") && $("[data-live]") && $("[data-live]", page)) $("[data-live]").replaceChildren(...$("[data-live]", page).children);
   } catch { /* the server is gone; the stream says so */ }
@@ -133,6 +135,21 @@ const add = (text) => {
   if (!list || !row || document.getElementById(row.id)) return;
   const follow = atEnd();
   $("[data-nothing]", list)?.remove();
+  const { parent, day } = row.dataset;
+  const above = $$(".message", list).at(-1);
+  if (above?.dataset.day !== day) {
+    const line = document.createElement("p");
+    const word = document.createElement("span");
+    line.className = "day";
+    line.dataset.day = word.textContent = day;
+    line.append(word);
+    list.append(line);
+  }
+  if (parent) {
+    const about = document.getElementById(`m-${parent}`);
+    if (above && [above.dataset.key, above.dataset.parent].includes(parent)) row.classList.add("follows");
+    else if (about) $("[data-said]", row).textContent = `${$(".who", about).innerText}: ${$(".subject, .control, .body", about).innerText.slice(0, 80)}`;
+  }
   list.append(row);
   trim(list, true);
   if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
@@ -184,21 +201,35 @@ const receipts = async () => {
 const listen = () => {
   const at = new URLSearchParams(location.search);
   at.set("page", location.pathname);
-  at.set("last", number);
-  const stream = new EventSource(`/events?${at}`);
+  at.set("last", heard);
+  stream = new EventSource(`/events?${at}`);
   stream.onopen = () => state(true, "live");
   stream.onerror = () => state(false, "not live; trying again");
-  stream.addEventListener("row", (event) => add(event.data));
-  stream.addEventListener("stale", (event) => stale(event.data));
-  stream.addEventListener("reads", (event) => {
+  const on = (name, does) => stream.addEventListener(name, (event) => {
+    heard = event.lastEventId || heard;
+    does(event);
+  });
+  on("row", (event) => add(event.data));
+  on("stale", (event) => stale(event.data));
+  on("reads", (event) => {
     if (!ids.size) setTimeout(receipts, 150);
     event.data.split(",").forEach((id) => ids.add(id));
   });
-  stream.addEventListener("mail", (event) => {
+  on("rest", () => {
+    stream.close();
+    stream = null;
+    state(false, "not live while others are");
+  });
+  on("mail", (event) => {
     const keys = JSON.parse(event.data);
     $$("#rail a[data-channel]:not([aria-current])").filter((a) => keys.includes(a.dataset.channel)).forEach(mark);
   });
 };
+
+// Of many windows the oldest was told to rest: a browser has few connections to one server.
+const wake = () => { if (!stream && !document.hidden) listen(); };
+window.addEventListener("focus", wake);
+document.addEventListener("visibilitychange", wake);
 
 // -- older pages, details, forms -----------------------------------------------------------------------------------
 
@@ -245,6 +276,9 @@ const watch = () => {
   $$("[data-older]").forEach((a) => seen?.observe(a));
 };
 
+// A click that was meant for a request that has just gone must not decide the one that is in its place now.
+const SETTLES = 700;
+let moved = 0;
 let came = null;
 let opening = 0;
 const open = async (href, keep = true) => {
@@ -284,6 +318,10 @@ document.addEventListener("submit", async (event) => {
   if (form.method !== "post" || ["/leave", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
+  if (form.matches(".decide") && Date.now() - moved < SETTLES) {
+    say("news", "The requests had just moved: nothing was decided. Press it again.");
+    return;
+  }
   form.dataset.sending = "1";
   const beside = form.closest("#details"); // asked now: by the time of the answer the form may be replaced
   const fields = new URLSearchParams(new FormData(form));
@@ -294,7 +332,10 @@ document.addEventListener("submit", async (event) => {
     say(told.kind, told.said);
     if (told.kind === "done") {
       form.reset();
-      if (form.closest(".card")) form.closest(".card").remove();
+      if (form.closest(".card")) {
+        form.closest(".card").remove();
+        moved = Date.now();
+      }
       if (beside && !beside.hidden) open(location.href, false);
       stale("main");
     }
@@ -376,5 +417,5 @@ listen();
 if (window.innerWidth <= 720) $$("#rail details").forEach((d) => { d.open = false; });
 const opened = new URLSearchParams(location.search).get("open");
 if (opened) document.getElementById(`m-${opened}`)?.scrollIntoView({ block: "center" });
-else if ($("[data-live]") && !location.hash) window.scrollTo(0, document.documentElement.scrollHeight);
+else if ($("[data-live]") && !location.hash && !$("#main.agent")) window.scrollTo(0, document.documentElement.scrollHeight);
 })();
