@@ -6,6 +6,7 @@ Belongs here: which messages are a team's, and its history as Markdown and as JS
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..core import instant, naming
@@ -85,7 +86,7 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
 
 
 def _markdown(name: str, messages: Iterable[Message]) -> str:
-    """Texts stand quoted, so that none of them can pass for a heading of ours."""
+    """Texts stand quoted and verbatim, so that none of them can pass for a heading of ours, or do anything."""
     lines = [f"# Team {_inline(name)}", ""]
     for m in messages:
         said = _said(m)
@@ -96,8 +97,17 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
             lines += [f"- {_inline(telling.line(observed))}", ""]
             continue
         lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
-        lines += [*(f"> {line}".rstrip() for line in neutral_lines(m.content)), ""]
+        lines += [*(f"> {line}".rstrip() for line in _verbatim(m.content)), ""]
     return "\n".join(lines)
+
+
+def _verbatim(text: str) -> list[str]:
+    """A text as a code block that nothing in it can end (CommonMark 4.5): as prose its HTML could end the quotation,
+    and its pictures would be fetched by whoever looks at the page."""
+    lines = neutral_lines(text)
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *lines, fence]
 
 
 def _inline(text: str) -> str:

@@ -365,3 +365,36 @@ def test_a_team_whose_lead_was_killed_is_over(teams: Teams) -> None:
             lead.wait()
             assert worker.wait() == 0
     assert {a["state"] for a in teams.ok("roster", "list")["agents"]} == {"dead"}
+
+
+def test_who_comes_back_is_told_what_it_may_have_had(teams: Teams) -> None:
+    """Mail that stood in the inbox of a member that left, or went with the team: given back, and marked when the same
+    name is offered it again, also by the bridge that saw it leave."""
+    teams.make("t", "ann", "bo")
+    teams.ok("teams", "import")
+    teams.register("ann@t", "--role", "builder")
+    mailbox = Mailbox(str(teams.box))
+    mirror = Mirror(mailbox, str(teams.root), "t")
+    out = Outward(mailbox, str(teams.root), mirror)
+
+    def look() -> None:
+        mirror.step()
+        out.step()
+
+    teams.send("bob", "builder", "ROLE")
+    look()
+    teams.make("t", "bo")
+    look()
+    teams.make("t", "bo", "ann")
+    teams.register("ann@t", "--role", "builder")
+    look()
+    heads = lambda: [e["text"].splitlines()[0] for e in teams.holds("t", "ann")]  # noqa: E731
+    assert ["possibly repeated" in head for head in heads()] == [False, True]
+    teams.send("bob", "team:t/ann", "DIRECT")
+    look()
+    shutil.rmtree(teams.root / "t")
+    teams.ok("teams", "import")
+    teams.make("t", "ann")
+    bridge(teams)
+    assert len(heads()) >= 1
+    assert all("possibly repeated" in head for head in heads())
