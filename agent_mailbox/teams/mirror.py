@@ -184,8 +184,8 @@ class Mirror:
         return left
 
     def _id(self, inbox: str, entry: Entry) -> str:
-        """The id of an entry's message here. Another text under a used ``msg_id`` is another message: not every writer's
-        are unique."""
+        """The id of an entry's message here. Another text under a used ``msg_id`` is another message: some writers'
+        are not unique."""
         wanted = naming.message_id(self.name, inbox, entry.key)
         if entry.msg_id is None or entry.protocol is not None:
             return wanted

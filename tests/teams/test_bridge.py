@@ -398,3 +398,28 @@ def test_who_comes_back_is_told_what_it_may_have_had(teams: Teams) -> None:
     bridge(teams)
     assert len(heads()) >= 1
     assert all("possibly repeated" in head for head in heads())
+
+
+def test_a_sender_is_told_who_waits_for_a_bridge(teams: Teams) -> None:
+    """A teammate sees nothing while nobody carries its mail."""
+    teams.make("t", "ann")
+    teams.ok("teams", "import")
+    send = lambda: teams.ok("send", "--from", "bob", "--to", "team:t/ann", "--body", "HELLO")["delivery"]  # noqa: E731
+    waits = {"agents": [], "waiting_for": ["ann@t"], "warnings": []}
+    assert send() == waits
+    with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+        until(lambda: send()["agents"] == ["ann@t"])
+        worker.send_signal(signal.SIGKILL)
+    assert send() == waits
+
+
+@pytest.mark.parametrize("name", ["é", "a b", "_x", "a@b", "n" * 200])
+def test_a_name_that_no_id_can_hold_is_an_address_all_the_same(teams: Teams, name: str) -> None:
+    """As its client spells it, and as `teams show` does."""
+    teams.make("t t", name)
+    teams.ok("teams", "import")
+    (shown,) = [m["address"] for m in teams.ok("teams", "show", "t t")["members"] if not m["lead"]]
+    teams.send("bob", f"team:t t/{name}", "HELLO")
+    teams.send("bob", shown, "AGAIN")
+    assert teams.ok("teams", "bridge", "t t", "--once")["out"] == 2
+    assert len(teams.holds("t t", name)) == 2
