@@ -7,6 +7,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -423,3 +425,13 @@ def test_a_name_that_no_id_can_hold_is_an_address_all_the_same(teams: Teams, nam
     teams.send("bob", shown, "AGAIN")
     assert teams.ok("teams", "bridge", "t t", "--once")["out"] == 2
     assert len(teams.holds("t t", name)) == 2
+
+
+def test_who_waits_for_a_team_waits_no_longer_than_the_client_lives(teams: Teams) -> None:
+    """A session that ended has none any more; nothing is left of its bridge."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as sits:
+        env = {"CLAUDE_PID": str(sits.pid), "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        with teams.start("teams", "bridge", "no-such-session", "--wait", "3600", env=env) as worker:
+            sits.communicate(b"\n")
+            _, err = worker.communicate(timeout=60)
+    assert (worker.returncode, b"no team" in err) == (1, True)
