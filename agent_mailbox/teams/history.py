@@ -75,6 +75,7 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
         {
             "id": m.id,
             **_said(m),
+            "lead_session": (team_of(m.metadata) or {}).get("lead"),
             "subject": m.subject,
             "text": m.content,
             "native": team_of(m.metadata) is not None,
@@ -87,8 +88,12 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
 
 def _markdown(name: str, messages: Iterable[Message]) -> str:
     """Texts stand quoted and verbatim, so that none of them can pass for a heading of ours, or do anything."""
-    lines = [f"# Team {_inline(name)}", ""]
+    lines, lead = [f"# Team {_inline(name)}", ""], None
     for m in messages:
+        now = (team_of(m.metadata) or {}).get("lead") or lead
+        if lead is not None and now != lead:
+            lines += [f"# Team {_inline(name)}, another, led by {_inline(str(now))}", ""]
+        lead = now
         said = _said(m)
         to = ", ".join(_inline(str(party)) for party in said["to"])
         lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]

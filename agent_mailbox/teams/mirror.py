@@ -253,6 +253,7 @@ class Mirror:
         most = self._mailbox.config.max_content
         about: dict[str, Any] = {"team": self.name, "inbox": inbox}
         told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}
+        told["lead"] = self.team.lead_session  # which tells a team from a later one of its name
         about |= {key: value[:1000] for key, value in told.items() if value}
         content, size = entry.text, len(entry.text.encode())
         if size > most:

@@ -494,3 +494,17 @@ def test_the_clients_directory_may_be_elsewhere(teams: Teams) -> None:
     (teams.home / ".claude").rename(elsewhere)
     assert teams.ok("teams", "list") == {"teams": []}
     assert teams.ok("teams", "list", env={"CLAUDE_CONFIG_DIR": str(elsewhere)})["teams"][0]["team"] == "t"
+
+
+def test_a_later_team_of_the_same_name_is_told_apart(teams: Teams) -> None:
+    """In what its history says of each message, and by a heading of its own."""
+    for number, lead in ((1, "s-one"), (2, "s-two")):
+        teams.make("t", "ann", lead_session=lead)
+        teams.put("t", "ann", native("team-lead", f"OF {lead}", number))
+        teams.ok("teams", "import")
+        shutil.rmtree(teams.root / "t")
+        teams.ok("teams", "import")
+    told = teams.ok("teams", "export", "t")["messages"]
+    assert [(m["text"], m["lead_session"]) for m in told] == [("OF s-one", "s-one"), ("OF s-two", "s-two")]
+    first, second = teams.call("teams", "export", "t").stdout.split("# Team t, another, led by s-two\n")
+    assert ("OF s-one" in first, "OF s-two" in second) == (True, True)
