@@ -90,11 +90,23 @@ class Posting(Desk):
         return [
             Sent(
                 message=known.get(made.message.id, made.message),
-                delivery=inbox.delivery(made.message, roster),
+                delivery=self.delivery(made.message, roster),
                 warnings=made.warnings,
             )
             for made in prepared
         ]
+
+    def delivery(self, message: Message, roster: Roster) -> inbox.Delivery:
+        """Whom a message reaches at this moment. It waits for a teammate of a client's team that nobody bridges."""
+        found = inbox.delivery(message, roster)
+        mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
+        if not mates:
+            return found
+        from .store import bridges  # what most mail is spared
+
+        idle = [mate for mate in mates if not bridges.runs(self.logs, f"team:{mate.partition('@')[2]}")]
+        agents = tuple(agent for agent in found.agents if agent not in idle)
+        return inbox.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
     def take_in(self, messages: Sequence[Message]) -> None:
         """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.

@@ -99,9 +99,13 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
 
 def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
     """Have the session's team bridged by a process of its own, which outlives this one and ends with the team. Beside
-    another bridge, and where no team comes, it ends by itself."""
+    another bridge, and where no team comes, it ends by itself. A client that nobody sits at sets up none (``-p``)."""
     import subprocess  # where the mailbox is configured so, once in a session
 
+    from ..claude import client
+
+    if client.number(environ) is None:
+        return
     package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
     words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
     nothing = subprocess.DEVNULL

@@ -11,7 +11,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from ..core import compose, inbox, instant
+from ..core import compose, instant
 from ..core.compose import Draft
 from ..core.frame import word
 from ..core.records import PRIORITIES, TYPES
@@ -267,7 +267,7 @@ def show(app: App, /, message_id: str) -> None:
     receipts = app.mailbox.receipts(found.message)
     roster = app.mailbox.logs.read_roster()
     lines = render.message_text(found.message, roster, app.style)
-    resolved = inbox.delivery(found.message, roster)
+    resolved = app.mailbox.delivery(found.message, roster)
     lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
     lines += [] if receipts else ["nobody has read it"]
     value = {

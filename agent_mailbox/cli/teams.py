@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
+from ..claude import client
 from ..core import naming
 from ..core.control import telling
 from ..core.frame import word
@@ -71,15 +73,26 @@ def _there(app: App, wanted: str | None) -> Team:
 
 
 def _awaited(app: App, wanted: str | None, patience: float) -> Team:
-    """The same, waiting for it to appear."""
+    """The same, waiting for it to appear, as long as the client lives that this was started from."""
     until = time.monotonic() + patience
+    pid = client.number(app.environ)
     while True:
         try:
             return _which(app, wanted)
         except NotFound:
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or (pid is not None and not _lives(pid)):
                 raise
         time.sleep(0.2)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @teams.command("list", cls=Verb)

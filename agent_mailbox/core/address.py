@@ -28,6 +28,9 @@ RESERVED = (ALL, USER)
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
+_WORD = _ID - {*"@+"}
+MAX_WORD = 60
+"""Characters of a client's name in an id: two of them and the sign between stay under ``MAX_ID``."""
 
 
 class Reader(Record):
@@ -112,14 +115,23 @@ def swarm_of(word: str) -> tuple[str, str] | None:
 def teammate(word: str) -> str | None:
     """The session id of the member that ``team:t/n`` names (``n@t``, as its client spells it); None for another word.
 
-    Raises ``Malformed`` for a name that cannot be one.
+    Raises ``Malformed`` for a name that is empty.
     """
     if not word.startswith("team:") or "/" not in word:
         return None
     team, _, name = word[5:].partition("/")
     if not team or not name:
         raise Malformed(f"{word!r} is no teammate", "write team:TEAM/NAME, or team:TEAM for all of a team")
-    return check_id(f"{name}@{team}", "teammate's id")
+    return f"{_word(name)}@{_word(team)}"
+
+
+def _word(name: str) -> str:
+    """A client's name as ``naming`` spells it, which what is spelt so already stays."""
+    if name[:1].isalnum() and _WORD.issuperset(name) and len(name) <= MAX_WORD:
+        return name
+    from .naming import word  # few clients' names need it
+
+    return word(name)
 
 
 def mode(address: str, is_agent: Callable[[str], bool]) -> str:

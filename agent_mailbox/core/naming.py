@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 
-MAX_WORD = 60
-"""Characters of a name or team in a session id: two of them and the sign between stay under ``address.MAX_ID``."""
+from .address import MAX_WORD
+
 _HEX = frozenset("0123456789abcdef")
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core import naming
 from ..core.roster import DEAD
 from ..errors import Busy, Refused
-from ..store import system, watch
+from ..store import bridges, system, watch
 from ..store.lock import FileLock
 from . import files
 from .members import bury, members_here
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..mailbox import Mailbox
-
-DIRECTORY = "teams"
-"""Where, among the derived files, bridges hold their locks."""
-
 
 QUIET = 10
 """How many times rarer the looks are while nothing is left to find out."""
@@ -105,6 +101,5 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
 
 def _alone(mailbox: Mailbox, tag: str) -> FileLock:
     """The mailbox's lock on a team (by its tag); raises ``Busy`` beside a bridge."""
-    place = mailbox.logs.cache(DIRECTORY)
-    system.make_directory(place)
-    return FileLock(system.join(place, tag.partition(":")[2]), 0).take()
+    system.make_directory(mailbox.logs.cache(bridges.DIRECTORY))
+    return FileLock(bridges.place(mailbox.logs, tag), bridges.ASKED).take()

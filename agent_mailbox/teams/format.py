@@ -173,10 +173,11 @@ def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
             continue
         times[found.key] += 1
         if not found.key.startswith(_COUNTED):
-            if texts.setdefault(found.key, found.text) != found.text:
+            other = texts.setdefault(found.key, found.text) != found.text
+            if other:
                 unfit.append(Unfit(place, "what it is known by is another entry's"))
-            if times[found.key] == 1:
-                entries.append(found)
+            if times[found.key] == 1 or (other and found.protocol is None):
+                entries.append(found)  # a second text under an id is another message (see ``Mirror``)
             continue
         # Nothing but their place tells equal ones apart; as many are kept as were ever there at once.
         entries.append(found.replace(key=f"{found.key}/{times[found.key]}"))
@@ -197,7 +198,9 @@ def _entry(value: Any) -> Entry | str:
         return "text is empty"
     msg_id = _maybe(value, "msg_id")
     sender, text, timestamp = (_clean(value[key]) for key in ("from", "text", "timestamp"))
-    said = protocol(text)
+    summary, said = _maybe(value, "summary"), protocol(text)
+    if summary and isinstance(said, Unknown):
+        said = None  # a model's own JSON: what the client makes itself has no summary
     plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
     written = sender.endswith(FROM_US) and text.startswith(FIRST)
     return Entry(
@@ -205,7 +208,7 @@ def _entry(value: Any) -> Entry | str:
         sender=sender,
         text=text,
         timestamp=timestamp,
-        summary=_maybe(value, "summary"),
+        summary=summary,
         color=_maybe(value, "color"),
         read=value.get("read") is True,
         msg_id=msg_id,

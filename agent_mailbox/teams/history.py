@@ -6,6 +6,7 @@ Belongs here: which messages are a team's, and its history as Markdown and as JS
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..core import instant, naming
@@ -74,6 +75,7 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
         {
             "id": m.id,
             **_said(m),
+            "lead_session": (team_of(m.metadata) or {}).get("lead"),
             "subject": m.subject,
             "text": m.content,
             "native": team_of(m.metadata) is not None,
@@ -85,9 +87,13 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
 
 
 def _markdown(name: str, messages: Iterable[Message]) -> str:
-    """Texts stand quoted, so that none of them can pass for a heading of ours."""
-    lines = [f"# Team {_inline(name)}", ""]
+    """Texts stand quoted and verbatim, so that none of them can pass for a heading of ours, or do anything."""
+    lines, lead = [f"# Team {_inline(name)}", ""], None
     for m in messages:
+        now = (team_of(m.metadata) or {}).get("lead") or lead
+        if lead is not None and now != lead:
+            lines += [f"# Team {_inline(name)}, another, led by {_inline(str(now))}", ""]
+        lead = now
         said = _said(m)
         to = ", ".join(_inline(str(party)) for party in said["to"])
         lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]
@@ -96,8 +102,17 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
             lines += [f"- {_inline(telling.line(observed))}", ""]
             continue
         lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
-        lines += [*(f"> {line}".rstrip() for line in neutral_lines(m.content)), ""]
+        lines += [*(f"> {line}".rstrip() for line in _verbatim(m.content)), ""]
     return "\n".join(lines)
+
+
+def _verbatim(text: str) -> list[str]:
+    """A text as a code block that nothing in it can end (CommonMark 4.5): as prose its HTML could end the quotation,
+    and its pictures would be fetched by whoever looks at the page."""
+    lines = neutral_lines(text)
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *lines, fence]
 
 
 def _inline(text: str) -> str:

@@ -51,6 +51,7 @@ class Mirror:
         self.team = files.load(where, name)
         self.known: set[str] = set()
         """The ids of all messages mirrored from this team."""
+        self._texts: dict[str, str] = {}  # by message id: a digest of the whole text
         self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
         self._seen: dict[str, files.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
@@ -70,6 +71,8 @@ class Mirror:
             if not isinstance(inbox, str):
                 continue
             self.known.add(message.id)
+            if "bytes" not in (about or {}):
+                self._texts[message.id] = naming.digest(message.content)
             reader = naming.session_id(self.name, inbox)
             if reader not in claims.readers(message, everything.reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
@@ -180,11 +183,22 @@ class Mirror:
                 retire(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
         return left
 
+    def _id(self, inbox: str, entry: Entry) -> str:
+        """The id of an entry's message here. Another text under a used ``msg_id`` is another message: some writers'
+        are not unique."""
+        wanted = naming.message_id(self.name, inbox, entry.key)
+        if entry.msg_id is None or entry.protocol is not None:
+            return wanted
+        text = naming.digest(entry.text)
+        if self._texts.setdefault(wanted, text) == text:
+            return wanted
+        return naming.message_id(self.name, inbox, f"{entry.key}/{text}")
+
     def _mirror(self, inbox: str, entries: Iterable[Entry]) -> tuple[int, list[str], bool]:
         """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
         drafts = {}
         for entry in entries:
-            wanted = naming.message_id(self.name, inbox, entry.key)
+            wanted = self._id(inbox, entry)
             if entry.ours is None and wanted not in self.known:
                 drafts[wanted] = self._draft(inbox, entry, wanted)
         left, sent = list(drafts.values()), 0
@@ -239,6 +253,7 @@ class Mirror:
         most = self._mailbox.config.max_content
         about: dict[str, Any] = {"team": self.name, "inbox": inbox}
         told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}
+        told["lead"] = self.team.lead_session  # which tells a team from a later one of its name
         about |= {key: value[:1000] for key, value in told.items() if value}
         content, size = entry.text, len(entry.text.encode())
         if size > most:
@@ -274,7 +289,7 @@ class Mirror:
         waiting = self._waiting.get(inbox)
         if not waiting:
             return 0
-        there = {naming.message_id(self.name, inbox, entry.key): entry for entry in found.entries}
+        there = {self._id(inbox, entry): entry for entry in found.entries}
         done = [i for i in waiting if (there[i].read if i in there else found.whole)]
         if done:
             now = self._mailbox.now()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import codec, frame, instant, naming
 from ..core.address import route
-from ..core.records import Read, Record
+from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
@@ -80,7 +80,6 @@ class Outward:
         self._where = where
         self._mirror = mirror
         self._offers: list[_Offer] = []
-        self._doubtful: set[tuple[str, str]] = set()
         self._looked: object = None
         self._again = 0.0
         self._problems: dict[str, str] = {}
@@ -113,9 +112,6 @@ class Outward:
         mine = {
             self._id(member): member for member in (*self._team.names, *files.inboxes(self._where, self._team.name))
         }
-        for record in self._mailbox.logs.read_records():
-            if record.session_id in mine and record.event == "release" and (record.nonce or "").endswith(DOUBT):
-                self._doubtful.add((record.message_id, record.session_id))
         for session_id, member in mine.items():
             for offer in offers.recalled(self._mailbox.logs, session_id):
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
@@ -209,7 +205,8 @@ class Outward:
                 aside.remove()
                 raise
             self._offers.append(offer)
-            aside.append([self._entry(item, me, nonce) for item in items])
+            doubtful = self._doubtful(me)
+            aside.append([self._entry(i, me, nonce, again=i.message.id in doubtful) for i in items])
         except Undeliverable as error:
             self._count(me, len(items), str(error))
             if offer in self._offers:
@@ -226,12 +223,23 @@ class Outward:
     def _transcripts(self, member: str) -> list[str]:
         return [path for path, whose in self._mirror.transcripts() if whose == member]
 
-    def _entry(self, item: Item, me: str, nonce: str) -> dict[str, Any]:
+    def _doubtful(self, me: str) -> set[str]:
+        """The messages that the member had, or may have had, and that are unread again: every release but that of an
+        offer by its own nonce, which never got into the inbox. Who left and came back may find the old entry there."""
+        mine = me.encode()
+        lines = (line for _, line in self._mailbox.logs.reads.lines() if b'"release"' in line and mine in line)
+        records = [r for r in map(codec.read, lines) if not isinstance(r, BadLine)]
+        return {
+            r.message_id
+            for r in records
+            if r.session_id == me and r.event == "release" and (not r.nonce or r.nonce.endswith(DOUBT))
+        }
+
+    def _entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
         """A message as an entry. It begins with a line of ours: never with what could be protocol."""
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = frame.item(item, roster)
-        again = ", possibly repeated" if (message.id, me) in self._doubtful else ""
-        first = [f"{form.FIRST}{head}{again}]"]
+        first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
         answer = f'To answer: agent-mailbox reply {frame.short(message.id)} --from {me} --body "…"'
         return {
             "from": f"{frame.name_of(message.sender, roster)}{form.FROM_US}",
@@ -268,7 +276,6 @@ class Outward:
         if offer.messages and time.monotonic() - offer.gone >= GRACE:
             if size > offer.grown or not (offer.ours or paths):
                 self._release(me, offer.nonce + DOUBT, offer.messages)
-                self._doubtful.update((message_id, me) for message_id in offer.messages)
                 offer.messages = []
             elif not paths:
                 offer.messages = []  # the client fetched it, and where it writes that down nobody knows

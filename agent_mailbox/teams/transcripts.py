@@ -12,7 +12,7 @@ import os
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..core.control.messages import ShutdownRequest
+from ..core.control.messages import ShutdownRequest, Unknown
 from . import files
 from . import format as form
 from .format import Entry, Team
@@ -169,9 +169,12 @@ def _heard(event: dict[str, Any]) -> Iterator[Entry]:
         )  # no text can end a block: the client sees to it
         at = len(content) - len(left.lstrip("\n")) if end else len(content)
         sender, _, rest = block.partition('"')
-        text, more, prose = rest.partition(">\n")[2].partition("\n")
+        attributes, _, told = rest.partition(">\n")
+        text, more, prose = told.partition("\n")
         said = form.protocol(text)
-        if said is None or (more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest))):
+        if said is None or (isinstance(said, Unknown) and ' summary="' in attributes):
+            continue  # somebody's own words: its sender's transcript has them
+        if more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest)):
             continue  # to a request to end the client adds how to answer it
         made = [{"from": sender, "text": text, "timestamp": event.get("timestamp")}]
         yield from form.inbox(json.dumps(made).encode()).entries

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, compose, inbox
+from agent_mailbox.core import codec, compose, inbox, naming
 from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.compose import Draft, Resolved
 from agent_mailbox.core.records import MAX_TTL_HOURS, Message
@@ -406,7 +406,11 @@ def test_a_teammate_is_addressed_by_its_team() -> None:
     assert len(waits.warnings) == 1
     with pytest.raises(NotFound):
         compose.resolve(("team:t/cy",), known, NAMESPACES, strict=True)
-    for word in ("team:t/", "team:/n", "team:t/a b", "team:t/n:m", "team:t u/n"):
+    for word in ("team:t/a b", "team:t/n:m", "team:t u/n"):
+        named = naming.session_id(*word.removeprefix("team:").split("/"))
+        found = compose.resolve((word,), known, NAMESPACES)
+        assert (found.recipients, len(found.warnings)) == ((named,), 1)
+    for word in ("team:t/", "team:/n"):
         with pytest.raises(Malformed):
             compose.resolve((word,), known, NAMESPACES)
     assert known.find("team:t/ann").session_id == "ann@t"

@@ -150,7 +150,17 @@ class Terminal:
     def leave(self) -> int:
         """End the session as a person does; returns the exit code."""
         self.submit("/exit")
-        return self.process.wait(PATIENCE)
+        again = time.monotonic() + RETYPE
+
+        def left() -> bool:
+            nonlocal again
+            if self.process.poll() is None and time.monotonic() > again:
+                again = time.monotonic() + RETYPE
+                self.type("\r")  # a turn that began meanwhile, or a question, may have taken the first
+            return self.process.poll() is not None
+
+        self.wait(left)
+        return int(self.process.returncode)
 
     def kill(self) -> None:
         """End it as a crash does: at once, nothing tidied up."""

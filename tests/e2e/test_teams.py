@@ -169,6 +169,29 @@ def test_the_hook_starts_a_bridge_that_ends_with_the_session(client: Client) -> 
     assert {a["state"] for a in agents(here) if a["session_id"].endswith(team)} == {"dead"}
 
 
+def test_a_client_nobody_sits_at_leaves_no_bridge_behind(client: Client) -> None:
+    """It sets up no teammates (``-p``): nothing is started for it that would look for its team."""
+    config = client.post.file("config.toml")
+    config.write_text("[teams]\nbridge = true\n")
+    config.chmod(0o600)
+    client.model.script = lambda _: [said(ANSWER)]
+    client.ask("hello", env=TEAMS_ON)
+    assert not running("bridge", str(client.post.box))
+
+
+def running(*words: str) -> list[bytes]:
+    """The command lines of processes with these words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if {word.encode() for word in words} <= {*line.split(b"\0")}:
+            found.append(line)
+    return found
+
+
 def bridges(lock: Path) -> list[str]:
     """The processes that have the bridge's lock open."""
     found = []

@@ -7,6 +7,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -365,3 +367,71 @@ def test_a_team_whose_lead_was_killed_is_over(teams: Teams) -> None:
             lead.wait()
             assert worker.wait() == 0
     assert {a["state"] for a in teams.ok("roster", "list")["agents"]} == {"dead"}
+
+
+def test_who_comes_back_is_told_what_it_may_have_had(teams: Teams) -> None:
+    """Mail that stood in the inbox of a member that left, or went with the team: given back, and marked when the same
+    name is offered it again, also by the bridge that saw it leave."""
+    teams.make("t", "ann", "bo")
+    teams.ok("teams", "import")
+    teams.register("ann@t", "--role", "builder")
+    mailbox = Mailbox(str(teams.box))
+    mirror = Mirror(mailbox, str(teams.root), "t")
+    out = Outward(mailbox, str(teams.root), mirror)
+
+    def look() -> None:
+        mirror.step()
+        out.step()
+
+    teams.send("bob", "builder", "ROLE")
+    look()
+    teams.make("t", "bo")
+    look()
+    teams.make("t", "bo", "ann")
+    teams.register("ann@t", "--role", "builder")
+    look()
+    heads = lambda: [e["text"].splitlines()[0] for e in teams.holds("t", "ann")]  # noqa: E731
+    assert ["possibly repeated" in head for head in heads()] == [False, True]
+    teams.send("bob", "team:t/ann", "DIRECT")
+    look()
+    shutil.rmtree(teams.root / "t")
+    teams.ok("teams", "import")
+    teams.make("t", "ann")
+    bridge(teams)
+    assert len(heads()) >= 1
+    assert all("possibly repeated" in head for head in heads())
+
+
+def test_a_sender_is_told_who_waits_for_a_bridge(teams: Teams) -> None:
+    """A teammate sees nothing while nobody carries its mail."""
+    teams.make("t", "ann")
+    teams.ok("teams", "import")
+    send = lambda: teams.ok("send", "--from", "bob", "--to", "team:t/ann", "--body", "HELLO")["delivery"]  # noqa: E731
+    waits = {"agents": [], "waiting_for": ["ann@t"], "warnings": []}
+    assert send() == waits
+    with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
+        until(lambda: send()["agents"] == ["ann@t"])
+        worker.send_signal(signal.SIGKILL)
+    assert send() == waits
+
+
+@pytest.mark.parametrize("name", ["é", "a b", "_x", "a@b", "n" * 200])
+def test_a_name_that_no_id_can_hold_is_an_address_all_the_same(teams: Teams, name: str) -> None:
+    """As its client spells it, and as `teams show` does."""
+    teams.make("t t", name)
+    teams.ok("teams", "import")
+    (shown,) = [m["address"] for m in teams.ok("teams", "show", "t t")["members"] if not m["lead"]]
+    teams.send("bob", f"team:t t/{name}", "HELLO")
+    teams.send("bob", shown, "AGAIN")
+    assert teams.ok("teams", "bridge", "t t", "--once")["out"] == 2
+    assert len(teams.holds("t t", name)) == 2
+
+
+def test_who_waits_for_a_team_waits_no_longer_than_the_client_lives(teams: Teams) -> None:
+    """A session that ended has none any more; nothing is left of its bridge."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as sits:
+        env = {"CLAUDE_PID": str(sits.pid), "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        with teams.start("teams", "bridge", "no-such-session", "--wait", "3600", env=env) as worker:
+            sits.communicate(b"\n")
+            _, err = worker.communicate(timeout=60)
+    assert (worker.returncode, b"no team" in err) == (1, True)

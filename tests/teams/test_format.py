@@ -188,12 +188,12 @@ def test_equal_entries_without_ids_are_as_many_as_there_are() -> None:
 
 
 def test_a_msg_id_that_stands_twice_is_one_entry() -> None:
-    """With another text it is told: nothing is lost without a word."""
+    """With another text it is another, and told."""
     one = native("a", "eins", 1)
     assert len(parsed(one, one).entries) == 1
     assert parsed(one, one).unfit == ()
     other = parsed(one, {**one, "text": "zwei"})
-    assert [(e.text, other.unfit[0].place) for e in other.entries] == [("eins", 1)]
+    assert [(e.text, other.unfit[0].place) for e in other.entries] == [("eins", 1), ("zwei", 1)]
 
 
 def test_text_no_mail_can_hold_is_mended() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core import codec
+from agent_mailbox.core.records import Message
 from agent_mailbox.mailbox import Mailbox
 from agent_mailbox.teams.mirror import Mirror
 from tests.helpers import MESSAGES, READS, ROSTER, until
@@ -283,11 +285,12 @@ def test_a_follower_killed_at_any_instant_leaves_nothing_doubled_or_lost(teams: 
         entries += [native("team-lead", f"text {turn}.{n}", turn * 300 + n) for n in range(250)]
         teams.put("t", "ann", *entries)
         with teams.start("teams", "import", "t", "--follow", "--interval", "0.01") as follower:
-            wanted = min(len(texts(teams)) + chance.randrange(1, 400), len(entries))
+            wanted = min(len(teams.lines(MESSAGES)) + chance.randrange(1, 400), len(entries))
             until(lambda wanted=wanted: len(teams.lines(MESSAGES)) >= wanted)
             follower.send_signal(signal.SIGKILL)
     teams.ok("teams", "import", "t")
-    assert texts(teams) == [e["text"] for e in entries]
+    whole = [found for found in map(codec.message, teams.lines(MESSAGES)) if isinstance(found, Message)]
+    assert [message.content for message in whole] == [e["text"] for e in entries]  # of a torn line nothing is taken
 
 
 def test_nothing_is_opened_where_nothing_changed(teams: Teams) -> None:
@@ -491,3 +494,17 @@ def test_the_clients_directory_may_be_elsewhere(teams: Teams) -> None:
     (teams.home / ".claude").rename(elsewhere)
     assert teams.ok("teams", "list") == {"teams": []}
     assert teams.ok("teams", "list", env={"CLAUDE_CONFIG_DIR": str(elsewhere)})["teams"][0]["team"] == "t"
+
+
+def test_a_later_team_of_the_same_name_is_told_apart(teams: Teams) -> None:
+    """In what its history says of each message, and by a heading of its own."""
+    for number, lead in ((1, "s-one"), (2, "s-two")):
+        teams.make("t", "ann", lead_session=lead)
+        teams.put("t", "ann", native("team-lead", f"OF {lead}", number))
+        teams.ok("teams", "import")
+        shutil.rmtree(teams.root / "t")
+        teams.ok("teams", "import")
+    told = teams.ok("teams", "export", "t")["messages"]
+    assert [(m["text"], m["lead_session"]) for m in told] == [("OF s-one", "s-one"), ("OF s-two", "s-two")]
+    first, second = teams.call("teams", "export", "t").stdout.split("# Team t, another, led by s-two\n")
+    assert ("OF s-one" in first, "OF s-two" in second) == (True, True)
