@@ -332,8 +332,8 @@ MUTANTS = (
             "                pass\n            except",
         ),
         (
-            "            aside.append([self._entry(item, me, nonce) for item in items])\n",
-            "            aside.append([self._entry(item, me, nonce) for item in items])\n"
+            "            aside.append([self._entry(i, me, nonce, again=i.message.id in doubtful) for i in items])\n",
+            "            aside.append([self._entry(i, me, nonce, again=i.message.id in doubtful) for i in items])\n"
             "            self._mailbox.logs.reads.append(map(codec.read_line, records))\n",
         ),
         tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
@@ -347,7 +347,7 @@ MUTANTS = (
     Mutant(
         "what nobody can tell to have arrived says so when it comes again",
         "teams/outward.py",
-        ('", possibly repeated" if', '"" if'),
+        ("', possibly repeated' if", "'' if"),
         tests=f"{TEAM_BRIDGE}::test_where_nobody_can_tell_it_comes_again_and_says_so",
     ),
     Mutant(
@@ -369,8 +369,8 @@ MUTANTS = (
         "the id of a mirrored message is made of its entry",
         "teams/mirror.py",
         (
-            "            wanted = naming.message_id(self.name, inbox, entry.key)\n            if",
-            "            wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n            if",
+            "        wanted = naming.message_id(self.name, inbox, entry.key)\n        if",
+            "        wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n        if",
         ),
         tests=f"{TEAM_IMPORT}::test_the_captured_teams_come_in_whole_and_once",
     ),
