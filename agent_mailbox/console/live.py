@@ -114,8 +114,8 @@ class Watcher:
 
     def _run(self) -> None:
         while not self._stopped():
+            place = self._place()  # before the watch: what takes its place meanwhile is noticed
             with Watch([self._logs.directory]) as changes:
-                place = self._place()
                 while self._place() == place and not self._stopped():
                     self._tell_news()
                     changes.wait(None, self._wake)
