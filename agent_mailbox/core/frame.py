@@ -86,7 +86,10 @@ def notes(message: Message) -> list[str]:
     """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
     said = [message.type] if message.type != "message" else []
     if message.type == "system" and is_remote(message.sender):
-        said = ["swarm event"]  # "system" might read as if it spoke for the client
+        from . import pointers  # most mail has none
+
+        # "system" might read as if it spoke for the client, and an event is what the gateway found to be one
+        said = ["swarm event"] if pointers.is_event(message) else []
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []

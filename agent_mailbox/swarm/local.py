@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -23,7 +24,7 @@ from .outbox import listed
 from .protocol.envelope import Model, Uuid, read
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
-from .server import ERRORS, answer, body_of, refused
+from .server import DRAINED, ERRORS, Draining, answer, body_of, refused
 from .statuses import ACTIONS, READ, STATUSES, Statuses
 
 MAX_BODY = 64 * 1024
@@ -134,6 +135,7 @@ def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_se
             Route("/api/wake", wake, methods=["POST"]),
         ],
         exception_handlers={**ERRORS, NotFound: _on_nothing},
+        middleware=[Middleware(Draining, most=DRAINED * MAX_BODY)],
     )
 
 
