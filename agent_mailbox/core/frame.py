@@ -55,6 +55,8 @@ def when(millis: int) -> str:
 def name_of(session_id: str, roster: Roster) -> str:
     """How an agent is called: its name, else its id, shortened if it is a UUID; the person is ``user``."""
     agent = roster.get(session_id)
+    if is_remote(session_id):
+        return word(session_id)  # one may be chosen so that it has a UUID's hyphens
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
