@@ -78,12 +78,13 @@ class Program:
         env: Mapping[str, str | None] | None = None,
         cwd: Path | None = None,
         python: Sequence[str] = ("-m", "agent_mailbox"),
+        under: Sequence[str] = (),
         **popen: Any,
     ) -> subprocess.Popen[bytes]:
-        """A process of the program, to be talked to."""
+        """A process of the program, to be talked to; perhaps ``under`` another, such as a tracer."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         return subprocess.Popen(
-            [sys.executable, *python, *self._words(words)],
+            [*under, sys.executable, *python, *self._words(words)],
             env=self.environ(env),
             cwd=cwd or self.cwd,
             **{**pipes, **popen},

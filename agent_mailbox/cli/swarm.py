@@ -77,6 +77,7 @@ def create(door: Door, name: str, session: str | None, **settings: bool) -> None
     """Create a swarm; this gateway is its master, and the session its first agent here."""
     from ..swarm import actions
 
+    door.check(session)
     made = actions.create(door.home, door.ledger, name, settings)
     who = door.enter(made.alias, session)
     text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")
@@ -128,6 +129,7 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
     if alias is not None and joining.alias_of(alias, "", door.ledger.identified()) != alias:
         raise Malformed(f"{alias!r} cannot be, or is, a swarm's word", "lower-case letters, digits, . _ -")
     door.ledger.identified()
+    door.check(session)
 
     async def ask() -> tuple[str, str]:
         peers = door.peers()

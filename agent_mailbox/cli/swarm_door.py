@@ -14,7 +14,7 @@ import click
 
 from ..core.enrol import Request
 from ..core.records import USER
-from ..errors import Busy, Refused
+from ..errors import Busy, NotFound, Refused
 from .options import App, complete_session, pass_app
 
 if TYPE_CHECKING:
@@ -88,6 +88,12 @@ class Door:
             return None
         self.app.mailbox.register(Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",)), self.app.actor)
         return who
+
+    def check(self, session: str | None) -> None:
+        """Raise what ``enter`` would before anything is decided: a swarm made by a command that fails is made twice."""
+        who = self.app.who(session) if session or self._has_session() else USER
+        if who != USER and self.app.mailbox.logs.read_roster().get(who) is None:
+            raise NotFound(f"no agent {who!r} here", f"`agent-mailbox roster register --session-id {who}` first")
 
     def exit(self, alias: str, session: str | None = None) -> list[str]:
         """Have an agent here leave, or all of them; returns which."""

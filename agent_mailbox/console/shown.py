@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from ..core import claims, frame
-from ..core.address import ALL
+from ..core import claims, frame, pointers
+from ..core.address import ALL, is_remote
 from ..core.control import telling, wire
 from ..core.records import USER, Record
 from ..core.roster import DEAD
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LONG = 1500
 """Characters of a body in a list; the whole stands beside it."""
+REMOTE = "remote"
+"""What stands where an agent's roles would: nobody here vouches for who is elsewhere."""
 STAGES = {
     claims.ACKED: ("✔✔", "dealt with by"),
     claims.SEEN: ("✔✔", "seen by"),
@@ -197,18 +199,20 @@ def row(
     if cut:
         content = content[:LONG].rpartition("\n")[0] or content[:LONG]
     is_control = message.type == "control"
+    is_news = message.type == "system" and pointers.is_event(message)  # the subject says it; the text is for programs
+    roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     return Row(
         id=message.id,
         sender=name(message.sender, roster, person="You"),
         sender_id=message.sender,
-        roles=", ".join(frame.roles_of(agent)[:3]) if agent is not None else "",
+        roles=", ".join(roles),
         is_person=message.sender == USER,
         to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
         iso=iso(message.timestamp),
         clock=clock(message.timestamp),
         day=day(message.timestamp),
         subject=line(message.subject or ""),
-        body="" if is_control else markup.html(content),
+        body="" if is_control or is_news else markup.html(content),
         cut=cut,
         control=telling.line(wire.parse(message.content)) if is_control else "",
         notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),

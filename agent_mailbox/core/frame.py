@@ -55,6 +55,8 @@ def when(millis: int) -> str:
 def name_of(session_id: str, roster: Roster) -> str:
     """How an agent is called: its name, else its id, shortened if it is a UUID; the person is ``user``."""
     agent = roster.get(session_id)
+    if is_remote(session_id):
+        return word(session_id)  # one may be chosen so that it has a UUID's hyphens
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
@@ -86,7 +88,10 @@ def notes(message: Message) -> list[str]:
     """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
     said = [message.type] if message.type != "message" else []
     if message.type == "system" and is_remote(message.sender):
-        said = ["swarm event"]  # "system" might read as if it spoke for the client
+        from . import pointers  # most mail has none
+
+        # "system" might read as if it spoke for the client, and an event is what the gateway found to be one
+        said = ["swarm event"] if pointers.is_event(message) else []
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []

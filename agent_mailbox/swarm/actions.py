@@ -18,7 +18,9 @@ from .joining import alias_of
 from .ledger import Ledger
 from .outbox import announce
 from .protocol import admission, lifecycle, signing, tokens, wire
-from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm
+from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm, fold
+
+NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
 
 
 def find(known: Knowledge, word: str) -> Swarm:
@@ -260,6 +262,7 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
         if state.agent_id != known.agent_id:
             raise Refused(f"the state is {state.agent_id}'s, this gateway is {known.agent_id}", "import your own")
         swarms: list[dict[str, Any]] = []
+        later = known  # with those of the file that came before: two of one name get two aliases
         for one in state.swarms.values():
             before = known.active(one.swarm_id)
             pinned = {} if replace or before is None else before.members
@@ -272,8 +275,9 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
                         code="key_mismatch",
                     )
             named = known.swarms.get(one.swarm_id)
-            alias = named.alias if named else alias_of(one.name, one.swarm_id, known)
+            alias = named.alias if named else alias_of(one.name, one.swarm_id, later)
             swarms.append({**one.model_dump(), "alias": alias})
+            later = fold([{"event": "imported", "how": "merge", "swarms": swarms[-1:], **NO_MUTES}], later)
         muted = {"muted_swarms": list(state.muted_swarms), "muted_agents": list(state.muted_agents)}
         return (ledger.event("imported", how="replace" if replace else "merge", swarms=swarms, **muted),)
 

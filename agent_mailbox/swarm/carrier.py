@@ -22,7 +22,7 @@ from .outbox import Outbox
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, read
 from .protocol.membership import DENIED, JOINING
-from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, verdict
+from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, reason, verdict
 from .protocol.refusal import Refusal
 from .settings import Settings
 
@@ -129,7 +129,7 @@ class Carrier:
                     state.failures, state.due = 0, 0.0
                     done.append(event)
                     if event["event"] == FAILED:
-                        await asyncio.to_thread(self.outbox.failed, parcel, agent, event.get("why") or "refused")
+                        await asyncio.to_thread(self.outbox.failed, parcel, agent, reason(answer))
                 if len(done) >= 32:
                     await asyncio.to_thread(self.outbox.note, done)
                     done = []
@@ -148,7 +148,7 @@ class Carrier:
     async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], Answer]:
         """One try; returns the event that follows, and the answer."""
         now = self.ledger.now()
-        why = self._pointless(parcel, agent, now)
+        why = self._pointless(parcel, agent, endpoint, now)
         if why:
             answer = Answer(0, message=why, final=True)
         else:
@@ -164,7 +164,7 @@ class Carrier:
             event = {**event, "why": answer.message, "status": answer.status}
         return {**event, "tries": parcel.open.get(agent, 0)}, answer
 
-    def _pointless(self, parcel: Parcel, agent: str, now: int) -> str:
+    def _pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
         if now >= self.outbox.until(parcel):
             return "it expired, or its recipient was away for too long"
         if parcel.event.get("announces"):
@@ -172,6 +172,8 @@ class Carrier:
         swarm = self.ledger.known().active(parcel.event["swarm_id"])
         if swarm is None or agent not in swarm.members:
             return "it is no longer in a swarm with this agent"
+        if swarm.members[agent].endpoint != endpoint:
+            return "it left, and an agent of that name joined from elsewhere"
         return ""
 
     def envelope(self, event: Mapping[str, Any], now: int) -> Envelope:

@@ -8,11 +8,10 @@ nothing (SSRF, DNS rebinding). No redirects, no proxies of the environment, cert
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import ssl
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ import httpx
 
 from .protocol import wire
 from .protocol.outgoing import Answer
+from .protocol.refusal import Refusal
 
 TIMEOUT = 10.0
 KEY_TIMEOUT = 5.0
@@ -27,7 +27,11 @@ MAX_ANSWER = 1 << 20
 MAX_INFO = 16 * 1024
 MAX_WAIT = 3600
 MAX_ADDRESSES = 4
-_NAT64 = IPv6Address("64:ff9b::")
+_UNICAST = IPv6Network("2000::/3")
+_NOBODYS = (IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
+"""In there and yet no machine of anybody's: Teredo and other assignments of the IETF, 6to4, documentation."""
+_RELAYS = IPv4Network("192.88.99.0/24")
+"""6to4's (RFC 7526)."""
 
 
 def is_public(address: str) -> bool:
@@ -37,9 +41,10 @@ def is_public(address: str) -> bool:
     if isinstance(ip, IPv6Address):
         if ip.ipv4_mapped is not None:
             return is_public(str(ip.ipv4_mapped))
-        if ip.sixtofour is not None or ip.teredo is not None or int(ip) >> 32 == int(_NAT64) >> 32:
+        # the rest of the space is local, translated (NAT64) or unassigned, and older Pythons call parts of it global
+        if ip not in _UNICAST or any(ip in network for network in _NOBODYS):
             return False
-    return ip.is_global and not ip.is_multicast
+    return ip.is_global and not ip.is_multicast and not (isinstance(ip, IPv4Address) and ip in _RELAYS)
 
 
 class Unreachable(Exception):
@@ -154,11 +159,10 @@ class Peers:
 
 
 def _answer(answer: httpx.Response, data: bytes) -> Answer:
-    try:
-        body = json.loads(data) if data else None
-    except (ValueError, RecursionError):
+    try:  # as strictly as what peers ask: half a surrogate pair in here could not be written down
+        body = wire.parse_json(data)
+    except Refusal:
         body = None
-    body = body if isinstance(body, dict) else None
     error = body.get("error") if body is not None else None
     error = error if isinstance(error, dict) else {}
     return Answer(

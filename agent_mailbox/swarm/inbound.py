@@ -22,6 +22,8 @@ from .protocol.acceptance import Accepted
 from .protocol.outgoing import REMEMBERED, Outgoing, claimed
 
 MAX_SUBJECT = 300
+DERIVED = "8"
+"""The version (RFC 9562) of the UUIDs that follow from something."""
 
 
 class Incoming(Record):
@@ -42,6 +44,7 @@ class Index:
     def __init__(self) -> None:
         self._seen: dict[bytes, int] = {}
         self._ids: dict[bytes, int] = {}
+        self._moved: dict[bytes, str] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -57,16 +60,24 @@ class Index:
             if all(isinstance(word, str) for word in words):
                 self._seen[key_of(*map(str, words))] = message.timestamp
                 self._ids[_packed(message.id)] = message.timestamp
+                if message.id != words[2]:
+                    self._moved.setdefault(_packed(str(words[2])), message.id)
 
     def has_id(self, message_id: str) -> bool:
         """Does one of ours stand under that id?"""
         return _packed(message_id) in self._ids
+
+    def place(self, message_id: str) -> str | None:
+        """The id of ours by which a message of the wire's id stands here."""
+        return message_id if self.has_id(message_id) else self._moved.get(_packed(message_id))
 
     def forget(self, before: int) -> None:
         """Drop what is older than ``before`` (ms); both are in the order of their coming."""
         for known in (self._seen, self._ids):
             for old in [key for key, at in known.items() if at < before]:
                 del known[old]
+        for old in [key for key, place in self._moved.items() if not self.has_id(place)]:
+            del self._moved[old]
 
 
 def _packed(message_id: str) -> bytes:
@@ -88,7 +99,7 @@ def load(mailbox: Mailbox, now: int) -> Index:
 def derived_id(key: bytes) -> str:
     """A UUID (version 8, RFC 9562) that follows from what a message is known by."""
     digits = key.hex()
-    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+    return f"{digits[:8]}-{digits[8:12]}-{DERIVED}{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
 def message_of(
@@ -99,8 +110,12 @@ def message_of(
     envelope, swarm = incoming.accepted.envelope, incoming.accepted.swarm
     sender = incoming.accepted.sender.agent_id
     known_as = key_of(envelope.swarm_id, sender, envelope.message_id)
+    # ids that are derived are ours to give: the sender's could be that of a notice which is yet to be written
     taken = (
-        index.has_id(envelope.message_id) or envelope.message_id in outgoing.senders or envelope.message_id in beside
+        envelope.message_id[14] == DERIVED
+        or index.has_id(envelope.message_id)
+        or envelope.message_id in outgoing.senders
+        or envelope.message_id in beside
     )
     expires = acceptance.expiry(envelope)
     metadata = dict(envelope.metadata or {})
@@ -136,8 +151,9 @@ def message_of(
 
 def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | None:
     """What it answers, if that came from a swarm or went to one: nobody elsewhere answers what is said among us."""
-    known = message_id is not None and (index.has_id(message_id) or message_id in outgoing.senders)
-    return message_id if known else None
+    if message_id is None or message_id in outgoing.senders:
+        return message_id
+    return index.place(message_id)
 
 
 def check(message: Message) -> None:

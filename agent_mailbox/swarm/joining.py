@@ -7,6 +7,7 @@ same request: while it waits for approval, and later to have the membership conf
 from __future__ import annotations
 
 import asyncio
+from itertools import chain, count
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,10 +23,14 @@ WAITING, IN, REFUSED, AWAY = "pending", "accepted", "refused", "unreachable"
 
 
 def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
-    """The swarm's word in addresses: its name, less what an address cannot hold; made unique by the id."""
+    """The swarm's word in addresses: its name, less what an address cannot hold; made unique by the id, and since that
+    is a stranger's choice, too, by a number."""
     word = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name.lower()).strip("-._")[:48]
     taken = {swarm.alias for swarm in known.swarms.values() if swarm.swarm_id != swarm_id}
-    return word if word and word not in taken else f"{word or 'swarm'}-{swarm_id[:8]}"
+    stem = word or "swarm"
+    further = (f"{stem}-{number}" for number in count(2))
+    words = chain((word,) if word else (), (f"{stem}-{swarm_id[:8]}",), further)
+    return next(one for one in words if one not in taken)
 
 
 async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> Answer:
@@ -44,6 +49,26 @@ def _entering(
     return admission.entered(body, invitation.claims, me, invitation.token, ledger.now())
 
 
+def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
+    """Raise ``Refusal`` for an invitation to a swarm we are in which the master we know did not make, nor a member by
+    its key as we know it. A swarm's id is no secret: another master's swarm may bear it."""
+    swarm = known.active(invitation.swarm_id)
+    if swarm is None:
+        return
+    claims, master = invitation.claims, swarm.members.get(swarm.master)
+    signer = swarm.members.get(claims.issuer or claims.master)
+    if master is None or signer is None or not signer.public_key or claims.master != swarm.master:
+        raise Refusal("KEY_MISMATCH", f"this gateway is in a swarm of that id, {swarm.alias}, with another master")
+    if claims.endpoint.rstrip("/") != master.endpoint:
+        raise Refusal("KEY_MISMATCH", f"the master of {swarm.alias} is not at {claims.endpoint}")
+    try:
+        tokens.verified(invitation.token, signer.public_key)
+    except Refusal:
+        raise Refusal(
+            "KEY_MISMATCH", f"this gateway is in a swarm of that id, {swarm.alias}; another master signed this"
+        ) from None
+
+
 async def ask(
     ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None
 ) -> tuple[str, str]:
@@ -52,6 +77,7 @@ async def ask(
     Raises ``Refusal`` for an invitation that cannot be read.
     """
     invitation = tokens.parse_url(url)
+    _refuse_another(ledger.known(), invitation)
     answer = await _request(ledger, peers, key, invitation)
     if answer.status == 0 or answer.status >= 500 or answer.status == 429:
         return AWAY, answer.message
@@ -68,7 +94,7 @@ async def ask(
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
         before = known.swarms.get(invitation.swarm_id)
-        word = before.alias if before else alias or alias_of(event["name"], invitation.swarm_id, known)
+        word = before.alias if before else alias_of(alias or event["name"], invitation.swarm_id, known)
         return [*_joining(ledger, known, invitation, url, word), event]
 
     await asyncio.to_thread(ledger.decide, decide)
@@ -78,25 +104,32 @@ async def ask(
 def _joining(
     ledger: Ledger, known: Knowledge, invitation: tokens.Invitation, url: str, alias: str | None
 ) -> list[dict[str, Any]]:
+    _refuse_another(known, invitation)
     before = known.swarms.get(invitation.swarm_id)
     if before is not None and before.invitation == url and before.state in ("joining", "active"):
         return []
-    word = before.alias if before else alias or alias_of("", invitation.swarm_id, known)
+    word = before.alias if before else alias_of(alias or "", invitation.swarm_id, known)
     master = invitation.claims.master
     return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
 
 
 async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:
-    """Have the master say again who is in the swarm: heals whatever news never came. Returns whether it did."""
+    """Have the master say again who is in the swarm: heals whatever news never came. Returns whether it did.
+
+    Only who is the master is asked, or believed: one that handed the swarm over could take it back by its answer."""
     try:
         invitation = tokens.parse_url(swarm.invitation)
+        _refuse_another(ledger.known(), invitation)
         answer = await _request(ledger, peers, key, invitation)
         if answer.status != 200 or answer.body is None:
             return False
         event = _entering(ledger, key, invitation, dict(answer.body))
     except Refusal:
         return False
-    if event["master"] != swarm.master and swarm.master in {m["agent_id"] for m in event["members"]}:
-        return False  # an earlier master's word about who is master is out of date
-    await asyncio.to_thread(ledger.decide, lambda _: [event])
-    return True
+
+    def decide(known: Knowledge) -> list[dict[str, Any]]:
+        now = known.active(swarm.swarm_id)  # it may have been handed over while we asked
+        return [event] if now is not None and event["master"] == swarm.master == now.master else []
+
+    after = (await asyncio.to_thread(ledger.decide, decide)).active(swarm.swarm_id)
+    return after is not None and bool(event["master"] == after.master)

@@ -134,7 +134,7 @@ class Outbox:
 
     def _mail_event(self, message: Message, message_id: str, word: str, known: Knowledge) -> dict[str, Any]:
         alias, agent = swarm_of(word) or ("", "")
-        swarm = known.named(alias)
+        swarm = known.addressed(alias)
         event: dict[str, Any] = {
             "event": QUEUED,
             "id": message_id,
@@ -144,7 +144,7 @@ class Outbox:
             "content": message.content,
             "from": message.sender,
             "at": instant.text(message.timestamp),
-            **self._optional(message),
+            **self._optional(message, alias),
         }
         why, peers = self._peers(message, swarm, alias, agent, known)
         if not why:
@@ -168,13 +168,13 @@ class Outbox:
             return f"{swarm.alias} has no other member {agent!r}", []
         return "", peers
 
-    def _optional(self, message: Message) -> dict[str, Any]:
+    def _optional(self, message: Message, alias: str) -> dict[str, Any]:
         """The optional members of the envelope, as far as the message says something there."""
         metadata = message.metadata if isinstance(message.metadata, dict) else {}
         if message.subject:
             metadata = {"subject": message.subject, **metadata}
         found = {
-            "in_reply_to": self._wire_id(message.thread),
+            "in_reply_to": self._wire_id(message.thread, alias),
             "priority": message.priority if message.priority != "normal" else None,
             "references": message.references or None,
             "attachments": message.attachments or None,
@@ -184,18 +184,20 @@ class Outbox:
             found["expires_at"] = instant.text(message.timestamp + int(message.ttl_hours * instant.HOUR))
         return {key: value for key, value in found.items() if value is not None}
 
-    def _wire_id(self, thread: str | None) -> str | None:
-        """The id by which the others know a message here: a duplicate's stands under another."""
+    def _wire_id(self, thread: str | None, alias: str) -> str | None:
+        """The id by which a swarm knows what is answered, if it came from there or went there. The ids of other mail
+        are nobody's business elsewhere."""
         if thread is None or not wire.is_uuid(thread):
             return None
-        if thread[14] == "8":
-            try:
-                about = (self.mailbox.find(thread).message.extra or {}).get("swarm")
-            except MailboxError:
-                return thread
-            if isinstance(about, dict) and isinstance(about.get("message_id"), str):
-                return str(about["message_id"])
-        return thread
+        try:
+            parent = self.mailbox.find(thread).message
+        except MailboxError:
+            return None
+        about = (parent.extra or {}).get("swarm")
+        if parent.sender.startswith(f"swarm:{alias}/") and isinstance(about, dict):
+            return str(about.get("message_id") or thread)
+        went = (swarm_of(word) for word in parent.recipients)
+        return thread if any(place is not None and place[0] == alias for place in went) else None
 
     def until(self, parcel: Parcel) -> int:
         """When a parcel is given up, in ms: a week on, or when its mail expires."""

@@ -36,6 +36,9 @@ from .outbox import Outbox
 from .statuses import Statuses
 from .wake import Waker, secret_in
 
+GRACE = 2.0
+"""Seconds that requests under way have once we are told to stop. Connections nobody uses are not waited for."""
+
 
 class Listening(Record):
     """Where to listen. ``bind``: HOST:PORT; ``cert`` and ``key``: PEM files (none: a proxy in front does TLS);
@@ -84,8 +87,8 @@ def _config(bind: str, body: int) -> Config:
     config.keep_alive_timeout = 30
     config.keep_alive_max_requests = 10_000
     config.read_timeout = 30
-    config.graceful_timeout = 3
-    config.shutdown_timeout = 5
+    config.graceful_timeout = GRACE
+    config.shutdown_timeout = GRACE
     config.ssl_handshake_timeout = 10
     config.h11_max_incomplete_size = 32 * 1024
     config.h2_max_concurrent_streams = 64
@@ -163,11 +166,13 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
     gateway = Gateway(mailbox, ledger, outbox, settings)
     waker = Waker(settings)
     loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    # cutting idle connections makes the server's own tasks end in errors, which tell nobody anything
+    loop.set_exception_handler(lambda loop, what: None if stop.is_set() else loop.default_exception_handler(what))
     gateway.arrived = lambda messages: waker.arrived(loop, messages)
     peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
     # the carrier writes to the mailbox from threads of its own, so it has one of its own
     carrier = Carrier(home, ledger, Outbox(home, Mailbox(mailbox.directory), ledger), peers, settings)
-    stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     sock, address = bound(listening.bind)
@@ -194,7 +199,9 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
         await _first(serving, background)
     finally:
         stop.set()
-        await asyncio.wait(serving, timeout=10)
+        await asyncio.wait(serving, timeout=GRACE + 0.5)
+        for task in serving:
+            task.cancel()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

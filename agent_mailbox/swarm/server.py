@@ -23,6 +23,8 @@ from .gateway import Gateway
 from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
 
+SENDING = 20.0
+"""Seconds a body may take: whoever sends a byte now and then holds a connection no longer than that."""
 DRAINED = 8
 """Times the limit that is read of a body, and dropped."""
 DRAINING = 3.0
@@ -80,10 +82,13 @@ async def body_of(request: Request, most: int) -> bytes:
         raise Refusal("UNSUPPORTED_MEDIA_TYPE", "send application/json")
     data = bytearray()
     try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > most:
-                raise Refusal("PAYLOAD_TOO_LARGE", f"a body has at most {most} bytes")
+        async with asyncio.timeout(SENDING):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > most:
+                    raise Refusal("PAYLOAD_TOO_LARGE", f"a body has at most {most} bytes")
+    except TimeoutError:
+        raise Refusal("REQUEST_TIMEOUT", f"the body did not come within {SENDING:.0f} s") from None
     except ClientDisconnect:
         raise Refusal("INVALID_FORMAT", "the body broke off") from None
     return bytes(data)

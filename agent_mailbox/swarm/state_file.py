@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
+from ..core import instant
 from ..errors import BadData
 from .protocol import wire
 from .protocol.envelope import AgentId, Endpoint, Model, PublicKey, Uuid, read
 from .protocol.membership import ACTIVE, Knowledge
 from .protocol.refusal import Refusal
 
-Moment = Annotated[str, StringConstraints(min_length=20, max_length=40)]
+
+def _moment(text: str) -> str:
+    return instant.text(instant.parse(text))
+
+
+Moment = Annotated[str, StringConstraints(min_length=20, max_length=40), AfterValidator(_moment)]
+"""An instant in any of the spellings of RFC 3339; as it is compared, in one."""
 
 
 class StateMember(Model):

@@ -10,6 +10,7 @@ import json
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import trustme
@@ -79,13 +80,13 @@ class Machine(Post):
         path.write_text("[swarm]\n" + "\n".join(lines) + "\n")
         path.chmod(0o600)
 
-    def serve(self, *more: str) -> Machine:
-        """Start the gateway, and wait until it listens."""
+    def serve(self, *more: str, under: Sequence[str] = ()) -> Machine:
+        """Start the gateway, perhaps ``under`` a tracer, and wait until it listens."""
         words = ["swarm", "serve", "--bind", f"127.0.0.1:{self.port}", "--json", *more]
         if "--behind-proxy" not in more:
             words += ["--cert", str(self.authority.cert), "--key", str(self.authority.key)]
         with open(self.scratch / "gateway.log", "ab") as log:
-            self.gateway = self.start(*words, stdin=subprocess.DEVNULL, stderr=log)
+            self.gateway = self.start(*words, stdin=subprocess.DEVNULL, stderr=log, under=under)
         assert self.gateway.stdout is not None
         said = self.gateway.stdout.readline()
         assert b"listening" in said, (said, (self.scratch / "gateway.log").read_text()[-3000:])

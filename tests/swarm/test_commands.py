@@ -171,3 +171,10 @@ def test_no_peer_is_there(address: str) -> None:
 def test_a_peer_may_be_there(address: str) -> None:
     """Anywhere else."""
     assert is_public(address)
+
+
+def test_a_command_that_fails_has_made_no_swarm(machine: Make) -> None:
+    """An agent that is not registered joins nothing, and nothing was created for it to join."""
+    alpha = machine("alpha")
+    assert alpha.call("swarm", "create", "demo", "--session", "nobody").rc == 1
+    assert alpha.ok("swarm", "status")["swarms"] == []

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agent_mailbox import config_file
+from agent_mailbox.console import shown
 from agent_mailbox.core import address, frame, pointers
+from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import BadData, Malformed
@@ -55,6 +57,18 @@ def test_mail_from_elsewhere_is_read_answered_and_found(post: Post) -> None:
     found = post.ok("history", "--with", "swarm:demo/bob", "--all")["messages"]
     assert [m["content"] for m in found] == ["text", "answer", "more"]
     assert post.doctor() == []
+
+
+def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
+    """The whole address, whatever its form, marked; news of a swarm's life by what the gateway says of it alone."""
+    desk, sender = Posting(str(post.box)), "swarm:de-mo12/bob-2345-aaaa-123456789012"
+    event = {"type": "system", "subject": "bob joined", "extra": {"swarm": {"event": True}}}
+    for more in ({}, {**event, "content": '{"action":"member_joined"}'}):
+        roster = desk.logs.read_roster()
+        row = shown.row(message(sender=sender, **more), Reads([]), roster)
+        assert (row.sender, row.roles) == (sender, "remote")
+    assert row.notes == ("swarm event",)
+    assert row.body == ""
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {"event": 1}, {"conflicts": "x"}, {"conflicts": [1, None]}], ids=str)

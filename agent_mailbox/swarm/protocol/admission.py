@@ -13,6 +13,7 @@ from pydantic import StringConstraints
 
 from ...core import instant
 from ...core.records import Record
+from ...core.text import neutral
 from . import tokens, wire
 from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, read
 from .membership import Event, Knowledge, Member, Swarm, Use
@@ -70,7 +71,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int) -> Admission:
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
     use = swarm.uses.get(token, Use())
-    _check_token(claims, use, new.agent_id, now)
+    _check_token(claims, use, new, now)
     waiting = swarm.waiting.get(new.agent_id)
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
@@ -109,12 +110,13 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
     return swarm, claims
 
 
-def _check_token(claims: tokens.Claims, use: Use, agent_id: str, now: int) -> None:
+def _check_token(claims: tokens.Claims, use: Use, new: Member, now: int) -> None:
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
     if claims.expired(now):
         raise Refusal("TOKEN_EXPIRED", f"the invite token expired at {claims.expires_at}")
-    if claims.max_uses is not None and agent_id not in use.agents and len(use.agents) >= claims.max_uses:
+    used = (new.agent_id, new.public_key) in use.by
+    if claims.max_uses is not None and not used and len(use.by) >= claims.max_uses:
         raise Refusal("TOKEN_EXHAUSTED", "the invite token has been used up")
 
 
@@ -141,14 +143,16 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         raise Refusal("INVALID_FORMAT", "the answer is about another swarm")
     members: dict[str, dict[str, Any]] = {}
     at = instant.text(now)
-    for value in reply.get("members") or ():
+    given, master = reply.get("members"), reply.get("master", claims.master)
+    if not isinstance(given, list) or not isinstance(master, str):
+        raise Refusal("INVALID_FORMAT", "the answer lists no members")
+    for value in given:
         try:
             found = read(Listed, value, "a member")
         except Refusal:
             continue  # an id we could confuse, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
             members[found.agent_id] = {**found.model_dump(), "joined_at": found.joined_at or at}
-    master = reply.get("master", claims.master)
     signer = members.get(claims.issuer or claims.master)
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
@@ -156,13 +160,13 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
     mine = members.setdefault(me.agent_id, {**me.object, "joined_at": at})
     if mine["public_key"] != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")
-    given = reply.get("settings")
-    settings = {k: v for k, v in given.items() if isinstance(v, bool)} if isinstance(given, dict) else {}
+    told = reply.get("settings")
+    settings = {k: v for k, v in told.items() if isinstance(v, bool)} if isinstance(told, dict) else {}
     name = reply.get("name") or reply.get("swarm_name")
     return {
         "event": "entered",
         "swarm_id": claims.swarm_id,
-        "name": name[:256] if isinstance(name, str) else claims.swarm_id,
+        "name": neutral(name)[:256] if isinstance(name, str) else claims.swarm_id,
         "master": master,
         "members": list(members.values()),
         "settings": {key: settings.get(key, False) for key in ("allow_member_invite", "require_approval")},

@@ -137,5 +137,7 @@ def _mastered(content: dict[str, Any], swarm: Swarm, at: str) -> Outcome:
     new = content.get("new_master")
     if not isinstance(new, str) or new not in swarm.members:
         raise Refusal("INVALID_FORMAT", "the new master is no member")
+    if at <= swarm.handed.get(swarm.master, ""):
+        return Outcome(told=f"an earlier change of the master of {swarm.name}")
     event = {"event": "mastered", "swarm_id": swarm.swarm_id, "master": new, "at": at}
     return Outcome((event,), f"{new} is the master of {swarm.name}")

@@ -32,10 +32,16 @@ class Member(Record):
 
 
 class Use(Record):
-    """What an invite token was used for: the agents it let in, or that it would let in once approved."""
+    """What an invite token was used for: the agents it let in, or that it would let in once approved, each with its
+    key. An id alone is no use of anybody's: whoever has the token could call itself so once that one has left."""
 
-    agents: tuple[str, ...] = ()
+    by: tuple[tuple[str, str], ...] = ()
     revoked: bool = False
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """The ids among them."""
+        return frozenset(agent for agent, _ in self.by)
 
 
 class Swarm(Record):
@@ -43,7 +49,8 @@ class Swarm(Record):
 
     ``alias`` is its word in our addresses. ``waiting``: who asked to join and needs approval, with the token's
     fingerprint; ``denied``: who was told no. ``departed``: agent to the instant it last left, so that what is older
-    cannot bring it back. ``invitation``: the URL we joined, or try to join, by.
+    cannot bring it back; ``handed``: master to the instant (by its own clock) it last handed the swarm over.
+    ``invitation``: the URL we joined, or try to join, by.
     """
 
     swarm_id: str
@@ -58,6 +65,7 @@ class Swarm(Record):
     uses: Mapping[str, Use] = {}
     denied: tuple[str, ...] = ()
     departed: Mapping[str, str] = {}
+    handed: Mapping[str, str] = {}
     invitation: str = ""
     confirmed_at: str = ""
 
@@ -77,9 +85,17 @@ class Knowledge(Record):
         return swarm if swarm is not None and swarm.state == ACTIVE else None
 
     def named(self, word: str) -> Swarm | None:
-        """The swarm a person means: by alias, id or name; one we are in before one we were in."""
-        found = [s for s in self.swarms.values() if word in (s.alias, s.swarm_id, s.name)]
-        return next((s for s in found if s.state == ACTIVE), found[-1] if found else None)
+        """The swarm a person means: by alias, else id, else name; one we are in before one we were in. A name is the
+        master's to choose, so it never stands in the way of an alias or an id."""
+        for name in ("alias", "swarm_id", "name"):
+            found = [s for s in self.swarms.values() if getattr(s, name) == word]
+            if found:
+                return next((s for s in found if s.state == ACTIVE), found[-1])
+        return None
+
+    def addressed(self, alias: str) -> Swarm | None:
+        """The swarm an address means: its alias, which is ours to give, and nothing else."""
+        return next((s for s in self.swarms.values() if s.alias == alias), None)
 
 
 NOTHING = Knowledge()
@@ -172,17 +188,16 @@ def _requested(swarm: Swarm, event: Event) -> Swarm:
     asked = member(event["member"], event["at"])
     return swarm.replace(
         waiting={**swarm.waiting, asked.agent_id: (asked, event["token"])},
-        uses=_used(swarm, event["token"], asked.agent_id),
+        uses=_used(swarm, event["token"], asked),
         denied=tuple(agent for agent in swarm.denied if agent != asked.agent_id),
     )
 
 
-def _used(swarm: Swarm, token: str | None, agent_id: str) -> Mapping[str, Use]:
+def _used(swarm: Swarm, token: str | None, who: Member) -> Mapping[str, Use]:
     if token is None:
         return swarm.uses
-    use = swarm.uses.get(token, Use())
-    agents = use.agents if agent_id in use.agents else (*use.agents, agent_id)
-    return {**swarm.uses, token: use.replace(agents=agents)}
+    use, one = swarm.uses.get(token, Use()), (who.agent_id, who.public_key)
+    return {**swarm.uses, token: use if one in use.by else use.replace(by=(*use.by, one))}
 
 
 def _without(known: Mapping[str, Any], agent_id: str) -> dict[str, Any]:
@@ -194,7 +209,7 @@ def _joined(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(
         members={**swarm.members, new.agent_id: new},
         waiting=_without(swarm.waiting, new.agent_id),
-        uses=_used(swarm, event.get("token"), new.agent_id),
+        uses=_used(swarm, event.get("token"), new),
         denied=tuple(agent for agent in swarm.denied if agent != new.agent_id),
         departed=_without(swarm.departed, new.agent_id),
     )
@@ -233,7 +248,7 @@ def _ended(swarm: Swarm, event: Event) -> Swarm:
 
 
 def _mastered(swarm: Swarm, event: Event) -> Swarm:
-    return swarm.replace(master=event["master"])
+    return swarm.replace(master=event["master"], handed={**swarm.handed, swarm.master: event["at"]})
 
 
 def _muting(known: Knowledge, event: Event) -> Knowledge:
@@ -260,6 +275,7 @@ def _imported(known: Knowledge, event: Event) -> Knowledge:
             members={m["agent_id"]: member(m, value["joined_at"]) for m in value["members"]},
             settings=dict(value["settings"]),
             joined_at=value["joined_at"],
+            confirmed_at=fresh.confirmed_at or value["joined_at"],
         )
     merged = event["how"] == "merge"
     return known.replace(

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import instant
 from ...core.records import Record
+from .refusal import is_code
 
 QUEUED, SENT, DELIVERED, FAILED = "queued", "sent", "delivered", "failed"
 FINAL = (DELIVERED, FAILED)
@@ -45,6 +46,13 @@ def verdict(answer: Answer, queued_at: int, now: int) -> str:
         return SENT
     doubtful = answer.status in (400, 403, 404) and answer.code in _DOUBTFUL and (answer.code or answer.status != 400)
     return SENT if doubtful and now - queued_at < PATIENCE else FAILED
+
+
+def reason(answer: Answer) -> str:
+    """Why a message did not arrive, in words of ours: what the peer wrote goes into nobody's mail but its own."""
+    if answer.status == 0:
+        return answer.message
+    return f"it was refused with {answer.status} {answer.code if is_code(answer.code) else ''}".rstrip()
 
 
 def backoff(tries: int, most: float) -> float:

@@ -27,12 +27,18 @@ _STATUS = {
     "SWARM_NOT_FOUND": 404,
     "NOT_FOUND": 404,
     "METHOD_NOT_ALLOWED": 405,
+    "REQUEST_TIMEOUT": 408,
     "PAYLOAD_TOO_LARGE": 413,
     "UNSUPPORTED_MEDIA_TYPE": 415,
     "RATE_LIMITED": 429,
     "INTERNAL_ERROR": 500,
     "UNAVAILABLE": 503,
 }
+
+
+def is_code(word: str) -> bool:
+    """Is it one of the words above?"""
+    return word in _STATUS
 
 
 class Refusal(Exception):
