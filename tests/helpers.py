@@ -51,6 +51,15 @@ class Result:
         return f"Result(rc={self.rc}, stdout={self.stdout[-2000:]!r}, stderr={self.stderr[-2000:]!r})"
 
 
+class Child(subprocess.Popen[bytes]):
+    """A process for a ``with`` block, which it does not outlive where a test fails within: nobody would end it."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 class Program:
     """The program in a scratch directory, with a home and an environment of its own."""
 
@@ -83,7 +92,7 @@ class Program:
     ) -> subprocess.Popen[bytes]:
         """A process of the program, to be talked to; perhaps ``under`` another, such as a tracer."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen(
+        return Child(
             [*under, sys.executable, *python, *self._words(words)],
             env=self.environ(env),
             cwd=cwd or self.cwd,
