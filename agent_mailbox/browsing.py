@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from .core.records import Message, Read
     from .core.roster import Roster
-    from .store.index import Row, View
+    from .store.index_keys import Row
+    from .store.lookup import View
 
 
 class Selection(Record):

@@ -35,7 +35,7 @@ HOT = {
     "send": (*_BASE, *_TYPED, *_POSTING),
     "search": (
         *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "registry", "mailbox", "core.words"),
-        *("library", "cli.render", "store.index"),
+        *("library", "cli.render", "store.index_keys", "store.indexing", "store.lookup", "store.index"),
     ),
 }
 """The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .core.inbox import State
     from .core.roster import Agent, Roster
     from .mailbox import Mailbox
-    from .store.index import Row, View
+    from .store.index_keys import Row
+    from .store.lookup import View
 
     T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..errors import MailboxError
 from ..store import cache, index
+from ..store.indexing import sources
 from ..store.lock import FileLock
 from ..store.log import lines_of
 from .findings import REMOVE_DERIVED, Problem
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..mailbox import Mailbox
+    from ..store.indexing import Source
 else:
     sqlite3 = index.sqlite3  # None in an interpreter without it
 
@@ -66,7 +68,7 @@ def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
     """In what the index differs from the logs, as far as it has read them."""
     known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
     with mailbox.logs.open() as live:
-        for source in index.View(db, live, mailbox.archive).sources():
+        for source in sources(live, mailbox.archive):
             at = known.get(source.name)
             if source.fd is None or source.reads or at is None or not cache.holds(source.fd, at[:3]):
                 continue  # the next search reads it anew
@@ -76,7 +78,7 @@ def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
     return None
 
 
-def _differing(db: sqlite3.Connection, source: index.Source, end: int) -> int | None:
+def _differing(db: sqlite3.Connection, source: Source, end: int) -> int | None:
     """The position of the first line that the index has otherwise, or an entry has where there is no such line."""
     assert source.fd is not None
     rows = iter(

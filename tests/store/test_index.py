@@ -26,7 +26,7 @@ from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
 from agent_mailbox.library import Library
-from agent_mailbox.store import index, paths, places, rotation
+from agent_mailbox.store import index, indexing, paths, places, rotation
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import PATIENCE, Post, start_at_once
 
@@ -667,7 +667,7 @@ def test_no_read_is_filed_under_another_message(
     line = ("{" + ",".join(members) + "}").encode() + tail
     record = codec.read(line)
     if not isinstance(record, BadLine):
-        assert index._read_about(line) == record.message_id.encode()
+        assert indexing._read_about(line) == record.message_id.encode()
 
 
 # -- several processes ------------------------------------------------------------------------------------------------

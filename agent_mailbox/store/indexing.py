@@ -1,0 +1,190 @@
+"""Catching the search index up with the logs: what is new goes in, what no longer holds is forgotten.
+
+Belongs here: which logs there are, how far each was taken in (its mark, see ``cache``), and the rows a message becomes.
+Must not know what is asked of the index (``lookup``), nor who uses the file when (``index``).
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from ..core import codec
+from ..core.records import BadLine, Record
+from ..core.words import folded
+from . import cache
+from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, first_place, id_term, term_of
+from .log import boundary, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from ..core.records import Message
+    from .archive import Archive
+    from .logs import OpenLogs
+
+BATCH = 4 << 20
+"""Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""
+_WORDS = "words (rowid, subject, content, sender)"
+# Entries of ``terms`` and ``words`` whose message is gone stay, and lead nowhere: an ``n`` is never used again.
+
+
+class Source(Record):
+    """One log the index is made of: its name there, its first place, the open file and where to stop in it."""
+
+    name: str
+    first: int
+    reads: bool
+    fd: int | None
+    end: int
+
+
+def sources(live: OpenLogs, archive: Archive) -> Iterator[Source]:
+    """Every log. The live ones were opened before the archive is looked at: the steward moves mail that way."""
+    for month in archive.months():
+        first = first_place(month)
+        for name, log in ((month, archive.log(month)), (f"{month} reads", archive.reads_log(month))):
+            fd = log.open()
+            try:
+                end = 0 if fd is None else os.fstat(fd).st_size
+                yield Source(name=name, first=first, reads=name != month, fd=fd, end=end)
+            finally:
+                if fd is not None:
+                    os.close(fd)
+    yield Source(name="live", first=LIVE, reads=False, fd=live.messages, end=live.messages_end)
+    yield Source(name="live reads", first=LIVE, reads=True, fd=live.reads, end=live.reads_end)
+
+
+class Intake:
+    """One catching up, of the open index with the logs as they stand."""
+
+    def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:
+        self._db = db
+        self._live = live
+        self._archive = archive
+        self._loose = False
+        self._next: int = db.execute("SELECT next FROM seal").fetchone()[0]
+        self._new: dict[str, list[Any]] = {table: [] for table in ("messages", "terms", _WORDS)}
+
+    def catch_up(self) -> bool:
+        """Take in what is new and forget what no longer holds; True if that leaves a transaction to be committed."""
+        known = {name: at for name, *at in self._db.execute("SELECT * FROM sources")}
+        held = {source.name: source.end for source in sources(self._live, self._archive) if self._holds(source, known)}
+        lost = known.keys() - held.keys()
+        if not lost and held == {name: at[1] for name, at in known.items()}:
+            return False
+        self._db.execute("BEGIN IMMEDIATE")
+        for name in lost:
+            self._forget(name)
+            del known[name]
+        tails = [(at[3],) for at in known.values() if at[3]]
+        self._db.executemany("UPDATE messages SET place = NULL WHERE n = ?", tails)
+        self._loose = bool(lost or tails)
+        for source in sources(self._live, self._archive):
+            _, position, _, tail = known.get(source.name, (0, 0, 0, 0))
+            if source.fd is not None and (source.name not in known or source.end > position or tail):
+                self._take(source, source.fd, position)
+        if self._loose:
+            self._db.execute("DELETE FROM messages WHERE place IS NULL")
+        self._db.execute("UPDATE seal SET next = ?", (self._next,))
+        return True
+
+    def _holds(self, source: Source, known: dict[str, list[int]]) -> bool:
+        if source.name not in known:
+            return source.fd is not None
+        return source.fd is not None and cache.holds(source.fd, known[source.name][:3])
+
+    def _forget(self, name: str) -> None:
+        """A log is not what it was: its messages hang loose until they are met again, at whatever place."""
+        month, _, reads = name.partition(" ")
+        first = LIVE if month == "live" else first_place(month)
+        what = "DELETE FROM reads" if reads else "UPDATE messages SET place = NULL"
+        self._db.execute(f"{what} WHERE place BETWEEN ? AND ?", (first, first | POSITION))
+        self._db.execute("DELETE FROM sources WHERE name = ?", (name,))
+
+    def _take(self, source: Source, fd: int, start: int) -> None:
+        """Read a log on from a position. A last line without newline is taken in, and looked at again next time."""
+        edge = boundary(fd, source.end)
+        lines = ((source.first | at, line) for at, line in lines_of(fd, start, source.end))
+        last = self._take_reads(lines) if source.reads else self._take_messages(lines)
+        tail = last[1] if last[0] >= source.first | edge else 0
+        self._db.execute(
+            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", (source.name, *cache.mark(fd, edge), tail)
+        )
+
+    def _take_reads(self, lines: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
+        rows = []
+        for place, line in lines:
+            about = _read_about(line)
+            if about is not None:
+                rows.append((zlib.crc32(about), place))
+            if len(rows) * 100 > BATCH:
+                self._store("reads", rows)
+        self._store("reads", rows)
+        return NEVER, 0  # a read that is met again is the same row
+
+    def _take_messages(self, lines: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
+        """Returns the place and the number of the last message."""
+        last, size = (NEVER, 0), 0
+        for place, line in lines:
+            message = codec.message(line)
+            if isinstance(message, BadLine):
+                continue
+            checksum = zlib.crc32(line)
+            last = place, self._moved(message, place, checksum) or self._add(message, place, checksum)
+            size += len(line)
+            if size > BATCH:
+                self._flush()
+                size = 0
+        self._flush()
+        return last
+
+    def _moved(self, message: Message, place: int, checksum: int) -> int:
+        """The number of an entry that hung loose and has its place again; 0 if there was none."""
+        if not self._loose:
+            return 0
+        found = self._db.execute(
+            "SELECT m.n FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            " WHERE t.term = ? AND m.place IS NULL AND m.checksum = ? LIMIT 1",
+            (id_term(message.id), checksum),
+        ).fetchone()
+        if found is None:
+            return 0
+        n: int = found[0]
+        self._db.execute("UPDATE messages SET place = ? WHERE n = ?", (place, n))
+        return n
+
+    def _add(self, message: Message, place: int, checksum: int) -> int:
+        n, at = self._next, message.timestamp
+        self._next += 1
+        terms = {id_term(message.id), term_of(EVERYONE), term_of(PARTY, message.sender)}
+        terms.update([term_of(PARTY, address) for address in message.recipients])
+        if message.thread is not None:
+            terms.add(term_of(PARENT, message.thread))
+        self._new["messages"].append((n, at, place, checksum))
+        self._new["terms"] += [(term, at, n) for term in terms]
+        self._new[_WORDS].append((n, folded(message.subject or ""), folded(message.content), folded(message.sender)))
+        return n
+
+    def _flush(self) -> None:
+        for table, rows in self._new.items():
+            self._store(table, rows)
+
+    def _store(self, table: str, rows: list[Any]) -> None:
+        """Insert the rows, in an order that a B-tree likes, and empty the list."""
+        if rows:
+            rows.sort()
+            marks = ", ".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+            rows.clear()
+
+
+def _read_about(line: bytes) -> bytes | None:
+    """The id a reads line is about, if it is one; our own spelling without decoding it (a bad line may slip in)."""
+    if line.startswith(b'{"message_id":"') and line.count(b'"message_id"') == 1 and b"\\" not in line:
+        return line[15:].partition(b'"')[0]
+    record = codec.read(line)
+    return None if isinstance(record, BadLine) else record.message_id.encode()

@@ -1,0 +1,181 @@
+"""What the search index answers: candidates, newest first, and the messages at their places.
+
+Belongs here: queries of the index, and reading back the lines they name. Must not know who may see what.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from heapq import merge
+
+from ..core import codec
+from ..core.claims import Reads
+from ..core.records import BadLine
+from .index_keys import EVER, EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, id_term, month_of, rank, term_of
+from .log import line_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..core.records import Message, Read
+    from .archive import Archive
+    from .index_keys import Row
+    from .logs import OpenLogs
+
+MAX_PHRASES = 32
+"""Phrases of a query that narrow; beyond them the caller's judgement does it alone."""
+
+
+class View:
+    """The index, opened and caught up, beside the logs it speaks of."""
+
+    def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:
+        self._db = db
+        self._live = live
+        self._archive = archive
+
+    # -- candidates, newest first -------------------------------------------------------------------------------------
+
+    def with_words(self, wanted: Sequence[str], until: int | None = None) -> Iterator[Row]:
+        """What may match all phrases. They are words and spaces alone: no quote ends them, no operator stands out."""
+        return self._db.execute(
+            "SELECT m.timestamp, m.place, m.checksum FROM words CROSS JOIN messages m ON m.n = words.rowid"
+            " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
+            (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]), EVER if until is None else until),
+        )
+
+    def between(self, groups: Iterable[Iterable[str]], since: int | None, until: int | None = None) -> Iterator[Row]:
+        """What may be from or to one of the parties in each group (no group: everything), between two instants in ms,
+        both included."""
+        rows: Iterator[Row] | None = None
+        for parties in groups:
+            terms = {term_of(PARTY, party) for party in parties}
+            group = merge(*(self._listed(term, since, until) for term in terms), reverse=True)
+            rows = group if rows is None else _common(rows, group)
+        return self._listed(term_of(EVERYONE), since, until) if rows is None else rows
+
+    def _listed(self, term: int, since: int | None = None, until: int | None = None) -> Iterator[Row]:
+        return self._db.execute(
+            "SELECT t.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            " WHERE t.term = ? AND t.timestamp BETWEEN ? AND ? ORDER BY t.timestamp DESC, m.place DESC",
+            (term, NEVER if since is None else since, EVER if until is None else until),
+        )
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def newest(
+        self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int
+    ) -> tuple[list[Message], Reads]:
+        """The newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
+        found: list[Message] = []
+        before = None
+        for row in candidates:
+            if row == before:
+                continue
+            before = row
+            message = self._message(row)
+            if wanted(message) and self._counts(row, message):
+                found.append(message)
+                if len(found) == limit:
+                    break
+        found.reverse()
+        return found, self._reads_of(found)
+
+    def ids(self, wanted: str, *, prefix: bool) -> set[str]:
+        """The ids that are, else (if ``prefix``) those that begin with, what is wanted; case does not count."""
+        rows = self._db.execute(
+            "SELECT m.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            " WHERE t.term BETWEEN ? AND ?",
+            (id_term(wanted), id_term(wanted, b"\xff" if prefix else b"\0")),
+        )
+        wanted = wanted.casefold()
+        found = {self._message(row).id for row in rows}
+        return {i for i in found if i.casefold() == wanted} or {
+            i for i in found if prefix and i.casefold().startswith(wanted)
+        }
+
+    def related(self, message_id: str) -> tuple[dict[str, Message], Reads]:
+        """Every message connected to one by replies, in order, with the reads; what the thread is of them, the core
+        knows."""
+        found: dict[str, tuple[Row, Message]] = {}
+        pending = [message_id]
+        while pending:
+            known = self._standing(wanted := pending.pop())
+            if known is None or wanted in found:
+                continue
+            found[wanted] = known
+            pending += [m.id for m in map(self._message, self._listed(term_of(PARENT, wanted))) if m.thread == wanted]
+            if known[1].thread is not None:
+                pending.append(known[1].thread)
+        ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
+        return {message.id: message for message in ordered}, self._reads_of(ordered)
+
+    def message(self, message_id: str) -> Message | None:
+        """The message of an id; None where there is none."""
+        known = self._standing(message_id)
+        return known[1] if known else None
+
+    def _counts(self, row: Row, message: Message) -> bool:
+        """Is it of its twins the one that counts? (That of ``_standing``, where one row in a million has company.)"""
+        others = [other for other in self._listed(id_term(message.id)) if rank(other[1]) < rank(row[1])]
+        return all(self._message(other).id != message.id for other in others)
+
+    def _standing(self, message_id: str) -> tuple[Row, Message] | None:
+        """The message of an id: of twins the one that counts."""
+        rows = sorted(self._listed(id_term(message_id)), key=lambda row: rank(row[1]))
+        known = ((row, self._message(row)) for row in rows)
+        return next(((row, message) for row, message in known if message.id == message_id), None)
+
+    def _reads_of(self, messages: Iterable[Message]) -> Reads:
+        """The reads of the messages, folded in the order of their logs."""
+        return Reads(self.records(messages))
+
+    def records(self, messages: Iterable[Message]) -> Iterator[Read]:
+        """What was recorded about the messages, of each in the order of the logs."""
+        for message in messages:
+            key = zlib.crc32(message.id.encode())
+            places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
+            for record in [codec.read(self._line(place, True)) for (place,) in places]:
+                if not isinstance(record, BadLine) and record.message_id == message.id:
+                    yield record
+
+    def replies(self, message_id: str) -> int:
+        """How many messages answer this one directly (twins and texts that share a number count)."""
+        query = "SELECT count(*) FROM terms WHERE term = ?"
+        found: int = self._db.execute(query, (term_of(PARENT, message_id),)).fetchone()[0]
+        return found
+
+    # -- reading back -------------------------------------------------------------------------------------------------
+
+    def _message(self, row: Row) -> Message:
+        line = self._line(row[1], False)
+        message = codec.message(line)
+        if zlib.crc32(line) != row[2] or isinstance(message, BadLine):
+            raise Doubt("the line is another")
+        return message
+
+    def _line(self, place: int, reads: bool) -> bytes:
+        if place >= LIVE:
+            fd = self._live.reads if reads else self._live.messages
+            return b"" if fd is None else line_at(fd, place & POSITION)
+        month = month_of(place)
+        fd = (self._archive.reads_log(month) if reads else self._archive.log(month)).open()
+        if fd is None:
+            raise Doubt(f"the log of {month} is gone")
+        try:
+            return line_at(fd, place & POSITION)
+        finally:
+            os.close(fd)
+
+
+def _common(these: Iterable[Row], those: Iterator[Row]) -> Iterator[Row]:
+    """The rows that stand in both, each of which is newest first."""
+    other = next(those, None)
+    for row in these:
+        while other is not None and other > row:
+            other = next(those, None)
+        if row == other:
+            yield row
