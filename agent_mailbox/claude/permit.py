@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SHARE = 4
 """The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
 MAX_SAID = 500
+UNTOLD = "this session is bound by a policy, and what it says cannot be told"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
 GRANTS = "grants"
@@ -262,11 +263,7 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
 
 def closed(event: str, why: str) -> str:
     """The answer where a session is bound and nobody can tell by what."""
-    return said(
-        event,
-        DENY,
-        f"this session is bound by a policy, and what it says cannot be told: {clipped(neutral(why), MAX_SAID)}",
-    )
+    return said(event, DENY, f"{UNTOLD}: {clipped(neutral(why), MAX_SAID)}")
 
 
 def _written(value: Any) -> tuple[str, bool]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from agent_mailbox.claude.permit import UNTOLD
+
 from . import cast
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from .evidence import Evidence
 
 OPEN, APPROVED, DENIED, TIMED_OUT = "open", "approved", "denied", "timed_out"
-UNSOUND = "cannot be read"
-"""What a hook says that denies because it failed: it met a lock that somebody held who was stopped."""
 
 
 class Case:
@@ -62,7 +62,8 @@ class Permit:
     def __init__(self, session: str, asked: str, said: str, *, killed: bool) -> None:
         self.session, self.asked, self.said, self.killed = session, asked, said, killed
         self.decision, self.changed = _decision(self.said)
-        self.failed = self.decision == "deny" and UNSOUND in self.said
+        self.failed = self.decision == "deny" and UNTOLD in self.said and "is locked" in self.said
+        """Did it meet a lock that somebody held who was stopped? No other failure is excused."""
 
 
 def _decision(said: str) -> tuple[str | None, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.claude import permit
 from scripts.stresses import decisions
 from scripts.stresses.evidence import Evidence
 from tests.helpers import ARCHIVE, MESSAGES, READS, ROSTER, record
@@ -50,6 +51,10 @@ class Log:
         body = {"hookSpecificOutput": {"permissionDecision": decision, **more}}
         said = json.dumps(body) if decision else ""
         self.permits.append(decisions.Permit("k0", command, said, killed=killed))
+
+    def closed(self, event: str, why: str) -> None:
+        """What the client was told by a hook that failed, in a session that was bound."""
+        self.permits.append(decisions.Permit("k0", CALL, permit.closed(event, why), killed=False))
 
     def found(self) -> list[str]:
         """What the judge says."""
@@ -97,7 +102,16 @@ def put_in_what_is_denied(log: Log) -> None:
     log.hook("deny")
 
 
-@pytest.mark.parametrize("right", [approved, in_the_archive, denied_by_policy, killed, put_in_what_is_denied])
+def met_a_lock(log: Log) -> None:
+    """Somebody was stopped who held it: no is the safe answer."""
+    log.closed("PreToolUse", "/box/agent-mailbox.jsonl is locked by pid 7")
+    log.closed("PermissionRequest", "/box/agent-mailbox.jsonl is locked")
+
+
+RIGHT = (approved, in_the_archive, denied_by_policy, killed, put_in_what_is_denied, met_a_lock)
+
+
+@pytest.mark.parametrize("right", RIGHT, ids=lambda right: right.__name__)
 def test_what_is_right_is_found_right(log: Log, right: Callable[[Log], None]) -> None:
     """The judge can say yes."""
     right(log)
@@ -165,6 +179,11 @@ def denied_unasked(log: Log) -> None:
     log.hook("deny")
 
 
+def failed(log: Log) -> None:
+    """A defect of ours, however safe what it came to."""
+    log.closed("PreToolUse", "TypeError")
+
+
 def left_open(log: Log) -> None:
     """Denied, and not decided in the log."""
     log.asks()
@@ -180,7 +199,8 @@ def told_otherwise(log: Log) -> None:
 
 FAULTS = (
     *(allowed_unasked, allowed_when_denied, allowed_by_a_forgery, allowed_too_late, allowed_otherwise),
-    *(allowed_against_the_policy, let_through, denied_when_approved, denied_unasked, left_open, told_otherwise),
+    *(allowed_against_the_policy, let_through, denied_when_approved, denied_unasked, failed),
+    *(left_open, told_otherwise),
 )
 
 

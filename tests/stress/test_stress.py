@@ -35,9 +35,9 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, (done.stdout[-4000:], done.stderr[-4000:])
-    told = json.loads(done.stdout)
-    assert told["violations"] == []
+    told = json.loads(done.stdout or "{}")
+    assert told.get("violations") == [], done.stderr
+    assert done.returncode == 0, done.stderr
     happened = Counter(told["counts"])
     for what in (
         "messages acknowledged",
