@@ -5,6 +5,10 @@ Belongs here: how requests, standings and the log are shown. What is in a messag
 
 from __future__ import annotations
 
+import os
+import select
+import stat
+import sys
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -121,7 +125,8 @@ def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
 
 
 def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -> None:
-    """Print the control messages, each with its fate; ``follow``: and those to come, until interrupted."""
+    """Print the control messages, each with its fate; ``follow``: and those to come, until interrupted or left
+    alone by their reader."""
     shown: set[str] = set()
 
     def fresh() -> list[tuple[Message, Verdict]]:
@@ -137,12 +142,25 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
     from ..store import watch
 
     with watch.Watch([desk.directory]) as changes:
-        while True:
+        while not _is_left():
             for entry in fresh():
                 app.print(
                     letters.json(_entry_json(*entry)) if app.json else f"{_entry_text(*entry, desk, app.style)}\n"
                 )
-            changes.wait(None)
+            changes.wait(None, *_pipe())
+
+
+def _pipe() -> list[int]:
+    """Standard output, where that is a pipe: a waiting that includes it ends when its reader leaves."""
+    return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
+
+
+def _is_left() -> bool:
+    """Has the reader of the pipe gone?"""
+    poll = select.poll()
+    for fd in _pipe():
+        poll.register(fd, 0)
+    return bool(poll.poll(0))
 
 
 def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:

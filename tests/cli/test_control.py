@@ -631,6 +631,17 @@ def test_the_log_follows(team: Team) -> None:
             child.kill()
 
 
+def test_the_log_is_not_followed_for_nobody(team: Team) -> None:
+    """A reader that leaves (``| head -1``) ends it, though nothing comes any more."""
+    team.asks()
+    with team.start("control", "log", "--follow") as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        until(lambda: sleeps_on_a_watch(child.pid))
+        child.stdout.close()
+        assert child.wait(PATIENCE) == 0
+
+
 def test_the_steward_begins_new_telemetry(team: Team) -> None:
     """Where there is a lot of it; the one before is kept, one before that not."""
     for content in (b"old\n", b"x" * (4 << 20) + b"\n"):
