@@ -14,8 +14,7 @@ from .envelope import Envelope, parse
 from .membership import Knowledge, Member, Swarm
 from .refusal import Refusal
 
-FRESH = 15 * 60_000
-"""Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
+FRESH = wire.FRESH
 MAX_CONTENT = 64 * 1024
 
 

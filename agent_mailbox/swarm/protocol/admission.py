@@ -86,7 +86,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int) -> Admission:
 
 def admitted(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
     """The event by which somebody is in."""
-    at = instant.text(now)
+    at = wire.later(now, swarm.departed.get(new.agent_id, ""))
     member = new.replace(joined_at=at).object
     return {"event": "joined", "swarm_id": swarm.swarm_id, "member": member, "token": token, "at": at}
 
@@ -142,7 +142,10 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
     if reply.get("swarm_id") != claims.swarm_id:
         raise Refusal("INVALID_FORMAT", "the answer is about another swarm")
     members: dict[str, dict[str, Any]] = {}
-    at = instant.text(now)
+    at, latest = instant.text(now), instant.text(now + wire.FRESH)
+    # whom a master lists without a date joined, by the master's own clock, after it made this invitation: no other
+    # clock's instant will do, for what it says later is compared with it
+    since = instant.text(min(now, claims.iat * 1000))
     given, master = reply.get("members"), reply.get("master", claims.master)
     if not isinstance(given, list) or not isinstance(master, str):
         raise Refusal("INVALID_FORMAT", "the answer lists no members")
@@ -152,12 +155,12 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         except Refusal:
             continue  # an id we could confuse, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
-            members[found.agent_id] = {**found.model_dump(), "joined_at": found.joined_at or at}
+            members[found.agent_id] = {**found.model_dump(), "joined_at": min(found.joined_at or since, latest)}
     signer = members.get(claims.issuer or claims.master)
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
     tokens.verified(token, signer["public_key"])
-    mine = members.setdefault(me.agent_id, {**me.object, "joined_at": at})
+    mine = members.setdefault(me.agent_id, {**me.object, "joined_at": since})
     if mine["public_key"] != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")
     told = reply.get("settings")

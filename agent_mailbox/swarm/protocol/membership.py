@@ -170,7 +170,8 @@ def _entered(swarm: Swarm, event: Event) -> Swarm:
     for value in event["members"]:
         new, old = member(value, at), before.get(value["agent_id"])
         if old is not None:
-            new = new.replace(public_key=old.public_key or new.public_key, joined_at=old.joined_at)
+            joined_at = max(old.joined_at, new.joined_at)
+            new = new.replace(public_key=old.public_key or new.public_key, joined_at=joined_at)
         members[new.agent_id] = new
     return swarm.replace(
         state=ACTIVE,
