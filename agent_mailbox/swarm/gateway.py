@@ -7,7 +7,7 @@ which writes whatever has gathered as one batch with one sync, and answers all o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -20,7 +20,7 @@ from ..posting import random_id
 from . import inbound
 from .inbound import Incoming, key_of
 from .ledger import Ledger
-from .outbox import Outbox, announce
+from .outbox import Outbox, announce, heard
 from .protocol import acceptance, admission, lifecycle, membership, wire
 from .protocol.acceptance import Accepted
 from .protocol.admission import Admission
@@ -76,7 +76,7 @@ class Gateway:
         left = self._senders.left(key)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute is about mail: who is in the swarm is still true
-                await self._pool_run(lambda: self._lifecycle(accepted))
+                await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
             return envelope.message_id, left
         await self._kept(accepted)
         return envelope.message_id, left
@@ -122,12 +122,22 @@ class Gateway:
         outgoing = self.outbox.refresh()  # an answer goes to who asked, however lately that was
         results: list[Refusal | None] = []
         messages: list[Message] = []
+        decided: set[str] = set()
         for accepted in batch:
+            beside = {message.id for message in messages}
+
+            def made(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
+                found = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
+                inbound.check(found)
+                return found
+
             try:
-                told = self._lifecycle(accepted) if accepted.envelope.type == "system" else ""
-                beside = {message.id for message in messages}
-                message = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
-                inbound.check(message)
+                if accepted.envelope.type == "system":
+                    message, changes = self._heard(accepted, made)
+                    if changes:
+                        decided.add(message.id)
+                else:
+                    message = made("")
             except Refusal as refusal:
                 results.append(refusal)
             except BadData as error:
@@ -136,7 +146,7 @@ class Gateway:
                 results.append(None)
                 messages.append(message)
         if messages:
-            self.mailbox.take_in(messages)
+            self.mailbox.take_in(messages, decided)  # which the carrier may have told of meanwhile
             for message in messages:
                 self.index.add(message)
             self.arrived(messages)
@@ -147,21 +157,35 @@ class Gateway:
             self._pruned = now
             self.index.forget(now - REMEMBERED)
 
-    def _lifecycle(self, accepted: Accepted) -> str:
-        """Decide about a system message, on what the ledger says while it is locked; what it means, in words."""
-        envelope, told = accepted.envelope, ""
+    def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> tuple[Message, bool]:
+        """Decide about a system message; (the message it is here, does anything change by it). What changes something
+        holds that message, for the next try of its sender, no member any more, is refused: if this process is killed
+        before the message stands in the mailbox, it is told from the ledger."""
+        found: list[Message] = []
 
-        def decide(known: Knowledge) -> list[Event]:
-            nonlocal told
+        def kept(outcome: lifecycle.Outcome) -> list[Event]:
+            found[:] = [made(outcome.told)]
+            return [{**event, "announce": [heard(found[0])]} for event in outcome.events]
+
+        changes = self._lifecycle(accepted, kept)
+        return found[0], changes
+
+    def _lifecycle(self, accepted: Accepted, kept: Callable[[lifecycle.Outcome], Sequence[Event]]) -> bool:
+        """Decide about a system message, on what the ledger says while it is locked; does anything change by it?
+        ``kept``: the events as they are to be written down."""
+        envelope, changes = accepted.envelope, False
+
+        def decide(known: Knowledge) -> Sequence[Event]:
+            nonlocal changes
             swarm = known.active(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
-            outcome = lifecycle.decide(envelope, swarm, known.agent_id)
-            told = outcome.told
-            return list(outcome.events)
+            events = kept(lifecycle.decide(envelope, swarm, known.agent_id))
+            changes = bool(events)
+            return events
 
         self.ledger.decide(decide)
-        return told
+        return changes
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
