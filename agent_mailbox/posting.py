@@ -120,7 +120,7 @@ class Posting(Desk):
             new = [message for message in messages if message.id not in known]
             if new:
                 log.append([lines[message.id] for message in new], self._concerned(new))
-            if known:
+            if len(new) < len(messages):
                 log.sync()
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:

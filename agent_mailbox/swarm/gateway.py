@@ -74,12 +74,22 @@ class Gateway:
         self._senders.take(key, now)
         self._swarms.take(envelope.swarm_id, now)
         left = self._senders.left(key)
+        if envelope.seal is not None and key not in known.sealing:
+            await self._pool_run(lambda: self._pin(key))
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute is about mail: who is in the swarm is still true
                 await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
             return envelope.message_id, left
         await self._kept(accepted)
         return envelope.message_id, left
+
+    def _pin(self, key: str) -> None:
+        """From now on, whoever starts this gateway, a message of that key without a seal was tampered with."""
+
+        def decide(known: Knowledge) -> list[Event]:
+            return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)]
+
+        self.ledger.decide(decide)
 
     async def _kept(self, accepted: Accepted) -> None:
         """Return once the message is durably in the mailbox, by this request or an earlier one."""
@@ -199,7 +209,8 @@ class Gateway:
         found: list[Admission] = []
 
         def decide(known: Knowledge) -> list[Event]:
-            found[:] = [admission.decide(request, known, self.ledger.now())]
+            proof = self.settings.require_join_proof
+            found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
 
         known = self.ledger.decide(decide)
@@ -207,7 +218,9 @@ class Gateway:
 
 
 def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
-    """An event of somebody's joining (or asking to), with what everybody is to be told of it."""
+    """An event of somebody's joining (or asking to), with what everybody is to be told of it: nothing, if it is in."""
+    if event["event"] == "asked":
+        return event
     member = event["member"]
     name = member["agent_id"]
     about = {"agent_id": name}

@@ -10,7 +10,6 @@ import pytest
 
 from agent_mailbox.swarm import actions
 from tests.faults import faults
-from tests.helpers import until
 from tests.swarm import calls, exchange
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person
