@@ -174,8 +174,11 @@ class Gateway:
         found: list[Message] = []
 
         def kept(outcome: lifecycle.Outcome) -> list[Event]:
-            found[:] = [made(outcome.told)]
-            return [{**event, "announce": [heard(found[0])]} for event in outcome.events]
+            message = made(outcome.told)
+            if outcome.events:  # it is the content that says what changes: the ledger is spared whatever hangs on it
+                message = message.replace(references=None, attachments=None, metadata=None)
+            found[:] = [message]
+            return [{**event, "announce": [heard(message)]} for event in outcome.events]
 
         changes = self._lifecycle(accepted, kept)
         return found[0], changes

@@ -45,7 +45,6 @@ class Outbox:
         self._lock = threading.Lock()
         self._tail = Tail(self.path)
         self._mail = Tail(mailbox.logs.messages.path)
-        self._announced: list[dict[str, Any]] | None = None
 
     def compact(self) -> None:
         """Rewrite a large log without what is over and forgotten."""
@@ -99,7 +98,7 @@ class Outbox:
         """Queue what the ledger has to tell others, and tell who joined here. Each once, whoever dies in between: what
         was told here bears an id that follows from the decision, and is looked for before it is told again."""
         announced = self.ledger.announcements()
-        if announced is self._announced:
+        if not announced:
             return
         self.refresh()
         known = self.ledger.known()
@@ -108,7 +107,7 @@ class Outbox:
         if here:
             self.mailbox.take_in(here, {message.id for message in here})
         self.note(_queued(one) for one in fresh)
-        self._announced = announced
+        self.ledger.settle(self.fold.senders)
 
     def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
         """The message, if there is one, by which those here learn of a decision."""

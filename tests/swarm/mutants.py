@@ -230,7 +230,7 @@ TAKEN = (
     (
         "a decision holds what those here are told of it",
         "gateway.py",
-        ('{**event, "announce": [heard(found[0])]}', "event"),
+        ('{**event, "announce": [heard(message)]}', "event"),
         f"{FAULTS}::test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it",
     ),
     (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from agent_mailbox.core import instant
+from agent_mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import actions
+from agent_mailbox.swarm.outbox import Outbox
+from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
 from tests.faults import faults
 from tests.swarm import calls, exchange
 from tests.swarm.machine import Authority, Machine
@@ -76,6 +81,30 @@ def test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it(tmp_path: P
         assert [m["subject"] for m in beta.remote()] == [told], action
         assert len(beta.unread("ann")) == 1
         assert beta.doctor() == []
+
+
+def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Authority) -> None:
+    """Eight processes' worth of outboxes at one decision: one notice. One that died before the outbox had it, and a
+    compaction of what is long over, tell nothing again."""
+    beta = Machine(tmp_path, "beta", authority)
+    take_state(beta, Person("master", "https://127.0.0.1:9/swarm"))
+    actions.mute(beta.ledger, "master", True)
+
+    def look(_: int = 0) -> int:
+        ledger = beta.ledger
+        Outbox(ledger.home, Mailbox(str(beta.box)), ledger).announce()
+        return len(ledger.announcements())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(look, range(8))) == {0}
+    (beta.swarm_home / "outbox.jsonl").unlink()
+    look()
+    assert [m["subject"] for m in beta.remote()] == ["master is muted here"]
+    queued = beta.objects("../swarm/outbox.jsonl")
+    later = compacted(queued, instant.parse(queued[0]["at"]) + 30 * instant.DAY)
+    assert Outgoing(later).senders.keys() == Outgoing(queued).senders.keys() != set()
+    assert (Outgoing(later).open, "content" in later[0]) == ({}, False)
+    assert beta.ok("swarm", "outbox")["messages"] == []
 
 
 def take_state(beta: Machine, *others: Person) -> None:
