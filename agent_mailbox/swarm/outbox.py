@@ -83,9 +83,9 @@ class Outbox:
 
     def _sweep(self) -> None:
         self.announce()
+        self.refresh()
         if not self._mail.changed():
             return
-        self.refresh()
         known = self.ledger.known()
         _, lines = self._mail.news()
         fresh = [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
