@@ -34,7 +34,8 @@ _SWARM_INTEGERS = (
     *("body_bytes", "retry_seconds"),
 )
 _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
-SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, "private_addresses", "trusted_proxies")
+_SWARM_SWITCHES = ("private_addresses", "require_join_proof")
+SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies")
 _SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
@@ -126,7 +127,7 @@ def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
     elif key in _SWARM_TEXTS:
         if not isinstance(value, str) or not value:
             raise wrong("text")
-    elif key == "private_addresses":
+    elif key in _SWARM_SWITCHES:
         if not isinstance(value, bool):
             raise wrong("true or false")
     elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):

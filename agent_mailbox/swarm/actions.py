@@ -146,7 +146,8 @@ def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
         _master(known, swarm, "kick")
         if agent_id == known.agent_id:
             raise Refused("the master cannot be kicked", "`swarm transfer`, then `swarm leave`")
-        target, at = _member(swarm, agent_id), instant.text(ledger.now())
+        target = _member(swarm, agent_id)
+        at = wire.later(ledger.now(), target.joined_at)
         said = {"agent_id": agent_id, "reason": reason}
         content = lifecycle.notification(lifecycle.MEMBER_KICKED, swarm.swarm_id, agent_id, known.agent_id, reason)
         notice = {"agent_id": agent_id, "subject": f"{agent_id} was kicked from {swarm.name}", "content": content}
@@ -167,7 +168,9 @@ def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
     """Leave a swarm. Its master hands it over first, or dissolves it."""
 
     def decide(known: Knowledge) -> Sequence[Event]:
-        swarm, at = find(known, word), instant.text(ledger.now())
+        swarm = find(known, word)
+        me = swarm.members.get(known.agent_id)
+        at = wire.later(ledger.now(), me.joined_at if me is not None else "")
         others = _others(known, swarm)
         mine = swarm.master == known.agent_id
         if mine and others and not dissolve:
@@ -189,8 +192,9 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
     """Make another member the master: it is told first, then everyone."""
 
     def decide(known: Knowledge) -> Sequence[Event]:
-        swarm, at = find(known, word), instant.text(ledger.now())
+        swarm = find(known, word)
         _master(known, swarm, "hand it over")
+        at = wire.later(ledger.now(), swarm.handed.get(known.agent_id, ""))
         new = _member(swarm, agent_id)
         if agent_id == known.agent_id:
             raise Refused("this agent is its master already")

@@ -20,7 +20,7 @@ from .joining import REFUSED, ask, confirm
 from .ledger import Ledger
 from .outbox import Outbox
 from .protocol import signing, wire
-from .protocol.envelope import Envelope, Model, PublicKey, encode, read
+from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
 from .protocol.membership import DENIED, JOINING
 from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, reason, verdict
 from .protocol.refusal import Refusal
@@ -177,7 +177,7 @@ class Carrier:
         return ""
 
     def envelope(self, event: Mapping[str, Any], now: int) -> Envelope:
-        """The event as a message of this moment, signed; raises ``Refusal`` for what no peer would take."""
+        """The event as a message of this moment, signed and sealed; raises ``Refusal`` for what no peer would take."""
         known = self.ledger.known()
         value = {
             "protocol_version": wire.PROTOCOL,
@@ -192,7 +192,8 @@ class Carrier:
             **{key: event[key] for key in _CARRIED if event.get(key) is not None},
         }
         unsigned = read(Envelope, value, "the message")
-        return unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)})
+        signed = object_of(unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)}))
+        return read(Envelope, signing.sign_whole(signing.SEAL, signed, self.key), "the message")
 
     # -- what is asked again ------------------------------------------------------------------------------------------
 

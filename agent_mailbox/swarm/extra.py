@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from ..errors import Refused
 
-_NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2")
+_NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785")
 
 
 def need() -> None:

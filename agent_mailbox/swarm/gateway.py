@@ -7,7 +7,7 @@ which writes whatever has gathered as one batch with one sync, and answers all o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -20,7 +20,7 @@ from ..posting import random_id
 from . import inbound
 from .inbound import Incoming, key_of
 from .ledger import Ledger
-from .outbox import Outbox, announce
+from .outbox import Outbox, announce, heard
 from .protocol import acceptance, admission, lifecycle, membership, wire
 from .protocol.acceptance import Accepted
 from .protocol.admission import Admission
@@ -74,12 +74,22 @@ class Gateway:
         self._senders.take(key, now)
         self._swarms.take(envelope.swarm_id, now)
         left = self._senders.left(key)
+        if envelope.seal is not None and key not in known.sealing:
+            await self._pool_run(lambda: self._pin(key))
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute is about mail: who is in the swarm is still true
-                await self._pool_run(lambda: self._lifecycle(accepted))
+                await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
             return envelope.message_id, left
         await self._kept(accepted)
         return envelope.message_id, left
+
+    def _pin(self, key: str) -> None:
+        """From now on, whoever starts this gateway, a message of that key without a seal was tampered with."""
+
+        def decide(known: Knowledge) -> list[Event]:
+            return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)]
+
+        self.ledger.decide(decide)
 
     async def _kept(self, accepted: Accepted) -> None:
         """Return once the message is durably in the mailbox, by this request or an earlier one."""
@@ -122,12 +132,22 @@ class Gateway:
         outgoing = self.outbox.refresh()  # an answer goes to who asked, however lately that was
         results: list[Refusal | None] = []
         messages: list[Message] = []
+        decided: set[str] = set()
         for accepted in batch:
+            beside = {message.id for message in messages}
+
+            def made(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
+                found = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
+                inbound.check(found)
+                return found
+
             try:
-                told = self._lifecycle(accepted) if accepted.envelope.type == "system" else ""
-                beside = {message.id for message in messages}
-                message = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
-                inbound.check(message)
+                if accepted.envelope.type == "system":
+                    message, changes = self._heard(accepted, made)
+                    if changes:
+                        decided.add(message.id)
+                else:
+                    message = made("")
             except Refusal as refusal:
                 results.append(refusal)
             except BadData as error:
@@ -136,7 +156,7 @@ class Gateway:
                 results.append(None)
                 messages.append(message)
         if messages:
-            self.mailbox.take_in(messages)
+            self.mailbox.take_in(messages, decided)  # which the carrier may have told of meanwhile
             for message in messages:
                 self.index.add(message)
             self.arrived(messages)
@@ -147,21 +167,38 @@ class Gateway:
             self._pruned = now
             self.index.forget(now - REMEMBERED)
 
-    def _lifecycle(self, accepted: Accepted) -> str:
-        """Decide about a system message, on what the ledger says while it is locked; what it means, in words."""
-        envelope, told = accepted.envelope, ""
+    def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> tuple[Message, bool]:
+        """Decide about a system message; (the message it is here, does anything change by it). What changes something
+        holds that message, for the next try of its sender, no member any more, is refused: if this process is killed
+        before the message stands in the mailbox, it is told from the ledger."""
+        found: list[Message] = []
 
-        def decide(known: Knowledge) -> list[Event]:
-            nonlocal told
+        def kept(outcome: lifecycle.Outcome) -> list[Event]:
+            message = made(outcome.told)
+            if outcome.events:  # it is the content that says what changes: the ledger is spared whatever hangs on it
+                message = message.replace(references=None, attachments=None, metadata=None)
+            found[:] = [message]
+            return [{**event, "announce": [heard(message)]} for event in outcome.events]
+
+        changes = self._lifecycle(accepted, kept)
+        return found[0], changes
+
+    def _lifecycle(self, accepted: Accepted, kept: Callable[[lifecycle.Outcome], Sequence[Event]]) -> bool:
+        """Decide about a system message, on what the ledger says while it is locked; does anything change by it?
+        ``kept``: the events as they are to be written down."""
+        envelope, changes = accepted.envelope, False
+
+        def decide(known: Knowledge) -> Sequence[Event]:
+            nonlocal changes
             swarm = known.active(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
-            outcome = lifecycle.decide(envelope, swarm, known.agent_id)
-            told = outcome.told
-            return list(outcome.events)
+            events = kept(lifecycle.decide(envelope, swarm, known.agent_id))
+            changes = bool(events)
+            return events
 
         self.ledger.decide(decide)
-        return told
+        return changes
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -175,7 +212,8 @@ class Gateway:
         found: list[Admission] = []
 
         def decide(known: Knowledge) -> list[Event]:
-            found[:] = [admission.decide(request, known, self.ledger.now())]
+            proof = self.settings.require_join_proof
+            found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
 
         known = self.ledger.decide(decide)
@@ -183,7 +221,9 @@ class Gateway:
 
 
 def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
-    """An event of somebody's joining (or asking to), with what everybody is to be told of it."""
+    """An event of somebody's joining (or asking to), with what everybody is to be told of it: nothing, if it is in."""
+    if event["event"] == "asked":
+        return event
     member = event["member"]
     name = member["agent_id"]
     about = {"agent_id": name}

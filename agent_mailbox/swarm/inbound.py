@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import codec, instant
 from ..core.compose import stored_line
-from ..core.records import Message, Record
+from ..core.records import MAX_TTL_HOURS, Message, Record
 from ..core.roster import DEAD, Roster
 from ..mailbox import Mailbox
 from .protocol import acceptance, wire
@@ -139,7 +139,7 @@ def message_of(
         content=envelope.content,
         subject=subject[:MAX_SUBJECT] if isinstance(subject, str) and subject.strip() else None,
         thread=_parent(envelope.in_reply_to, index, outgoing),
-        ttl_hours=None if expires is None else min(876_000, max(1, -(-(expires - now) // instant.HOUR))),
+        ttl_hours=None if expires is None else _hours(expires - now),
         type=envelope.type,
         priority=envelope.priority or "normal",
         references=references or None,
@@ -147,6 +147,13 @@ def message_of(
         metadata=metadata or None,
         extra={"swarm": {**about, **({"conflicts": conflicts} if conflicts else {})}},
     )
+
+
+def _hours(left: int) -> float:
+    """The time to live that ends when the sender said: a fraction, for rounded up to hours its mail would be shown
+    when it is over (what is sent here has whole hours; what is stored may have any)."""
+    hours = max(left, 1) / instant.HOUR  # it may have ended while it waited to be written
+    return int(hours) if hours.is_integer() else min(hours, MAX_TTL_HOURS)
 
 
 def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | None:

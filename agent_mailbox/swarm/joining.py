@@ -12,6 +12,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ..core import instant
+from ..posting import random_id
 from .client import Peers
 from .ledger import Ledger
 from .protocol import admission, signing, tokens, wire
@@ -36,8 +38,16 @@ def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
 async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> Answer:
     known = ledger.known()
     sender = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": signing.public_of(key)}
-    body = {"type": "system", "action": "join_request", "invite_token": invitation.token, "sender": sender}
-    data = wire.dumps(body).encode("utf-8")
+    body = {
+        "protocol_version": wire.PROTOCOL,
+        "message_id": random_id(),
+        "timestamp": instant.text(ledger.now()),
+        "type": "system",
+        "action": "join_request",
+        "invite_token": invitation.token,
+        "sender": sender,
+    }
+    data = wire.dumps(signing.sign_whole(signing.JOIN, body, key)).encode("utf-8")
     return await peers.post(invitation.claims.endpoint.rstrip("/"), "join", data, known.agent_id)
 
 
@@ -79,7 +89,8 @@ async def ask(
     invitation = tokens.parse_url(url)
     _refuse_another(ledger.known(), invitation)
     answer = await _request(ledger, peers, key, invitation)
-    if answer.status == 0 or answer.status >= 500 or answer.status == 429:
+    # (a clock that is wrong, here or there, may be set)
+    if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
         return AWAY, answer.message
     body = dict(answer.body or {})
     if answer.status == 202:

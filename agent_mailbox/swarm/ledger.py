@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core import codec, instant
@@ -89,14 +89,11 @@ class Ledger:
                 anew, lines = self._tail.news()
                 events = events_of(enumerate(lines))
                 self._known = fold(events, NOTHING if anew else self._known)
-                self._announced = [
-                    *([] if anew else self._announced),
-                    *(
-                        {"swarm_id": e.get("swarm_id"), "at": e["at"], **o}
-                        for e in events
-                        for o in e.get("announce", ())
-                    ),
+                told = [
+                    {"swarm_id": e.get("swarm_id"), "at": e["at"], **o} for e in events for o in e.get("announce", ())
                 ]
+                if anew or told:
+                    self._announced = [*([] if anew else self._announced), *told]
             return self._known
 
     def identified(self) -> Knowledge:
@@ -108,10 +105,15 @@ class Ledger:
 
     def announcements(self) -> list[dict[str, Any]]:
         """Everything that was to be announced: a decision holds what it has to tell others, so that a process killed
-        right after it has not left them in the dark."""
+        right after it has not left them in the dark. Less what is settled."""
         self.known()
         with self._lock:
             return list(self._announced)
+
+    def settle(self, ids: Container[str]) -> None:
+        """Let go of the announcements that the outbox has: what they say may be long, and is not asked for again."""
+        with self._lock:
+            self._announced = [one for one in self._announced if one["id"] not in ids]
 
     def decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
         """Append what ``decide`` makes of the present knowledge; raises what it raises. Returns the knowledge after."""

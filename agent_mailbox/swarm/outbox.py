@@ -1,7 +1,8 @@
 """The outbox log: what is on its way, durable before anything is sent.
 
 Belongs here: finding what has to go out (mail addressed to a swarm, announcements of the ledger), noting what became
-of it. Mail is in the mailbox first; it comes into the outbox whenever a gateway, or ``swarm flush``, next looks.
+of it. Mail is in the mailbox first; it comes into the outbox whenever a gateway, or ``swarm flush``, next looks. So do
+the notices for those here: they follow from the ledger, and are in the mailbox before the outbox says so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..core import codec, expiry, instant
 from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
 from ..core.records import USER, Message
-from ..errors import MailboxError, NotFound
+from ..errors import MailboxError
 from ..mailbox import Mailbox
 from ..store.log import HeldLog, Log
 from . import home as names
@@ -81,40 +82,45 @@ class Outbox:
             raise
 
     def _sweep(self) -> None:
+        self.announce()
+        self.refresh()
+        if not self._mail.changed():
+            return
+        known = self.ledger.known()
+        _, lines = self._mail.news()
+        fresh = [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
+        for event in fresh:
+            if event.get("why"):  # first, and once by its id: what the outbox has is not looked at again
+                self._tell(event["from"], event["id"], event["recipient"], event["why"])
+        self.note(fresh)
+
+    def announce(self) -> None:
+        """Queue what the ledger has to tell others, and tell who joined here. Each once, whoever dies in between: what
+        was told here bears an id that follows from the decision, and is looked for before it is told again."""
+        announced = self.ledger.announcements()
+        if not announced:
+            return
         self.refresh()
         known = self.ledger.known()
-        fresh = [self._announcement(one) for one in self.ledger.announcements() if one["id"] not in self.fold.senders]
-        if self._mail.changed():
-            _, lines = self._mail.news()
-            fresh += [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
-        for event in fresh:
-            if event.get("notice"):
-                self._notify(event, known)
-        self.note(fresh)
-        for event in fresh:
-            if event.get("why"):
-                self._tell(event["from"], event["id"], event["recipient"], event["why"])
+        fresh = [one for one in announced if one["id"] not in self.fold.senders]
+        here = [message for one in fresh for message in self._told_here(one, known)]
+        if here:
+            self.mailbox.take_in(here, {message.id for message in here})
+        self.note(_queued(one) for one in fresh)
+        self.ledger.settle(self.fold.senders)
 
-    def _announcement(self, one: Mapping[str, Any]) -> dict[str, Any]:
-        return {**one, "event": QUEUED, "type": "system", "announces": True}
-
-    def _notify(self, event: Mapping[str, Any], known: Knowledge) -> None:
-        """Tell who joined the swarm here. Not doubled: whoever told it may have died before the outbox had it."""
-        swarm = known.swarms.get(event["swarm_id"])
-        message_id = derived_id(key_of(event["id"], "", "notice"))
-        if swarm is None or self._stands(message_id):
-            return
-        told = event["notice"]
+    def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
+        """The message, if there is one, by which those here learn of a decision."""
+        if one.get("mail"):
+            message = codec.message(codec.dumps(one["mail"]).encode("utf-8"))
+            return [message] if isinstance(message, Message) else []
+        swarm, told = known.swarms.get(one["swarm_id"]), one.get("notice")
+        if swarm is None or not told:
+            return []
+        message_id = derived_id(key_of(one["id"], "", "notice"))
         about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
         tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
-        self.mailbox.take_in([notice(tag, message_id, told["subject"], told["content"], about, now)])
-
-    def _stands(self, message_id: str) -> bool:
-        try:
-            self.mailbox.find(message_id)
-        except NotFound:
-            return False
-        return True
+        return [notice(tag, message_id, told["subject"], told["content"], about, now)]
 
     def _mail_events(self, text: bytes, known: Knowledge) -> list[dict[str, Any]]:
         """The events of one line of the messages log: a message may be for several swarms and agents, and then goes
@@ -231,6 +237,11 @@ class Outbox:
             pass  # told before, or nobody is there any more to be told; the outbox has it
 
 
+def _queued(one: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in one.items() if key not in ("mail", "notice")}
+    return {**kept, "event": QUEUED, "type": "system", "announces": True}
+
+
 def peer_of(member: Member) -> dict[str, str]:
     """Where a parcel for a member goes."""
     return {"agent_id": member.agent_id, "endpoint": member.endpoint}
@@ -244,11 +255,19 @@ def announce(
     return {**told, **({"notice": notice} if notice else {})}
 
 
+def heard(message: Message) -> dict[str, Any]:
+    """The same of a message from elsewhere that the event follows from: for those here, as it is to stand there."""
+    new_id = derived_id(key_of(message.id, "", "heard"))
+    return {**announce(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}
+
+
 def listed(path: str) -> list[dict[str, Any]]:
     """Every parcel with its state per peer, as ``swarm outbox`` shows it, oldest first."""
     rows: dict[str, dict[str, Any]] = {}
     for event in events_of(Log(path).lines()):
         message_id = event.get("id")
+        if event.get("announces") and not event.get("peers"):
+            continue  # for those here alone
         if event.get("event") == QUEUED and message_id not in rows:
             peers = {peer["agent_id"]: {"status": QUEUED, "tries": 0} for peer in event.get("peers") or ()}
             if event.get("why"):

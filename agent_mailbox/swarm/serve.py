@@ -162,7 +162,7 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
     ledger.identified()
     ledger.write_state()
     outbox = Outbox(home, mailbox, ledger)
-    outbox.refresh()
+    outbox.announce()  # before the gateway looks what stands in the mailbox
     gateway = Gateway(mailbox, ledger, outbox, settings)
     waker = Waker(settings)
     loop = asyncio.get_running_loop()

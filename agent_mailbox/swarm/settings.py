@@ -12,7 +12,8 @@ from ..core.records import Record
 class Settings(Record):
     """Limits a minute or an hour (founding text, "Recommended limits"); ``requests_per_minute``: from one address,
     whatever it sends; ``private_addresses``: may peers be on this machine or a private network (never in production);
-    ``retry_seconds``: the longest pause between two tries."""
+    ``retry_seconds``: the longest pause between two tries; ``require_join_proof``: must a request to join be signed
+    (the reference's is not)."""
 
     messages_per_minute: int = 60
     swarm_messages_per_minute: int = 100
@@ -21,6 +22,7 @@ class Settings(Record):
     body_bytes: int = 256 * 1024
     retry_seconds: int = 300
     private_addresses: bool = False
+    require_join_proof: bool = False
     ca_file: str | None = None
     wake_url: str | None = None
     wake_secret_file: str | None = None

@@ -104,6 +104,8 @@ def receiver(directory: Path, authority: Authority, wanted: Callable[[Call], boo
     token = tokens.parse_url(alpha.ok("swarm", "invite", "demo")["url"]).token
     assert Line(alpha).post("join", bob.joining(token)).status_code == 200
     until(lambda: len(alpha.remote()) == 1)
+    outbox = alpha.swarm_home / "outbox.jsonl"  # or each start would look for what was told, and sync it
+    until(lambda: outbox.exists() and outbox.read_bytes().endswith(b"\n"))
     alpha.kill()
     traced = Traced(alpha)
     first = bob.envelope(swarm, "alpha", "once")

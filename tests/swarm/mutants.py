@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 PROTOCOL, REFUSALS, GATEWAYS = (f"tests/swarm/test_{name}.py" for name in ("protocol", "refusals", "gateways"))
+PROOFS, CLOCKS, FAULTS = (f"tests/swarm/test_{name}.py" for name in ("proofs", "clocks", "faults"))
+SEALED = f"{PROOFS}::test_who_sealed_once_is_heard_sealed_alone"
+AGREED = f"{CLOCKS}::test_everybody_knows_who_is_in_whatever_their_clocks_say"
 TAMPERED = f"{PROTOCOL}::test_the_vector_is_accepted_and_every_tampered_signed_field_is_not"
 NO_MESSAGE = f"{PROTOCOL}::test_what_is_no_message_for_us_is_refused"
 TOKENS = f"{PROTOCOL}::test_nobody_joins_by_a_token_that_is_not_ours"
@@ -75,8 +78,8 @@ TAKEN = (
         "joining is decided under the ledger's lock",
         "gateway.py",
         (
-            "            found[:] = [admission.decide(request, known, self.ledger.now())]\n",
-            "            found[:] = [admission.decide(request, before, self.ledger.now())]\n",
+            "admission.decide(request, known, self.ledger.now(), proof)",
+            "admission.decide(request, before, self.ledger.now(), proof)",
         ),
         (
             "        found: list[Admission] = []\n",
@@ -171,10 +174,70 @@ TAKEN = (
         "a decision holds what is to be told of it",
         "outbox.py",
         (
-            'for one in self.ledger.announcements() if one["id"] not in self.fold.senders]',
+            'for one in announced if one["id"] not in self.fold.senders]',
             "for one in ()]",
         ),
         f"{GATEWAYS}::test_members_come_and_go",
+    ),
+    (
+        "a seal is the sender's",
+        "protocol/acceptance.py",
+        ("not signing.verifies_whole(signing.SEAL, value, sender.public_key)", "False"),
+        SEALED,
+    ),
+    (
+        "who sealed once must seal",
+        "protocol/acceptance.py",
+        ("envelope.seal is None and sender.public_key in known.sealing", "False"),
+        SEALED,
+    ),
+    (
+        "who sealed once is remembered",
+        "gateway.py",
+        ("            await self._pool_run(lambda: self._pin(key))\n", "            pass\n"),
+        SEALED,
+    ),
+    (
+        "a signature of a request to join holds",
+        "protocol/admission.py",
+        ("not signing.verifies_whole(signing.JOIN, value, request.sender.public_key)", "False"),
+        f"{PROOFS}::test_a_signature_of_a_request_holds_or_is_refused",
+    ),
+    (
+        "a request to join is answered once",
+        "protocol/admission.py",
+        ("    if request.message_id in swarm.asked:\n", "    if False:\n"),
+        f"{PROOFS}::test_a_request_is_answered_once",
+    ),
+    (
+        "a member with an old invitation shows that it is one",
+        "protocol/admission.py",
+        ("            _check_unproven(claims, swarm.uses.get(token, Use()), member, now)\n", "            pass\n"),
+        f"{PROOFS}::test_a_member_with_an_invitation_that_is_no_longer_good_shows_that_it_is_the_member",
+    ),
+    (
+        "an event is dated after what it follows upon",
+        "protocol/wire.py",
+        ("max(now, instant.parse(past) + 1) if past else now", "now"),
+        AGREED,
+    ),
+    (
+        "an event counts ahead of its message",
+        "protocol/lifecycle.py",
+        ("instant.text(instant.parse(envelope.timestamp) + wire.FRESH)", "envelope.timestamp"),
+        AGREED,
+    ),
+    (
+        "a decision holds what those here are told of it",
+        "gateway.py",
+        ('{**event, "announce": [heard(message)]}', "event"),
+        f"{FAULTS}::test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it",
+    ),
+    (
+        "mail ends when its sender says",
+        "inbound.py",
+        ("int(hours) if hours.is_integer() else min(hours, MAX_TTL_HOURS)", "int(hours) + 1"),
+        f"{PROOFS}::test_mail_is_not_shown_once_its_sender_says_it_is_over",
     ),
 )
 """(what is protected, the file under ``swarm/``, the patches …, the test that must fail)."""

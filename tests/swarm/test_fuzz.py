@@ -19,7 +19,7 @@ from tests.swarm.wirework import Line, Person
 EXAMPLES = settings(max_examples=80)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
@@ -89,7 +89,17 @@ def test_any_request(target: Target, path: str, method: str, body: bytes, header
     assert not is_answer(answer) or path in ("health", "info")
 
 
-FIELDS = ["in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata", "sender"]
+FIELDS = [
+    "in_reply_to",
+    "thread_id",
+    "priority",
+    "expires_at",
+    "references",
+    "attachments",
+    "metadata",
+    "sender",
+    "seal",
+]
 
 
 @EXAMPLES
@@ -122,11 +132,15 @@ def test_any_lifecycle_message_of_the_master(target: Target, action: str, more: 
         target.take_state()
 
 
+JOINING = [
+    *("type", "action", "invite_token", "sender"),
+    *("protocol_version", "message_id", "timestamp", "signature"),
+]
 TOKENS = st.binary(max_size=60).map(lambda data: data.hex()) | TEXT
 
 
 @EXAMPLES
-@given(st.dictionaries(st.sampled_from(["type", "action", "invite_token", "sender"]), JSON, max_size=4), TOKENS)
+@given(st.dictionaries(st.sampled_from(JOINING), JSON, max_size=4), TOKENS)
 def test_any_request_to_join(target: Target, more: dict[str, Any], token: str) -> None:
     """Whatever is asked by whatever token: refused."""
     value = Person("dave", seed=bytes(32)).joining(f"{token}.{token}.{token}") | more

@@ -10,12 +10,11 @@ from __future__ import annotations
 from ...core import instant
 from ...core.records import Record
 from . import signing, wire
-from .envelope import Envelope, parse
+from .envelope import Envelope, of
 from .membership import Knowledge, Member, Swarm
 from .refusal import Refusal
 
-FRESH = 15 * 60_000
-"""Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
+FRESH = wire.FRESH
 MAX_CONTENT = 64 * 1024
 
 
@@ -29,7 +28,8 @@ class Accepted(Record):
 
 def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONTENT) -> Accepted:
     """The message in a body, verified at ``now`` (ms); raises ``Refusal``."""
-    envelope = parse(data)
+    value = wire.parse_json(data)
+    envelope = of(value)
     if not envelope.content.strip() or len(envelope.content.encode("utf-8")) > max_content:
         raise Refusal("INVALID_FORMAT", f"content is empty, or more than {max_content} bytes")
     swarm = known.active(envelope.swarm_id)
@@ -44,6 +44,10 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
     if not sender.public_key or not signing.verifies(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
+    if envelope.seal is None and sender.public_key in known.sealing:
+        raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one bears no seal")
+    if envelope.seal is not None and not signing.verifies_whole(signing.SEAL, value, sender.public_key):
+        raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message as it stands")
     if abs(instant.parse(envelope.timestamp) - now) > FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
     if _expired(envelope, now):

@@ -14,8 +14,8 @@ from pydantic import StringConstraints
 from ...core import instant
 from ...core.records import Record
 from ...core.text import neutral
-from . import tokens, wire
-from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, read
+from . import signing, tokens, wire
+from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
 from .membership import Event, Knowledge, Member, Swarm, Use
 from .refusal import Refusal
 
@@ -35,7 +35,7 @@ class Listed(Joiner):
 
 
 class JoinRequest(Model):
-    """The body of a POST to ``/swarm/join`` (unsigned, as the founding text has it)."""
+    """The body of a POST to ``/swarm/join``, unsigned as the founding text has it."""
 
     type: Literal["system"]
     action: Literal["join_request"]
@@ -43,8 +43,19 @@ class JoinRequest(Model):
     sender: Joiner
 
 
+class Proven(JoinRequest):
+    """The same with the members that the reference's schema has beside, signed (``signing.JOIN``) by the sender's key:
+    ``parse`` makes none without having verified that."""
+
+    protocol_version: Annotated[str, StringConstraints(max_length=100)]
+    message_id: Uuid
+    timestamp: Instant
+    signature: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
 class Admission(Record):
-    """What is answered, and the events to write down before it is (none: a re-join, which changes nothing)."""
+    """What is answered, and the events to write down before it is (none, or that it was asked: a re-join, which
+    changes nothing)."""
 
     swarm: Swarm
     accepted: bool
@@ -53,21 +64,31 @@ class Admission(Record):
 
 
 def parse(data: bytes) -> JoinRequest:
-    """The request in a body; raises ``Refusal`` (400)."""
-    return read(JoinRequest, wire.parse_json(data), "the request")
+    """The request in a body; raises ``Refusal`` (400, and 401 where it bears a signature that does not hold)."""
+    value = wire.parse_json(data)
+    if value.get("signature") is None:
+        return read(JoinRequest, value, "the request")
+    request = read(Proven, value, "the request")
+    wire.check_version(request.protocol_version)
+    if not signing.verifies_whole(signing.JOIN, value, request.sender.public_key):
+        raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this request")
+    return request
 
 
-def decide(request: JoinRequest, known: Knowledge, now: int) -> Admission:
-    """Admit, have it wait, or raise ``Refusal``."""
+def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False) -> Admission:
+    """Admit, have it wait, or raise ``Refusal``. ``proof``: whoever has not signed the request is refused."""
     swarm, claims = _verified(request.invite_token, known)
+    asked = _answered_once(request, swarm, now, proof)
     asking, token = request.sender, tokens.fingerprint(request.invite_token)
     new = Member(asking.agent_id, wire.check_endpoint(asking.endpoint), asking.public_key, instant.text(now))
     member = swarm.members.get(asking.agent_id)
     if member is not None:
-        # whoever is in is told who else is, by a token however old; but nobody is re-keyed by asking again
+        # whoever is in, and shows that it is, is told who else is, by a token however old; nobody is re-keyed by it
         if member.public_key != new.public_key:
             raise Refusal("KEY_MISMATCH", f"{new.agent_id} is a member with another key")
-        return Admission(swarm, True)
+        if not asked:
+            _check_unproven(claims, swarm.uses.get(token, Use()), member, now)
+        return Admission(swarm, True, events=_noted(swarm, asked, now))
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
     use = swarm.uses.get(token, Use())
@@ -80,13 +101,39 @@ def decide(request: JoinRequest, known: Knowledge, now: int) -> Admission:
     if swarm.settings.get("require_approval"):
         event = {"event": "requested", "swarm_id": swarm.swarm_id, "member": new.object, "token": token}
         at = instant.text(now)
-        return Admission(swarm, False, new, () if waiting is not None else ({**event, "at": at},))
-    return Admission(swarm, True, new, (admitted(swarm, new, token, now),))
+        again = waiting is not None
+        return Admission(swarm, False, new, _noted(swarm, asked, now) if again else ({**event, **asked, "at": at},))
+    return Admission(swarm, True, new, ({**admitted(swarm, new, token, now), **asked},))
+
+
+def _answered_once(request: JoinRequest, swarm: Swarm, now: int, proof: bool) -> dict[str, str]:
+    """What is written down of a signed request, so that it is answered once; nothing of an unsigned one."""
+    if not isinstance(request, Proven):
+        if proof:
+            raise Refusal("INVALID_SIGNATURE", "requests to join are to be signed here")
+        return {}
+    if abs(instant.parse(request.timestamp) - now) > wire.FRESH:
+        raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
+    if request.message_id in swarm.asked:
+        raise Refusal("INVALID_SIGNATURE", "this request was answered before; sign another")
+    return {"request": request.message_id}
+
+
+def _noted(swarm: Swarm, asked: dict[str, str], now: int) -> tuple[Event, ...]:
+    return ({"event": "asked", "swarm_id": swarm.swarm_id, **asked, "at": instant.text(now)},) if asked else ()
+
+
+def _check_unproven(claims: tokens.Claims, use: Use, member: Member, now: int) -> None:
+    """Who asks unsigned in a member's name gets what anybody gets by that token. But the answer to a joining may be
+    lost: for a while it is given again by the token that was used for it."""
+    lately = now < instant.parse(member.joined_at) + wire.FRESH
+    if use.revoked or not lately or (member.agent_id, member.public_key) not in use.by:
+        _check_token(claims, use, None, now)
 
 
 def admitted(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
     """The event by which somebody is in."""
-    at = instant.text(now)
+    at = wire.later(now, swarm.departed.get(new.agent_id, ""))
     member = new.replace(joined_at=at).object
     return {"event": "joined", "swarm_id": swarm.swarm_id, "member": member, "token": token, "at": at}
 
@@ -110,12 +157,13 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
     return swarm, claims
 
 
-def _check_token(claims: tokens.Claims, use: Use, new: Member, now: int) -> None:
+def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int) -> None:
+    """Raise ``Refusal`` unless the token is good for ``new``, or for anybody."""
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
     if claims.expired(now):
         raise Refusal("TOKEN_EXPIRED", f"the invite token expired at {claims.expires_at}")
-    used = (new.agent_id, new.public_key) in use.by
+    used = new is not None and (new.agent_id, new.public_key) in use.by
     if claims.max_uses is not None and not used and len(use.by) >= claims.max_uses:
         raise Refusal("TOKEN_EXHAUSTED", "the invite token has been used up")
 
@@ -142,7 +190,10 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
     if reply.get("swarm_id") != claims.swarm_id:
         raise Refusal("INVALID_FORMAT", "the answer is about another swarm")
     members: dict[str, dict[str, Any]] = {}
-    at = instant.text(now)
+    at, latest = instant.text(now), instant.text(now + wire.FRESH)
+    # whom a master lists without a date joined, by the master's own clock, after it made this invitation: no other
+    # clock's instant will do, for what it says later is compared with it
+    since = instant.text(min(now, claims.iat * 1000))
     given, master = reply.get("members"), reply.get("master", claims.master)
     if not isinstance(given, list) or not isinstance(master, str):
         raise Refusal("INVALID_FORMAT", "the answer lists no members")
@@ -152,12 +203,12 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         except Refusal:
             continue  # an id we could confuse, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
-            members[found.agent_id] = {**found.model_dump(), "joined_at": found.joined_at or at}
+            members[found.agent_id] = {**found.model_dump(), "joined_at": min(found.joined_at or since, latest)}
     signer = members.get(claims.issuer or claims.master)
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
     tokens.verified(token, signer["public_key"])
-    mine = members.setdefault(me.agent_id, {**me.object, "joined_at": at})
+    mine = members.setdefault(me.agent_id, {**me.object, "joined_at": since})
     if mine["public_key"] != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")
     told = reply.get("settings")

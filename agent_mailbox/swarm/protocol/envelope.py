@@ -1,6 +1,7 @@
 """The message envelope: every field of the founding text, read strictly, written canonically.
 
-Belongs here: its shape. Only six fields are signed (``signing``); all others are hints of whoever carried the message.
+Belongs here: its shape. Only six fields are signed by the founding text (``signing``); all others are hints of whoever
+carried the message, unless the message is sealed, too.
 Members we do not know are passed over (semver: a minor version may add some).
 """
 
@@ -138,6 +139,7 @@ class Envelope(Model):
     ] = None
     attachments: Annotated[list[Attachment], Field(max_length=MAX_ITEMS)] | None = None
     metadata: Annotated[dict[str, Any], Field(max_length=MAX_ITEMS)] | None = None
+    seal: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
 
 
 def read(model: type[M], value: Any, what: str) -> M:
@@ -152,16 +154,26 @@ def read(model: type[M], value: Any, what: str) -> M:
 
 def parse(data: bytes) -> Envelope:
     """The envelope in a request's body; raises ``Refusal`` (400)."""
-    found = read(Envelope, wire.parse_json(data), "the message")
+    return of(wire.parse_json(data))
+
+
+def of(value: dict[str, Any]) -> Envelope:
+    """The same of a body that was read."""
+    found = read(Envelope, value, "the message")
     wire.check_version(found.protocol_version)
     if "\0" in found.content:
         raise Refusal("INVALID_FORMAT", "content holds a NUL character")
     return found
 
 
-def encode(envelope: Envelope) -> bytes:
-    """The body of a request: compact, what is not said left out (founding text: optional; the reference's way)."""
+def object_of(envelope: Envelope) -> dict[str, Any]:
+    """The object that is sent: what is not said left out (founding text: optional; the reference's way)."""
     value = envelope.model_dump(exclude_none=True)
     if value.get("priority") == "normal":
         del value["priority"]
-    return wire.dumps(value).encode("utf-8")
+    return value
+
+
+def encode(envelope: Envelope) -> bytes:
+    """The body of a request, compact."""
+    return wire.dumps(object_of(envelope)).encode("utf-8")

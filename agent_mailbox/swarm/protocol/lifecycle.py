@@ -3,12 +3,15 @@
 Belongs here: the contents (signed, so they and nothing beside them are acted upon), the table of authority, the
 decision. Content is a JSON string with an ``action`` (the reference's way); ``at`` in ours is the instant of the event,
 which stays the same however often and late it is carried: so a belated ``member_left`` evicts nobody who rejoined.
+Instants of several clocks are compared, which differ by minutes: so who says it dates it after what it follows upon
+(``wire.later``), a leaving after its joining, a joining after the leaving before it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ...core import instant
 from ...core.records import Record
 from . import wire
 from .envelope import Envelope
@@ -72,7 +75,8 @@ def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     at = content.get("at") or content.get("joined_at") or envelope.timestamp
     if not isinstance(at, str) or not wire.is_instant(at):
         at = envelope.timestamp  # the reference has microseconds here
-    at = min(at, envelope.timestamp)
+    # ahead of the message by as much as clocks differ, for it may follow upon what another clock dated; no further
+    at = min(at, instant.text(instant.parse(envelope.timestamp) + wire.FRESH))
     about = content.get("agent_id")
     if action == JOINED:
         return _joined(content, swarm, me, at)

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ...core import instant
 from ...core.records import Record
+from . import wire
 
+ASKED = 4 * wire.FRESH
+"""Milliseconds a signed request to join is remembered: for longer than its timestamp counts as fresh."""
 ACTIVE, JOINING = "active", "joining"
 LEFT, KICKED, DISSOLVED, DENIED = "left", "kicked", "dissolved", "denied"
 Event = Mapping[str, Any]
@@ -50,7 +54,8 @@ class Swarm(Record):
     ``alias`` is its word in our addresses. ``waiting``: who asked to join and needs approval, with the token's
     fingerprint; ``denied``: who was told no. ``departed``: agent to the instant it last left, so that what is older
     cannot bring it back; ``handed``: master to the instant (by its own clock) it last handed the swarm over.
-    ``invitation``: the URL we joined, or try to join, by.
+    ``asked``: the signed requests to join that were answered lately, and when. ``invitation``: the URL we joined, or
+    try to join, by.
     """
 
     swarm_id: str
@@ -64,6 +69,7 @@ class Swarm(Record):
     waiting: Mapping[str, tuple[Member, str]] = {}
     uses: Mapping[str, Use] = {}
     denied: tuple[str, ...] = ()
+    asked: Mapping[str, str] = {}
     departed: Mapping[str, str] = {}
     handed: Mapping[str, str] = {}
     invitation: str = ""
@@ -71,13 +77,15 @@ class Swarm(Record):
 
 
 class Knowledge(Record):
-    """Everything the ledger says: who we are, our swarms by id, what is muted, what is to be announced."""
+    """Everything the ledger says: who we are, our swarms by id, what is muted; ``sealing``: the keys that sealed a
+    message once, and must since."""
 
     agent_id: str = ""
     endpoint: str = ""
     swarms: Mapping[str, Swarm] = {}
     muted_swarms: tuple[str, ...] = ()
     muted_agents: tuple[str, ...] = ()
+    sealing: frozenset[str] = frozenset()
 
     def active(self, swarm_id: str) -> Swarm | None:
         """The swarm of that id, if we are in it."""
@@ -170,7 +178,8 @@ def _entered(swarm: Swarm, event: Event) -> Swarm:
     for value in event["members"]:
         new, old = member(value, at), before.get(value["agent_id"])
         if old is not None:
-            new = new.replace(public_key=old.public_key or new.public_key, joined_at=old.joined_at)
+            joined_at = max(old.joined_at, new.joined_at)
+            new = new.replace(public_key=old.public_key or new.public_key, joined_at=joined_at)
         members[new.agent_id] = new
     return swarm.replace(
         state=ACTIVE,
@@ -184,9 +193,18 @@ def _entered(swarm: Swarm, event: Event) -> Swarm:
     )
 
 
+def _asked(swarm: Swarm, event: Event) -> Swarm:
+    """A signed request was answered: that one is good for nothing else."""
+    if event.get("request") is None:
+        return swarm
+    oldest = instant.text(instant.parse(event["at"]) - ASKED)
+    lately = {request: at for request, at in swarm.asked.items() if at >= oldest}
+    return swarm.replace(asked={**lately, event["request"]: event["at"]})
+
+
 def _requested(swarm: Swarm, event: Event) -> Swarm:
     asked = member(event["member"], event["at"])
-    return swarm.replace(
+    return _asked(swarm, event).replace(
         waiting={**swarm.waiting, asked.agent_id: (asked, event["token"])},
         uses=_used(swarm, event["token"], asked),
         denied=tuple(agent for agent in swarm.denied if agent != asked.agent_id),
@@ -206,7 +224,7 @@ def _without(known: Mapping[str, Any], agent_id: str) -> dict[str, Any]:
 
 def _joined(swarm: Swarm, event: Event) -> Swarm:
     new = member(event["member"], event["at"])
-    return swarm.replace(
+    return _asked(swarm, event).replace(
         members={**swarm.members, new.agent_id: new},
         waiting=_without(swarm.waiting, new.agent_id),
         uses=_used(swarm, event.get("token"), new),
@@ -251,6 +269,10 @@ def _mastered(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(master=event["master"], handed={**swarm.handed, swarm.master: event["at"]})
 
 
+def _sealed(known: Knowledge, event: Event) -> Knowledge:
+    return known.replace(sealing=known.sealing | {event["public_key"]})
+
+
 def _muting(known: Knowledge, event: Event) -> Knowledge:
     field = "muted_swarms" if event["what"] == "swarm" else "muted_agents"
     others = tuple(word for word in getattr(known, field) if word != event["id"])
@@ -290,6 +312,7 @@ _CHANGES: Mapping[str, Callable[[Knowledge, Event], Knowledge]] = {
     "created": _created,
     "joining": _joining,
     "entered": _on_swarm(_entered),
+    "asked": _on_swarm(_asked),
     "requested": _on_swarm(_requested),
     "joined": _on_swarm(_joined),
     "left": _on_swarm(_gone),
@@ -299,6 +322,7 @@ _CHANGES: Mapping[str, Callable[[Knowledge, Event], Knowledge]] = {
     "revoked": _on_swarm(_revoked),
     "ended": _on_swarm(_ended),
     "mastered": _on_swarm(_mastered),
+    "sealed": _sealed,
     "muted": _muting,
     "unmuted": _muting,
     "imported": _imported,

@@ -123,15 +123,17 @@ def claimed(references: Any) -> list[tuple[str, int, str]]:
 
 
 def compacted(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str, Any]]:
-    """The events that still matter at ``now``: of what is done and older than ``REMEMBERED`` nothing, of what is done
-    the ids without the text."""
+    """The events that still matter at ``now``: of what is done and older than ``REMEMBERED`` nothing but the ids of the
+    ledger's announcements, of what is done the ids without the text."""
     events = list(events)
     fold = Outgoing(events)
     oldest = instant.text(max(0, now - REMEMBERED))
-    kept = []
+    kept: list[Mapping[str, Any]] = []
     fresh = {e["id"] for e in events if e.get("event") == QUEUED and (e["id"] in fold.open or e["at"] >= oldest)}
     for event in events:
         if event.get("id") not in fresh:
+            if event.get("event") == QUEUED and event.get("announces"):  # the ledger has it still: its id is known
+                kept.append({name: event[name] for name in ("event", "id", "at", "announces")})
             continue
         if event.get("event") == QUEUED and event["id"] not in fold.open:
             event = {key: value for key, value in event.items() if key not in ("content", "metadata", "attachments")}

@@ -2,17 +2,28 @@
 
 Belongs here: the exact bytes. ``message_id + timestamp + swarm_id + recipient + type + content``, no separators, UTF-8;
 the signature is over the 32 bytes of the digest and is spelt in standard base64.
+
+Two further signatures are ours, over a whole JSON object: a word that says what is signed, then the object's canonical
+form (RFC 8785) without the member that holds the signature. None can be taken for another: a message's is over 32
+bytes, these are over more and begin with different words, and no token has a line feed in what is signed of it.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 
+import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from .refusal import Refusal
 from .wire import base64_of, raw_key, unbase64
+
+SEAL = ("seal", b"agent-swarm-protocol/envelope/1\n")
+"""Of a message with all its members, which the six fields leave open: (the member that holds it, its word)."""
+JOIN = ("signature", b"agent-swarm-protocol/join-request/1\n")
+"""Of a request to join, by who wants to."""
 
 
 class Signed(Protocol):
@@ -52,11 +63,34 @@ def verifies(m: Signed, signature: str, public_key: str) -> bool:
 
     OpenSSL refuses signatures whose scalar is not reduced (RFC 8032, 5.1.7), so none has a second spelling.
     """
+    return _verifies(digest(m), signature, public_key)
+
+
+def _verifies(data: bytes, signature: str, public_key: str) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(raw_key(public_key)).verify(unbase64(signature), digest(m))
+        Ed25519PublicKey.from_public_bytes(raw_key(public_key)).verify(unbase64(signature), data)
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def whole(kind: tuple[str, bytes], value: dict[str, Any]) -> bytes:
+    """What is signed of an object; raises ``Refusal`` (400) where it holds a number that RFC 8785 has no form for."""
+    member, word = kind
+    try:
+        return word + rfc8785.dumps({key: one for key, one in value.items() if key != member})
+    except ValueError:
+        raise Refusal("INVALID_FORMAT", "what is signed whole holds no number beyond 53 bits") from None
+
+
+def sign_whole(kind: tuple[str, bytes], value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """The object with its signature in it."""
+    return {**value, kind[0]: base64_of(key.sign(whole(kind, value)))}
+
+
+def verifies_whole(kind: tuple[str, bytes], value: dict[str, Any], public_key: str) -> bool:
+    """Did the holder of the key sign the object as it stands?"""
+    return _verifies(whole(kind, value), str(value.get(kind[0])), public_key)
 
 
 def public_of(key: Ed25519PrivateKey) -> str:

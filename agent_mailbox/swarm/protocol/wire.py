@@ -22,6 +22,8 @@ TYPES = ("message", "system", "notification")
 MAX_ID = 128
 MAX_ENDPOINT = 512
 MAX_DEPTH = 24
+FRESH = 15 * 60_000
+"""Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
 _SMALL = frozenset(
     bytes.fromhex(text)
     for text in (
@@ -125,6 +127,12 @@ def is_instant(text: str) -> bool:
         return instant.text(instant.parse(text)) == text
     except ValueError:
         return False
+
+
+def later(now: int, past: str) -> str:
+    """The instant of an event at ``now`` (ms) that comes after another (empty: there is none), whoever's clock dated
+    that one: no earlier than a millisecond after it. Who decides knows what it follows upon."""
+    return instant.text(max(now, instant.parse(past) + 1) if past else now)
 
 
 def is_agent_id(text: str) -> bool:
