@@ -193,7 +193,7 @@ class Carrier:
         }
         unsigned = read(Envelope, value, "the message")
         signed = object_of(unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)}))
-        return read(Envelope, signing.sign_whole(signing.SEAL, signed, self.key), "the message")
+        return read(Envelope, signing.sealed(signing.MESSAGE, signed, self.key), "the message")
 
     # -- what is asked again ------------------------------------------------------------------------------------------
 

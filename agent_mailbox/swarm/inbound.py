@@ -127,6 +127,7 @@ def message_of(
         "recipient": envelope.recipient,
         "timestamp": envelope.timestamp,
         **({"thread_id": envelope.thread_id} if envelope.thread_id else {}),
+        **({"expires_at": envelope.expires_at} if envelope.expires_at else {}),
         **({"event": True} if incoming.told else {}),
     }
     references = [one.model_dump(exclude_none=True) for one in envelope.references or ()]
@@ -149,11 +150,9 @@ def message_of(
     )
 
 
-def _hours(left: int) -> float:
-    """The time to live that ends when the sender said: a fraction, for rounded up to hours its mail would be shown
-    when it is over (what is sent here has whole hours; what is stored may have any)."""
-    hours = max(left, 1) / instant.HOUR  # it may have ended while it waited to be written
-    return int(hours) if hours.is_integer() else min(hours, MAX_TTL_HOURS)
+def _hours(left: int) -> int:
+    """The time to live of mail whose sender gives it ``left`` ms: whole hours, which records have, rounded up."""
+    return min(MAX_TTL_HOURS, max(1, -(-left // instant.HOUR)))
 
 
 def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | None:

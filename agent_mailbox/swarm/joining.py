@@ -47,7 +47,7 @@ async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitat
         "invite_token": invitation.token,
         "sender": sender,
     }
-    data = wire.dumps(signing.sign_whole(signing.JOIN, body, key)).encode("utf-8")
+    data = wire.dumps(signing.sealed(signing.JOIN, body, key)).encode("utf-8")
     return await peers.post(invitation.claims.endpoint.rstrip("/"), "join", data, known.agent_id)
 
 

@@ -134,7 +134,7 @@ def test_any_lifecycle_message_of_the_master(target: Target, action: str, more: 
 
 JOINING = [
     *("type", "action", "invite_token", "sender"),
-    *("protocol_version", "message_id", "timestamp", "signature"),
+    *("protocol_version", "message_id", "timestamp", "seal"),
 ]
 TOKENS = st.binary(max_size=60).map(lambda data: data.hex()) | TEXT
 

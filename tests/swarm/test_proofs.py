@@ -27,7 +27,7 @@ from tests.swarm.wirework import Line, Person, now, refused
 def signed(person: Person, token: str, at: int | None = None, **more: Any) -> dict[str, Any]:
     """A request to join with its proof; ``more`` is set before it is signed."""
     beside = {"protocol_version": "0.1.0", "message_id": str(uuid.uuid4()), "timestamp": instant.text(at or now())}
-    return signing.sign_whole(signing.JOIN, {**beside, **person.joining(token), **more}, person.key)
+    return signing.sealed(signing.JOIN, {**beside, **person.joining(token), **more}, person.key)
 
 
 def asked(value: dict[str, Any], state: Knowledge, at: int, proof: bool = False) -> admission.Admission:
@@ -51,12 +51,12 @@ def after(state: Knowledge, found: admission.Admission) -> Knowledge:
         {"protocol_version": "0.2.0"},
         {"sender": {"endpoint": "https://evil.example/swarm"}},
         {"sender": {"agent_id": "rob"}},
-        {"signature": "AAAA"},
+        {"seal": "AAAA"},
         {"beside": 1},
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_signature_of_a_request_holds_or_is_refused(change: dict[str, Any]) -> None:
+def test_a_seal_of_a_request_holds_or_is_refused(change: dict[str, Any]) -> None:
     """All of the request is signed: with any member another, or one more, it is nobody's."""
     bob, token = Person("bob"), tokens.make(claims(max_uses=1), KEY)
     value = signed(bob, token, NOW)
@@ -83,13 +83,13 @@ def test_no_signature_is_taken_for_one_of_another_kind() -> None:
     bob, message = Person("bob"), Envelope(**VECTORS["envelope"])
     token = tokens.make(claims(), KEY)
     value = signed(bob, token, NOW)
-    over = [signing.digest(message), signing.whole(signing.JOIN, value), signing.whole(signing.SEAL, value)]
+    over = [signing.digest(message), signing.whole(signing.JOIN, value), signing.whole(signing.MESSAGE, value)]
     assert len(over[0]) == 32
     assert all(len(one) > 32 for one in over[1:])
     assert len({one[:30] for one in over}) == 3
     assert not any(b"\n" not in one for one in over[1:])
     assert b"\n" not in token.encode()
-    swapped = {**value, "signature": signing.sign_whole(signing.SEAL, value, bob.key)["seal"]}
+    swapped = signing.sealed(signing.MESSAGE, value, bob.key)
     assert refusal(asked, swapped, master(), NOW) == "INVALID_SIGNATURE"
     assert refusal(acceptance.examine, body(seal=VECTORS["envelope"]["signature"]), known(), NOW) == "INVALID_SIGNATURE"
 
@@ -172,15 +172,12 @@ def test_a_swarm_may_want_proofs_of_all(machine: Make) -> None:
     assert (alpha.swarm_home / "ledger.jsonl").read_bytes() == before
 
 
-def test_what_is_signed_byte_for_byte() -> None:
-    """A word that says what it is, a line feed, the object in the form of RFC 8785 without its signature."""
+def test_what_is_sealed_byte_for_byte() -> None:
+    """A word that says what it is, a line feed, the object in the form of RFC 8785 without its seal."""
     value = {"b": [1.0, 1e21, "\u00e9\n"], "a": {"\U0001f600": None, "\ufb33": True}, "signature": "x", "seal": "y"}
-    form = '{"a":{"\U0001f600":null,"\ufb33":true},"b":[1,1e+21,"\u00e9\\n"],%s}'
-    wanted = "agent-swarm-protocol/join-request/1\n" + form % '"seal":"y"'
-    assert signing.whole(signing.JOIN, value) == wanted.encode()
-    assert (
-        signing.whole(signing.SEAL, value) == ("agent-swarm-protocol/envelope/1\n" + form % '"signature":"x"').encode()
-    )
+    form = '{"a":{"\U0001f600":null,"\ufb33":true},"b":[1,1e+21,"\u00e9\\n"],"signature":"x"}'
+    for kind, word in ((signing.JOIN, "join-request"), (signing.MESSAGE, "envelope")):
+        assert signing.whole(kind, value) == f"agent-swarm-protocol/{word}/1\n{form}".encode()
 
 
 # -- the whole of a message -------------------------------------------------------------------------------------------
@@ -188,7 +185,7 @@ def test_what_is_signed_byte_for_byte() -> None:
 
 def sealed(person: Person, swarm: str, **more: Any) -> dict[str, Any]:
     """A message that is sealed."""
-    return signing.sign_whole(signing.SEAL, person.envelope(swarm, "alpha", **more), person.key)
+    return signing.sealed(signing.MESSAGE, person.envelope(swarm, "alpha", **more), person.key)
 
 
 HINTS: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
@@ -267,18 +264,19 @@ def test_what_cannot_be_sealed_is_told_to_who_sent_it(machine: Make) -> None:
 # -- when mail ends ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("left", [90_001, 5_400_000, 7_200_000, 36_000_001])
-def test_mail_is_not_shown_once_its_sender_says_it_is_over(scene_once: Scene, left: int) -> None:
-    """To the millisecond: neither rounded up to an hour nor ended early by more than one."""
+@pytest.mark.parametrize("left", [90_001, 5_400_000, 36_000_001])
+def test_mail_never_ends_before_its_sender_says_so(scene_once: Scene, left: int) -> None:
+    """Nor an hour after: records have whole hours. The instant itself is kept beside."""
     until_then = now() + left
     message = scene_once.say(content=f"for {left} ms", expires_at=instant.text(until_then))
     assert scene_once.line.post("message", message).status_code == 200
     kept = next(m for m in scene_once.alpha.remote() if m["id"] == message["message_id"])
+    assert (type(kept["ttl_hours"]), kept["swarm"]["expires_at"]) == (int, instant.text(until_then))
     record = codec.message(wire.dumps(kept).encode())
     assert isinstance(record, Message)
     ends = expiry.expires_at(record, Roster(), expiry.DEFAULT_TTL)
     assert ends is not None
-    assert until_then - 1 <= ends <= until_then
+    assert until_then <= ends < until_then + instant.HOUR
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
     if envelope.seal is None and sender.public_key in known.sealing:
         raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one bears no seal")
-    if envelope.seal is not None and not signing.verifies_whole(signing.SEAL, value, sender.public_key):
+    if envelope.seal is not None and not signing.seal_holds(signing.MESSAGE, value, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message as it stands")
     if abs(instant.parse(envelope.timestamp) - now) > FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")

@@ -44,13 +44,13 @@ class JoinRequest(Model):
 
 
 class Proven(JoinRequest):
-    """The same with the members that the reference's schema has beside, signed (``signing.JOIN``) by the sender's key:
-    ``parse`` makes none without having verified that."""
+    """The same with an id, an instant and a seal (``signing.JOIN``) by the sender's key: ``parse`` makes none without
+    having verified that. A ``signature``, for which the reference's schema has no rule, is nothing to us."""
 
     protocol_version: Annotated[str, StringConstraints(max_length=100)]
     message_id: Uuid
     timestamp: Instant
-    signature: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    seal: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class Admission(Record):
@@ -64,14 +64,14 @@ class Admission(Record):
 
 
 def parse(data: bytes) -> JoinRequest:
-    """The request in a body; raises ``Refusal`` (400, and 401 where it bears a signature that does not hold)."""
+    """The request in a body; raises ``Refusal`` (400, and 401 where it bears a seal that does not hold)."""
     value = wire.parse_json(data)
-    if value.get("signature") is None:
+    if value.get(signing.SEAL) is None:
         return read(JoinRequest, value, "the request")
     request = read(Proven, value, "the request")
     wire.check_version(request.protocol_version)
-    if not signing.verifies_whole(signing.JOIN, value, request.sender.public_key):
-        raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this request")
+    if not signing.seal_holds(signing.JOIN, value, request.sender.public_key):
+        raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this request")
     return request
 
 

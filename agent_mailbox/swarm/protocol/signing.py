@@ -20,10 +20,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from .refusal import Refusal
 from .wire import base64_of, raw_key, unbase64
 
-SEAL = ("seal", b"agent-swarm-protocol/envelope/1\n")
-"""Of a message with all its members, which the six fields leave open: (the member that holds it, its word)."""
-JOIN = ("signature", b"agent-swarm-protocol/join-request/1\n")
-"""Of a request to join, by who wants to."""
+SEAL = "seal"
+"""The member that holds a signature over everything beside it."""
+MESSAGE, JOIN = b"agent-swarm-protocol/envelope/1\n", b"agent-swarm-protocol/join-request/1\n"
+"""The words that say what is sealed: a message with all its members, which the six fields leave open; a request to
+join, by who wants to."""
 
 
 class Signed(Protocol):
@@ -74,23 +75,22 @@ def _verifies(data: bytes, signature: str, public_key: str) -> bool:
     return True
 
 
-def whole(kind: tuple[str, bytes], value: dict[str, Any]) -> bytes:
-    """What is signed of an object; raises ``Refusal`` (400) where it holds a number that RFC 8785 has no form for."""
-    member, word = kind
+def whole(word: bytes, value: dict[str, Any]) -> bytes:
+    """What is sealed of an object; raises ``Refusal`` (400) where it holds a number that RFC 8785 has no form for."""
     try:
-        return word + rfc8785.dumps({key: one for key, one in value.items() if key != member})
+        return word + rfc8785.dumps({key: one for key, one in value.items() if key != SEAL})
     except ValueError:
-        raise Refusal("INVALID_FORMAT", "what is signed whole holds no number beyond 53 bits") from None
+        raise Refusal("INVALID_FORMAT", "what is sealed holds no number beyond 53 bits") from None
 
 
-def sign_whole(kind: tuple[str, bytes], value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
-    """The object with its signature in it."""
-    return {**value, kind[0]: base64_of(key.sign(whole(kind, value)))}
+def sealed(word: bytes, value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """The object with its seal."""
+    return {**value, SEAL: base64_of(key.sign(whole(word, value)))}
 
 
-def verifies_whole(kind: tuple[str, bytes], value: dict[str, Any], public_key: str) -> bool:
-    """Did the holder of the key sign the object as it stands?"""
-    return _verifies(whole(kind, value), str(value.get(kind[0])), public_key)
+def seal_holds(word: bytes, value: dict[str, Any], public_key: str) -> bool:
+    """Did the holder of the key seal the object as it stands?"""
+    return _verifies(whole(word, value), str(value.get(SEAL)), public_key)
 
 
 def public_of(key: Ed25519PrivateKey) -> str:
