@@ -24,7 +24,11 @@ from tests.helpers import until
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Line, Person
 
-FILES = ("flock", "write", "pwrite64", "writev", "ftruncate", "fsync", "fdatasync", "rename", "unlink", "link")
+FILES = (
+    *("flock", "write", "pwrite64", "writev", "ftruncate", "fsync", "fdatasync", "openat", "close"),
+    *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat"),
+    *("chmod", "fchmod", "fchmodat", "utimensat"),
+)
 NETWORK = ("sendto", "recvfrom", "connect", "accept4")
 Call = tuple[str, str, int]
 """Name, file (empty: any), and the how manieth of that name on that file it is."""
