@@ -108,14 +108,19 @@ class Posting(Desk):
         agents = tuple(agent for agent in found.agents if agent not in idle)
         return inbox.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
-    def take_in(self, messages: Sequence[Message]) -> None:
-        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.
+    def take_in(self, messages: Sequence[Message], *, once: bool = False) -> None:
+        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns. With
+        ``once`` the door does not know: what stands here under its id already is left out.
 
         Raises ``BadData`` for what cannot be stored, ``Busy``, ``StorageFailed``.
         """
-        lines = [compose.stored_line(message) for message in messages]
+        lines = {message.id: compose.stored_line(message) for message in messages}
         with self.logs.messages.held() as log:
-            log.append(lines, self._concerned(messages))
+            known = self._known(set(lines), log) if once else {}
+            new = [message for message in messages if message.id not in known]
+            log.append([lines[message.id] for message in new], self._concerned(new))
+            if known:
+                log.sync()
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:
         """Append those whose id is new; returns the ones that were there already, which are synced again."""

@@ -1,54 +1,24 @@
-"""What can be wrong with a gateway: its files, its clock, its certificate, whether anybody reaches it.
+"""What can be wrong between a gateway and its peers: clocks, certificates, whether anybody is reached.
 
-Belongs here: the checks of ``swarm doctor``. Each finding is (place, what, is it only a note).
+Belongs here: those checks of ``swarm doctor`` that ask others; ``files`` has those that do not.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 from urllib.parse import urlsplit
 
-from ..core import codec, instant
-from ..core.records import BadLine
-from ..errors import MailboxError
-from ..store.log import Log
-from . import home as names
+from ..core import instant
 from .client import Peers
-from .home import Home
-from .ledger import MAX_LINE, Ledger
+from .files import SKEW, Finding
+from .ledger import Ledger
 from .protocol import acceptance
 from .protocol.membership import ACTIVE
 from .settings import Settings
 
 SOON = 14 * instant.DAY
-SKEW = 60_000
-"""Milliseconds two clocks may differ before it is worth a word: messages are refused at fifteen minutes."""
-Finding = tuple[str, str, bool]
-
-
-def files(home: Home) -> list[Finding]:
-    """Modes and owners, the key, the logs, the state file."""
-    found: list[Finding] = []
-    for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
-        problem = names.loose(home.path(name))
-        if problem:
-            found.append((home.path(name), problem, False))
-    problem = names.loose(home.directory)
-    if problem:
-        found.append((home.directory, problem, False))
-    try:
-        home.key()
-    except MailboxError as error:
-        found.append((home.path(names.KEY), error.what, False))
-    for name in (names.LEDGER, names.OUTBOX, names.STATUSES):
-        for number, (_, text) in enumerate(Log(home.path(name)).lines(), 1):
-            parsed = codec.parse(text, MAX_LINE)
-            if isinstance(parsed, BadLine):
-                found.append((f"{home.path(name)}:{number}", parsed.reason, False))
-    return found
 
 
 async def network(ledger: Ledger, peers: Peers, settings: Settings) -> list[Finding]:

@@ -99,7 +99,8 @@ class Outbox:
         return {**one, "event": QUEUED, "type": "system", "announces": True}
 
     def _notify(self, event: Mapping[str, Any], known: Knowledge) -> None:
-        """Tell who joined the swarm here. Not doubled: whoever told it may have died before the outbox had it."""
+        """Tell who joined the swarm here. Not doubled: whoever told it may have died before the outbox had it, or may
+        be telling it at this moment, for a command sweeps beside the gateway."""
         swarm = known.swarms.get(event["swarm_id"])
         message_id = derived_id(key_of(event["id"], "", "notice"))
         if swarm is None or self._stands(message_id):
@@ -107,7 +108,7 @@ class Outbox:
         told = event["notice"]
         about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
         tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
-        self.mailbox.take_in([notice(tag, message_id, told["subject"], told["content"], about, now)])
+        self.mailbox.take_in([notice(tag, message_id, told["subject"], told["content"], about, now)], once=True)
 
     def _stands(self, message_id: str) -> bool:
         try:
