@@ -83,17 +83,16 @@ class Gateway:
 
     async def _kept(self, accepted: Accepted) -> None:
         """Return once the message is durably in the mailbox, by this request or an earlier one."""
-        envelope = accepted.envelope
-        known_as = key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
-        if known_as in self.index:
+        key = known_as(accepted)
+        if key in self.index:
             return
-        pending = self._writing.get(known_as)
+        pending = self._writing.get(key)
         if pending is None:
             if self._queue.full():
                 raise Refusal("UNAVAILABLE", "too much waits to be written", wait=5)
             pending = asyncio.get_running_loop().create_future()
-            self._writing[known_as] = pending
-            pending.add_done_callback(lambda _: self._writing.pop(known_as, None))
+            self._writing[key] = pending
+            pending.add_done_callback(lambda _: self._writing.pop(key, None))
             self._queue.put_nowait((accepted, pending))
         await asyncio.shield(pending)
 
@@ -123,6 +122,9 @@ class Gateway:
         results: list[Refusal | None] = []
         messages: list[Message] = []
         for accepted in batch:
+            if known_as(accepted) in self.index:  # what was forgotten by a wrong clock is known again
+                results.append(None)
+                continue
             try:
                 told = self._lifecycle(accepted) if accepted.envelope.type == "system" else ""
                 beside = {message.id for message in messages}
@@ -143,9 +145,15 @@ class Gateway:
         return results
 
     def _prune(self, now: int) -> None:
+        """Forget what nobody sends again. A clock that went back was wrong when it last was asked how old things are,
+        and too much may have been forgotten: it is read again."""
         if now - self._pruned > instant.HOUR:
-            self._pruned = now
             self.index.forget(now - REMEMBERED)
+        elif self._pruned - now > instant.HOUR:
+            self.index = inbound.load(self.mailbox, now)
+        else:
+            return
+        self._pruned = now
 
     def _lifecycle(self, accepted: Accepted) -> str:
         """Decide about a system message, on what the ledger says while it is locked; what it means, in words."""
@@ -198,6 +206,12 @@ def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
     notice = {**about, "subject": f"{name} joined {swarm.name}", "content": content}
     news = announce(random_id(), lifecycle.joined(swarm.swarm_id, new), wire.BROADCAST, others, notice)
     return {**event, "announce": [news]}
+
+
+def known_as(accepted: Accepted) -> bytes:
+    """What a message is known by."""
+    envelope = accepted.envelope
+    return key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
 
 
 def _limited(wait: int, what: str) -> None:

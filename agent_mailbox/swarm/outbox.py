@@ -44,6 +44,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._tail = Tail(self.path)
         self._mail = Tail(mailbox.logs.messages.path)
+        self._looked = mailbox.now()
 
     def compact(self) -> None:
         """Rewrite a large log without what is over and forgotten."""
@@ -82,7 +83,10 @@ class Outbox:
 
     def _sweep(self) -> None:
         self.refresh()
-        known = self.ledger.known()
+        known, now = self.ledger.known(), self.mailbox.now()
+        if self._looked - now > instant.HOUR:  # set back: what was too old by the wrong clock is looked at again
+            self._mail = Tail(self.mailbox.logs.messages.path)
+        self._looked = now
         fresh = [self._announcement(one) for one in self.ledger.announcements() if one["id"] not in self.fold.senders]
         if self._mail.changed():
             _, lines = self._mail.news()

@@ -70,9 +70,10 @@ def decide(request: JoinRequest, known: Knowledge, now: int) -> Admission:
         return Admission(swarm, True)
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
-    use = swarm.uses.get(token, Use())
-    _check_token(claims, use, new, now)
-    waiting = swarm.waiting.get(new.agent_id)
+    use, waiting = swarm.uses.get(token, Use()), swarm.waiting.get(new.agent_id)
+    # who waits asked in time, however long the master takes, or whatever its clock says meanwhile
+    asked = waiting is not None and (waiting[0].public_key, waiting[1]) == (new.public_key, token)
+    _check_token(claims, use, new, now, asked)
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
     if new.agent_id in swarm.denied and new.agent_id in use.agents:
@@ -110,10 +111,10 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
     return swarm, claims
 
 
-def _check_token(claims: tokens.Claims, use: Use, new: Member, now: int) -> None:
+def _check_token(claims: tokens.Claims, use: Use, new: Member, now: int, asked: bool) -> None:
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
-    if claims.expired(now):
+    if claims.expired(now) and not asked:
         raise Refusal("TOKEN_EXPIRED", f"the invite token expired at {claims.expires_at}")
     used = (new.agent_id, new.public_key) in use.by
     if claims.max_uses is not None and not used and len(use.by) >= claims.max_uses:
