@@ -177,6 +177,19 @@ def test_mail_that_seemed_too_old_goes_out_once_the_clock_is_set(machine: Make) 
     assert late in outbox.fold.open
 
 
+def test_a_membership_confirmed_in_the_future_is_confirmed_again(machine: Make) -> None:
+    """What a clock that was ahead wrote down does not keep the gateway from asking for as long as it was ahead."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    b.kill()
+    swarm, ahead = b.knows(), parts(b, now() + 9 * instant.DAY)[1]
+    about = {"swarm_id": swarm.swarm_id, "master": swarm.master, "members": [m.object for m in swarm.members.values()]}
+    ahead.decide(lambda _: [ahead.event("entered", **about)])
+    assert instant.parse(b.knows().confirmed_at) > now()
+    b.ok("swarm", "flush")
+    assert instant.parse(b.knows().confirmed_at) <= now()
+
+
 def test_who_asked_in_time_waits_on_though_the_invitation_expires(machine: Make) -> None:
     """The master approves two days later, or its clock says so for a while: the joiner goes on asking, and is in."""
     a, b = machine("alpha").serve(), machine("beta").serve()
