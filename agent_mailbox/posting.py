@@ -15,7 +15,7 @@ from .store.logs import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import TypeVar
 
     from .core.compose import Draft, Resolved
@@ -108,18 +108,19 @@ class Posting(Desk):
         agents = tuple(agent for agent in found.agents if agent not in idle)
         return inbox.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
-    def take_in(self, messages: Sequence[Message], *, once: bool = False) -> None:
-        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns. With
-        ``once`` the door does not know: what stands here under its id already is left out.
+    def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
+        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.
 
+        ``again``: ids of those that may stand there already; they are looked for, and not appended a second time.
         Raises ``BadData`` for what cannot be stored, ``Busy``, ``StorageFailed``.
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
         with self.logs.messages.held() as log:
-            known = self._known(set(lines), log) if once else {}
+            known = self._known({*again}, log) if again else {}
             new = [message for message in messages if message.id not in known]
-            log.append([lines[message.id] for message in new], self._concerned(new))
-            if known:
+            if new:
+                log.append([lines[message.id] for message in new], self._concerned(new))
+            if len(new) < len(messages):
                 log.sync()
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:

@@ -112,7 +112,8 @@ class Outbox:
         told = event["notice"]
         about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
         tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
-        self.mailbox.take_in([notice(tag, message_id, told["subject"], told["content"], about, now)], once=True)
+        found = notice(tag, message_id, told["subject"], told["content"], about, now)
+        self.mailbox.take_in([found], {message_id})
 
     def _stands(self, message_id: str) -> bool:
         try:

@@ -145,7 +145,7 @@ TAKEN = (
     (
         "a notice is told once, whoever tells it",
         "outbox.py",
-        ("about, now)], once=True)", "about, now)])"),
+        ("take_in([found], {message_id})", "take_in([found])"),
         f"{BESIDE}::test_what_happened_is_told_once_whoever_tells_it",
     ),
     (
