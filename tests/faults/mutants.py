@@ -220,7 +220,7 @@ MUTANTS = (
     Mutant(
         "an id that is found is synced before it is acknowledged again",
         "posting.py",
-        ("                log.sync()\n        return known\n", "                pass\n        return known\n"),
+        ("            if known:\n                log.sync()\n", ""),
         tests=f"{REPEATED}[killed before it-send]",
     ),
     Mutant(
