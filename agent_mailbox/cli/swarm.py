@@ -32,6 +32,7 @@ def init(door: Door, agent: str, endpoint: str) -> None:
     from ..swarm import actions
 
     key = actions.initialise(door.home, door.ledger, agent, endpoint)
+    door.claim()  # now that there is an identity
     known = door.ledger.known()
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
     door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n", value)

@@ -14,7 +14,7 @@ import click
 
 from ..core.enrol import Request
 from ..core.records import USER
-from ..errors import Busy, NotFound, Refused
+from ..errors import Busy, NoMailbox, NotFound, Refused
 from .options import App, complete_session, pass_app
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ class Door:
         from ..swarm import settings
 
         return settings.of(self.app.mailbox.config)
+
+    def claim(self) -> None:
+        """See ``bond.claim``, for the mailbox that is found from here; where there is none the command needs none, or
+        says so itself."""
+        from ..swarm import bond
+
+        try:
+            mailbox = self.app.mailbox
+        except NoMailbox:
+            return
+        bond.claim(self.home, mailbox.directory)
 
     def peers(self) -> Peers:
         """A client."""
@@ -122,6 +133,7 @@ def with_door(command: Callable[..., int | None]) -> Any:
     @wraps(command)
     def run(app: App, /, home: str | None, **given: Any) -> int | None:
         door = Door(app, home)
+        door.claim()
         from ..swarm.protocol.refusal import Refusal
 
         try:

@@ -273,15 +273,16 @@ def doctor(door: Door) -> int | None:
     import asyncio
 
     from ..swarm import checkup
+    from ..swarm.files import files
 
-    async def ask() -> list[checkup.Finding]:
+    async def ask() -> list[tuple[str, str, bool]]:
         peers = door.peers()
         try:
             return await checkup.network(door.ledger, peers, door.settings)
         finally:
             await peers.aclose()
 
-    found = [*checkup.files(door.home), *asyncio.run(ask())]
+    found = [*files(door.home, door.ledger.now()), *asyncio.run(ask())]
     problems = [{"place": place, "what": what} for place, what, note in found if not note]
     notes = [{"place": place, "what": what} for place, what, note in found if note]
     lines = [f"{neutral(place)}: {'note: ' if note else ''}{neutral(what)}\n" for place, what, note in found]

@@ -95,17 +95,19 @@ def crontab(app: App, install: bool) -> None:
 )
 @pass_app
 def doctor(app: App, repair: bool) -> int:
-    """Verify everything: logs, archive, derived files, permissions, hooks.
+    """Verify everything: logs, archive, derived files, permissions, hooks, the files of its gateway to other machines.
 
     Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
     no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
     """
     from .. import doctor as doctors
     from ..claude import settings
+    from ..swarm import files
 
     found = [
         *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
         *settings.examine(app.mailbox.directory, app.environ),
+        *files.examine(app.mailbox.directory, app.mailbox.now()),
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]

@@ -213,7 +213,7 @@ class Carrier:
                     await self._decided("ended", swarm_id=swarm.swarm_id, how=DENIED)
             elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
                 age = self.ledger.now() - instant.parse(swarm.confirmed_at)
-                if age > TTL and self._due(swarm.swarm_id):
+                if not 0 <= age <= TTL and self._due(swarm.swarm_id):
                     await confirm(self.ledger, self.peers, self.key, swarm)
             for member in swarm.members.values():
                 if not member.public_key and self._due(f"{swarm.swarm_id} {member.agent_id}"):

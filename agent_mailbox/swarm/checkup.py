@@ -1,54 +1,25 @@
-"""What can be wrong with a gateway: its files, its clock, its certificate, whether anybody reaches it.
+"""What can be wrong between a gateway and its peers: clocks, certificates, whether anybody is reached.
 
-Belongs here: the checks of ``swarm doctor``. Each finding is (place, what, is it only a note).
+Belongs here: those checks of ``swarm doctor`` that ask others; ``files`` has those that do not.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from ..core import codec, instant
-from ..core.records import BadLine
-from ..errors import MailboxError
-from ..store.log import Log
-from . import home as names
+from ..core import instant
 from .client import Peers
-from .home import Home
-from .ledger import MAX_LINE, Ledger
+from .files import SKEW, Finding
+from .ledger import Ledger
 from .protocol import acceptance
 from .protocol.membership import ACTIVE
 from .settings import Settings
 
 SOON = 14 * instant.DAY
-SKEW = 60_000
-"""Milliseconds two clocks may differ before it is worth a word: messages are refused at fifteen minutes."""
-Finding = tuple[str, str, bool]
-
-
-def files(home: Home) -> list[Finding]:
-    """Modes and owners, the key, the logs, the state file."""
-    found: list[Finding] = []
-    for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
-        problem = names.loose(home.path(name))
-        if problem:
-            found.append((home.path(name), problem, False))
-    problem = names.loose(home.directory)
-    if problem:
-        found.append((home.directory, problem, False))
-    try:
-        home.key()
-    except MailboxError as error:
-        found.append((home.path(names.KEY), error.what, False))
-    for name in (names.LEDGER, names.OUTBOX, names.STATUSES):
-        for number, (_, text) in enumerate(Log(home.path(name)).lines(), 1):
-            parsed = codec.parse(text, MAX_LINE)
-            if isinstance(parsed, BadLine):
-                found.append((f"{home.path(name)}:{number}", parsed.reason, False))
-    return found
 
 
 async def network(ledger: Ledger, peers: Peers, settings: Settings) -> list[Finding]:
@@ -61,6 +32,7 @@ async def network(ledger: Ledger, peers: Peers, settings: Settings) -> list[Find
     for swarm in known.swarms.values():
         if swarm.state == ACTIVE:
             endpoints |= {m.endpoint: m.agent_id for m in swarm.members.values()}
+    skews: dict[str, int] = {}
     answers = await asyncio.gather(*(peers.get(f"{endpoint}/health") for endpoint in endpoints))
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         mine = endpoint == known.endpoint
@@ -68,21 +40,37 @@ async def network(ledger: Ledger, peers: Peers, settings: Settings) -> list[Find
             found.append((endpoint, f"{agent} is not reached: {answer.message}", not mine))
         elif mine and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"somebody else answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
-        else:
-            found += _clock(endpoint, agent, answer.body.get("timestamp"), ledger.now())
+        elif not mine:
+            skews |= _skew(endpoint, answer.body.get("timestamp"), ledger.now())
+    found += _clocks(skews, endpoints)
     found += await asyncio.to_thread(_certificate, known.endpoint, ledger.now(), settings)
     return found
 
 
-def _clock(endpoint: str, agent: str, told: object, now: int) -> list[Finding]:
+def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
+    """By how many ms a peer's clock is ahead of ours, if it says."""
     try:
-        skew = instant.parse(str(told)[:23] + "Z") - now
+        return {endpoint: instant.parse(str(told)[:23] + "Z") - now}
     except ValueError:
-        return []
-    if abs(skew) <= SKEW:
-        return []
-    grave = abs(skew) > acceptance.FRESH
-    return [(endpoint, f"its clock and ours differ by {skew // 1000} s; {agent} or this machine is wrong", not grave)]
+        return {}
+
+
+def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
+    """What clocks are wrong. Where several peers agree with each other and none with us, ours is."""
+    grave = "messages are refused until it is set" if any(abs(s) > acceptance.FRESH for s in skews.values()) else ""
+    if len(skews) > 1 and max(skews.values()) - min(skews.values()) <= SKEW < min(map(abs, skews.values())):
+        off = next(iter(skews.values())) // 1000
+        what = f"this machine's clock is {abs(off)} s {'slow' if off > 0 else 'fast'}, say all {len(skews)} peers"
+        return [("clock", "; ".join(filter(None, (what, grave))), not grave)]
+    return [
+        (
+            endpoint,
+            f"its clock and ours differ by {skew // 1000} s; {agents[endpoint]} or this machine is wrong",
+            abs(skew) <= acceptance.FRESH,
+        )
+        for endpoint, skew in skews.items()
+        if abs(skew) > SKEW
+    ]
 
 
 def _certificate(endpoint: str, now: int, settings: Settings) -> list[Finding]:

@@ -93,17 +93,16 @@ class Gateway:
 
     async def _kept(self, accepted: Accepted) -> None:
         """Return once the message is durably in the mailbox, by this request or an earlier one."""
-        envelope = accepted.envelope
-        known_as = key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
-        if known_as in self.index:
+        key = known_as(accepted)
+        if key in self.index:
             return
-        pending = self._writing.get(known_as)
+        pending = self._writing.get(key)
         if pending is None:
             if self._queue.full():
                 raise Refusal("UNAVAILABLE", "too much waits to be written", wait=5)
             pending = asyncio.get_running_loop().create_future()
-            self._writing[known_as] = pending
-            pending.add_done_callback(lambda _: self._writing.pop(known_as, None))
+            self._writing[key] = pending
+            pending.add_done_callback(lambda _: self._writing.pop(key, None))
             self._queue.put_nowait((accepted, pending))
         await asyncio.shield(pending)
 
@@ -134,6 +133,9 @@ class Gateway:
         messages: list[Message] = []
         decided: set[str] = set()
         for accepted in batch:
+            if known_as(accepted) in self.index:  # what was forgotten by a wrong clock is known again
+                results.append(None)
+                continue
             beside = {message.id for message in messages}
 
             def made(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
@@ -163,9 +165,15 @@ class Gateway:
         return results
 
     def _prune(self, now: int) -> None:
+        """Forget what nobody sends again. A clock that went back was wrong when it last was asked how old things are,
+        and too much may have been forgotten: it is read again."""
         if now - self._pruned > instant.HOUR:
-            self._pruned = now
             self.index.forget(now - REMEMBERED)
+        elif self._pruned - now > instant.HOUR:
+            self.index = inbound.load(self.mailbox, now)
+        else:
+            return
+        self._pruned = now
 
     def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> tuple[Message, bool]:
         """Decide about a system message; (the message it is here, does anything change by it). What changes something
@@ -238,6 +246,12 @@ def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
     notice = {**about, "subject": f"{name} joined {swarm.name}", "content": content}
     news = announce(random_id(), lifecycle.joined(swarm.swarm_id, new), wire.BROADCAST, others, notice)
     return {**event, "announce": [news]}
+
+
+def known_as(accepted: Accepted) -> bytes:
+    """What a message is known by."""
+    envelope = accepted.envelope
+    return key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
 
 
 def _limited(wait: int, what: str) -> None:

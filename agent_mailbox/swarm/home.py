@@ -1,6 +1,7 @@
 """The gateway's own directory, ``~/.swarm``: who it is, and its logs.
 
 Belongs here: names, modes, the key file. The directory is 0700; every file in it is 0600 from the moment it exists.
+What reads keys is imported where one is read: the mailbox's doctor looks at modes where the extra is not installed.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
 from ..store.log import sync_directory
 from ..store.paths import storage_failed
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY, LEDGER, OUTBOX, STATUSES, STATE = "key.pem", "ledger.jsonl", "outbox.jsonl", "statuses.jsonl", "state.json"
 SERVING, CARRYING, STATE_LOCK = "serving.lock", "carrying.lock", "state.lock"
@@ -51,11 +52,15 @@ class Home:
             raise storage_failed("make", self.directory, error) from None
         self.check_modes()
         if not os.path.lexists(self.path(KEY)):
-            self._write_key(Ed25519PrivateKey.generate())
+            self._make_key()
         return self.key()
 
-    def _write_key(self, key: Ed25519PrivateKey) -> None:
+    def _make_key(self) -> None:
         """Aside, synced, then linked into place: two who make one at once agree on the first."""
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        key = Ed25519PrivateKey.generate()
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -73,6 +78,10 @@ class Home:
 
     def key(self) -> Ed25519PrivateKey:
         """The private key; raises ``NotFound`` before ``init``, ``Refused`` where others may read it, ``BadData``."""
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         path = self.path(KEY)
         if not os.path.lexists(path):
             raise NotFound(f"no swarm identity in {self.directory}", "`agent-mailbox swarm init` makes one")

@@ -45,6 +45,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._tail = Tail(self.path)
         self._mail = Tail(mailbox.logs.messages.path)
+        self._looked = mailbox.now()
 
     def compact(self) -> None:
         """Rewrite a large log without what is over and forgotten."""
@@ -84,6 +85,10 @@ class Outbox:
     def _sweep(self) -> None:
         self.announce()
         self.refresh()
+        now = self.mailbox.now()
+        if self._looked - now > instant.HOUR:  # set back: what was too old by the wrong clock is looked at again
+            self._mail = Tail(self.mailbox.logs.messages.path)
+        self._looked = now
         if not self._mail.changed():
             return
         known = self.ledger.known()

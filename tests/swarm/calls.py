@@ -24,7 +24,11 @@ from tests.helpers import until
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Line, Person
 
-FILES = ("flock", "write", "pwrite64", "writev", "ftruncate", "fsync", "fdatasync", "rename", "unlink", "link")
+FILES = (
+    *("flock", "write", "pwrite64", "writev", "ftruncate", "fsync", "fdatasync", "openat", "close"),
+    *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat"),
+    *("chmod", "fchmod", "fchmodat", "utimensat"),
+)
 NETWORK = ("sendto", "recvfrom", "connect", "accept4")
 Call = tuple[str, str, int]
 """Name, file (empty: any), and the how manieth of that name on that file it is."""
@@ -63,11 +67,11 @@ class Traced:
     def counted(self) -> Counter[tuple[str, str]]:
         """The calls so far, by name and file."""
         found: Counter[tuple[str, str]] = Counter()
+        ours = "|".join(re.escape(f"{place}/") for place in (self.machine.box, self.machine.swarm_home))
         for text in self._trace.read_text(errors="replace").splitlines():
             name = re.match(r"\d+ +(\w+)\(", text)
-            place = re.search(rf'[<"]({re.escape(str(self.machine.scratch))}/[^>"]*)[>"]', text)
-            mine = place and place[1].startswith((f"{self.machine.box}/", f"{self.machine.swarm_home}/"))
-            if name and (mine or name[1] in NETWORK):
+            place = re.search(rf'[<"]((?:{ours})[^>"]*)[>"]', text)
+            if name and (place or name[1] in NETWORK):
                 found[name[1], place[1] if place and name[1] not in NETWORK else ""] += 1
         return found
 

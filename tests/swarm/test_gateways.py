@@ -185,6 +185,8 @@ def test_the_local_api(machine: Make) -> None:
         assert api.get("/swarm/info").status_code == 404
     assert len(b.lines("agent-mailbox.jsonl")) == lines
     assert b.ok("swarm", "inbox", "--status", "deleted")["count"] == 1
+    shown = b.unread_text("beta-agent")  # nobody here has read them
+    assert [f"| number {i}" in shown for i in range(3)] == [True] * 3
     b.kill()
     port = free_port()
     b.serve("--api", f"127.0.0.1:{port}")

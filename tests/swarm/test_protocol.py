@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,30 @@ def test_the_sixty_first_in_a_minute_waits() -> None:
     assert window.take("eve", 2000) == 0
     assert window.take("bob", 61_000) == 0
     assert window.take("bob", 61_000) == 1
+
+
+def test_what_a_limit_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many addresses that come once it keeps so many and no more; of who came as often as they may, and then never
+    again, nothing beyond the window: a day of strangers costs what a minute of them does."""
+    monkeypatch.setattr(limits, "MAX_KEYS", 1_000)
+    once, often = limits.Window(600, limits.MINUTE), limits.Window(200, 10_000)
+    tracemalloc.start()
+    try:
+        for number in range(1_000):
+            once.take(str(number), 0)
+        full = tracemalloc.get_traced_memory()[0]
+        for number in range(1_000, 10_000):
+            once.take(str(number), 1)
+        assert tracemalloc.get_traced_memory()[0] < 1.2 * full
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(100):
+            for turn in range(200):
+                assert often.take(str(number), number * 1_000 + turn) == 0
+        assert tracemalloc.get_traced_memory()[0] - before < 300_000  # ten of them; of all hundred it is 800 kB
+    finally:
+        tracemalloc.stop()
+    assert often.take("99", 99_600) > 0
+    assert often.take("91", 99_600) > 0
 
 
 def test_a_forwarding_header_is_believed_of_a_proxy_we_know_alone() -> None:

@@ -16,6 +16,7 @@ import pytest
 from agent_mailbox.core import instant
 from agent_mailbox.swarm.protocol import tokens, wire
 from tests.helpers import until
+from tests.swarm import quic
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person, now, refused
@@ -306,15 +307,32 @@ def test_nobody_elsewhere_answers_what_is_said_among_us(scene: Scene) -> None:
     assert (threads["sneaking in"], threads["following"]) == (None, theirs["message_id"])
 
 
-def test_http3_is_offered_where_it_is_asked_for(machine: Make) -> None:
-    """With ``--quic-bind`` answers name HTTP/3 (RFC 7838), and requests over HTTP/2 are served as before."""
-    pytest.importorskip("aioquic")
-    alpha = machine("alpha")
+def test_http3_is_offered_and_spoken_where_it_is_asked_for(machine: Make) -> None:
+    """With ``--quic-bind`` answers name HTTP/3 (RFC 7838), requests over HTTP/2 are served as before, and over HTTP/3
+    a signed message is taken, a tampered one refused, and requests are counted for the address they come from."""
+    scene = Scene(machine("alpha").serve())
+    alpha = scene.alpha
+    alpha.kill()
     alpha.serve("--quic-bind", f"127.0.0.1:{alpha.port}")
     answer = Line(alpha).get("/swarm/health")
     assert answer.http_version == "HTTP/2"
     assert f'h3=":{alpha.port}"' in answer.headers["alt-svc"]
     assert Line(alpha, http2=False).get("/swarm/info").http_version == "HTTP/1.1"
+    message = scene.say(content="over QUIC")
+    tampered = {**scene.say(content="over QUIC"), "content": "tampered"}
+    posts = [("POST", "/swarm/message", wire.dumps(one).encode()) for one in (message, message, tampered)]
+    oversize = ("POST", "/swarm/message", b"x" * (300 * 1024))
+    told = quic.ask(alpha, alpha.port, [("GET", "/swarm/health", b""), *posts, oversize, ("GET", "/api/inbox", b"")])
+    assert [status for status, _, _ in told] == [200, 200, 200, 401, 413, 404]
+    assert json.loads(told[0][2])["agent_id"] == "alpha"
+    assert json.loads(told[1][2]) == {"status": "queued", "message_id": message["message_id"]}
+    assert alpha.received() == ["over QUIC"]
+    alpha.kill()
+    alpha.configure(private_addresses=True, ca_file=str(alpha.authority.ca), requests_per_minute=3)
+    alpha.serve("--quic-bind", f"127.0.0.1:{alpha.port}")
+    told = quic.ask(alpha, alpha.port, [("GET", "/swarm/health", b"")] * 4)
+    assert [status for status, _, _ in told] == [200, 200, 200, 429]
+    assert Line(alpha).get("/swarm/health").status_code == 429  # one address, however it comes
 
 
 def test_old_tls_is_not_spoken(machine: Make) -> None:

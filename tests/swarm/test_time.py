@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import uuid
 from typing import Any
+
+import pytest
 
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.swarm import checkup
 from agent_mailbox.swarm.carrier import Carrier
 from agent_mailbox.swarm.client import Peers
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import Outbox
+from agent_mailbox.swarm.protocol import admission, tokens
 from agent_mailbox.swarm.protocol.envelope import encode
+from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.settings import Settings
 from tests.helpers import until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Machine, meet
-from tests.swarm.wirework import now
+from tests.swarm.wirework import Person, now
 
 
 def parts(machine: Machine, at: int) -> tuple[Mailbox, Ledger, Outbox]:
@@ -77,3 +84,157 @@ def test_an_index_forgets_what_nobody_sends_again(machine: Make) -> None:
         box, ledger, outbox = parts(b, now() + days * instant.DAY)
         sizes.append(len(Gateway(box, ledger, outbox, Settings()).index))
     assert sizes[0] == sizes[1] > sizes[2] == 0
+
+
+# -- a clock that is wrong for a while --------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.off = 0
+
+    def __call__(self) -> int:
+        return now() + self.off
+
+
+def test_a_clock_that_was_ahead_doubles_nothing(machine: Make) -> None:
+    """A gateway starts while its clock is nine days ahead, and takes every message it has for forgotten. Once the clock
+    is set, a message that was kept long ago and comes again (its answer was lost) is known."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    sent = a.send("ann", "swarm:demo/beta", "once")
+    until(lambda: b.received() == ["once"])
+    a.kill()
+    b.kill()
+    clock = Clock()
+    clock.off = 9 * instant.DAY
+    home, box = Home(str(b.swarm_home)), Mailbox(str(b.box), clock=clock)
+    ledger = Ledger(home, clock=clock)
+    gateway = Gateway(box, ledger, Outbox(home, box, ledger), Settings())
+    assert len(gateway.index) == 0
+    clock.off = 0
+    _, known, outbox = parts(a, now())
+    event = {**queued(a, sent), "peers": []}
+    carrier = Carrier(known.home, known, outbox, Peers(), Settings())
+    again = encode(carrier.envelope(event, now()))
+    other = encode(carrier.envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
+    answers = asyncio.run(asyncio.wait_for(deliver(gateway, again, other, again), 30))
+    assert [message_id for message_id, _ in answers][::2] == [sent, sent]
+    assert b.received() == ["once", "another"]
+    assert b.doctor() == []
+
+
+def queued(machine: Machine, message_id: str) -> dict[str, Any]:
+    """A message's line in the outbox."""
+    lines = map(json.loads, (machine.swarm_home / "outbox.jsonl").read_bytes().splitlines())
+    return next(event for event in lines if event["id"] == message_id and event["event"] == "queued")
+
+
+@pytest.mark.parametrize("hours", [2, -2, 48])
+def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> None:
+    """Hours ahead or behind, every try is refused as stale, and none is the last; set right, the mail arrives once."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    a.kill()
+    sent = a.send("ann", "swarm:demo/beta", "patience")
+    clock = Clock()
+    clock.off = hours * instant.HOUR
+    home, box = Home(str(a.swarm_home)), Mailbox(str(a.box), clock=clock)
+    ledger = Ledger(home, clock=clock)
+
+    async def flush() -> None:
+        peers = Peers(private=True, ca_file=str(a.authority.ca))
+        await Carrier(home, ledger, Outbox(home, box, ledger), peers, Settings()).flush()
+        await peers.aclose()
+
+    for _ in range(2):
+        asyncio.run(asyncio.wait_for(flush(), 60))
+        assert a.outbox()[sent] == {"beta": "sent"}
+    assert b.received() == []
+    clock.off = 0
+    asyncio.run(asyncio.wait_for(flush(), 60))
+    assert a.outbox()[sent] == {"beta": "delivered"}
+    assert b.received() == ["patience"]
+    assert not [m for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "swarm-gateway"]
+
+
+def test_mail_that_seemed_too_old_goes_out_once_the_clock_is_set(machine: Make) -> None:
+    """A gateway weeks ahead passes over what waits; set back it looks again, and no restart is needed."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    a.kill()
+    late = a.send("ann", "swarm:demo/beta", "late")
+    clock = Clock()
+    clock.off = 20 * instant.DAY
+    home, box = Home(str(a.swarm_home)), Mailbox(str(a.box), clock=clock)
+    outbox = Outbox(home, box, Ledger(home, clock=clock))
+    outbox.sweep()
+    assert late not in outbox.fold.open
+    clock.off = 0
+    outbox.sweep()
+    assert late in outbox.fold.open
+
+
+def test_a_membership_confirmed_in_the_future_is_confirmed_again(machine: Make) -> None:
+    """What a clock that was ahead wrote down does not keep the gateway from asking for as long as it was ahead."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    b.kill()
+    swarm, ahead = b.knows(), parts(b, now() + 9 * instant.DAY)[1]
+    about = {"swarm_id": swarm.swarm_id, "master": swarm.master, "members": [m.object for m in swarm.members.values()]}
+    ahead.decide(lambda _: [ahead.event("entered", **about)])
+    assert instant.parse(b.knows().confirmed_at) > now()
+    b.ok("swarm", "flush")
+    assert instant.parse(b.knows().confirmed_at) <= now()
+
+
+def test_who_asked_in_time_waits_on_though_the_invitation_expires(machine: Make) -> None:
+    """The master approves two days later, or its clock says so for a while: the joiner goes on asking, and is in."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    a.ok("swarm", "create", "demo", "--require-approval")
+    url = a.ok("swarm", "invite", "demo", "--hours", "1")["url"]
+    b.register("bob")
+    assert b.ok("swarm", "join", url, "--session", "bob")["status"] == "pending"
+    request = Person("beta", b.endpoint).joining(tokens.parse_url(url).token)
+    request["sender"]["public_key"] = b.public_key
+    known, later = a.ledger.known(), now() + 2 * instant.DAY
+    asked = admission.decide(admission.parse(json.dumps(request).encode()), known, later)
+    assert (asked.accepted, asked.events) == (False, ())
+    stranger = Person("eve").joining(tokens.parse_url(url).token)
+    with pytest.raises(Refusal, match="expired"):
+        admission.decide(admission.parse(json.dumps(stranger).encode()), known, later)
+
+
+def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
+    """Where all peers agree and we do not, it is ours, in one line; where one does not, it may be either's."""
+    a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
+    meet(a, b, c)
+
+    def told(off: int, *away: Machine) -> list[tuple[str, str, bool]]:
+        for one in away:
+            one.kill()
+        clock = Clock()
+        clock.off = off
+        ledger = Ledger(Home(str(a.swarm_home)), clock=clock)
+
+        async def ask() -> list[tuple[str, str, bool]]:
+            peers = Peers(private=True, ca_file=str(a.authority.ca))
+            found = await checkup.network(ledger, peers, Settings(private_addresses=True, ca_file=str(a.authority.ca)))
+            await peers.aclose()
+            return found
+
+        return [one for one in asyncio.run(asyncio.wait_for(ask(), 60)) if "clock" in "".join(map(str, one[:2]))]
+
+    assert told(0) == []
+    ((place, what, note),) = told(20 * 60_000)
+    assert (place, note) == ("clock", False)
+    assert "this machine's clock is" in what
+    assert "fast, say all 2 peers" in what
+    ((_, what, note),) = told(-5 * 60_000)
+    assert "slow, say all 2 peers" in what
+    assert note
+    ((place, what, _),) = told(-20 * 60_000, c)
+    assert place == b.endpoint
+    assert "beta or this machine is wrong" in what

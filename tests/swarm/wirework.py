@@ -74,10 +74,10 @@ class Person:
 class Line:
     """A connection to a machine's gateway. Not an agent: it says what it is told to."""
 
-    def __init__(self, machine: Machine, http2: bool = True) -> None:
-        self.client = httpx.Client(
-            http2=http2, verify=_context(machine), trust_env=False, base_url=f"https://localhost:{machine.port}"
-        )
+    def __init__(self, machine: Machine, http2: bool = True, port: int | None = None) -> None:
+        """``port``: a proxy's, where it is not the gateway that is spoken to."""
+        base = f"https://localhost:{port or machine.port}"
+        self.client = httpx.Client(http2=http2, verify=_context(machine), trust_env=False, base_url=base)
 
     def post(self, path: str, value: Any, **headers: str) -> httpx.Response:
         """POST a value as JSON, or bytes as they are."""

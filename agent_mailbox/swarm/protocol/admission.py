@@ -91,9 +91,10 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
         return Admission(swarm, True, events=_noted(swarm, asked, now))
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
-    use = swarm.uses.get(token, Use())
-    _check_token(claims, use, new, now)
-    waiting = swarm.waiting.get(new.agent_id)
+    use, waiting = swarm.uses.get(token, Use()), swarm.waiting.get(new.agent_id)
+    # who waits asked in time, however long the master takes, or whatever its clock says meanwhile
+    waits = waiting is not None and (waiting[0].public_key, waiting[1]) == (new.public_key, token)
+    _check_token(claims, use, new, now, waits)
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
     if new.agent_id in swarm.denied and new.agent_id in use.agents:
@@ -157,11 +158,11 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
     return swarm, claims
 
 
-def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int) -> None:
-    """Raise ``Refusal`` unless the token is good for ``new``, or for anybody."""
+def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int, waits: bool = False) -> None:
+    """Raise ``Refusal`` unless the token is good for ``new``, or for anybody; for who ``waits`` it was, in time."""
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
-    if claims.expired(now):
+    if claims.expired(now) and not waits:
         raise Refusal("TOKEN_EXPIRED", f"the invite token expired at {claims.expires_at}")
     used = new is not None and (new.agent_id, new.public_key) in use.by
     if claims.max_uses is not None and not used and len(use.by) >= claims.max_uses:

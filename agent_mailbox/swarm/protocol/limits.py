@@ -40,9 +40,17 @@ class Window:
             taken = self._taken.setdefault(key, deque())
             taken.append(now)
             self._taken.move_to_end(key)
-            if len(self._taken) > MAX_KEYS:
-                self._taken.popitem(last=False)
+            self._forget(now)
         return wait
+
+    def _forget(self, now: int) -> None:
+        """Drop whoever has nothing left in the window, and beyond ``MAX_KEYS`` the oldest: they stand in the order of
+        their last. Else an address that is heard once would cost memory until as many others were."""
+        while len(self._taken) > 1:
+            taken = next(iter(self._taken.values()))
+            if taken and now - self.span < taken[-1] <= now and len(self._taken) <= MAX_KEYS:
+                return
+            self._taken.popitem(last=False)
 
     def left(self, key: str) -> int:
         """How many more the key may have, as of the last look."""

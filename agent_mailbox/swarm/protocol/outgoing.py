@@ -22,7 +22,9 @@ REMEMBERED = LONGEST + instant.DAY
 PATIENCE = instant.HOUR
 """How long a refusal is not yet believed that may mean "I have not heard of you yet" (membership travels, too)."""
 _TRANSIENT = (408, 425, 429)
-_DOUBTFUL = ("NOT_MEMBER", "NOT_MASTER", "SWARM_NOT_FOUND", "STALE_TIMESTAMP", "NOT_AUTHORIZED", "")
+_WRONG_CLOCK = "STALE_TIMESTAMP"
+"""One of the two clocks is wrong, and will be set: until then it is tried again, as with a peer that is away."""
+_DOUBTFUL = ("NOT_MEMBER", "NOT_MASTER", "SWARM_NOT_FOUND", "NOT_AUTHORIZED", "")
 
 
 class Answer(Record):
@@ -43,6 +45,8 @@ def verdict(answer: Answer, queued_at: int, now: int) -> str:
     if answer.final or now - queued_at >= LONGEST:
         return FAILED
     if answer.status == 0 or answer.status in _TRANSIENT or answer.status >= 500 or 300 <= answer.status < 400:
+        return SENT
+    if answer.status == 400 and answer.code == _WRONG_CLOCK:
         return SENT
     doubtful = answer.status in (400, 403, 404) and answer.code in _DOUBTFUL and (answer.code or answer.status != 400)
     return SENT if doubtful and now - queued_at < PATIENCE else FAILED

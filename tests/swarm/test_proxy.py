@@ -1,0 +1,133 @@
+"""The proxy's configuration in docs/swarm.md, as it stands there, with a real nginx before a real gateway."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_mailbox.swarm.protocol import tokens
+from tests.helpers import PATIENCE, ROOT, until
+from tests.swarm.conftest import Make
+from tests.swarm.machine import Authority, Machine, free_port
+from tests.swarm.wirework import Line, Person, refused
+
+
+def example() -> str:
+    """The first of the page's examples."""
+    text = (ROOT / "docs" / "swarm.md").read_text(encoding="utf-8")
+    found = re.search(r"```nginx\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def configuration(scratch: Path, machine: Machine, authority: Authority) -> str:
+    """The example with this machine's ports and certificate, and what a whole configuration has around it."""
+    text = example()
+    for said, here in (
+        ("listen 443 ssl", f"listen 127.0.0.1:{machine.proxied} ssl"),
+        ("/etc/ssl/alpha.pem", str(authority.cert)),
+        ("/etc/ssl/alpha.key", str(authority.key)),
+        ("alpha.example", "localhost"),
+        ("127.0.0.1:8443", f"127.0.0.1:{machine.port}"),
+    ):
+        assert said in text, said
+        text = text.replace(said, here)
+    places = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"    {name}_temp_path {scratch}/{name};\n" for name in places)
+    return (
+        f"daemon off;\nmaster_process off;\npid {scratch}/nginx.pid;\nerror_log {scratch}/error.log;\n"
+        f"events {{}}\nhttp {{\n    access_log off;\n{temporary}{text}}}\n"
+    )
+
+
+class Proxied(Machine):
+    """A machine whose peers reach it by the proxy."""
+
+    def __init__(self, scratch: Path, agent: str, authority: Authority, **settings: Any) -> None:
+        self.proxied = free_port()
+        super().__init__(scratch, agent, authority, through=self.proxied, **settings)
+
+
+@pytest.fixture
+def behind(tmp_path: Path, authority: Authority) -> Iterator[Proxied]:
+    """A gateway behind nginx; both end with the test."""
+    nginx = shutil.which("nginx")
+    if nginx is None:
+        pytest.skip("nginx is not installed")
+    machine = Proxied(tmp_path, "alpha", authority, trusted_proxies=["127.0.0.1"], requests_per_minute=20)
+    machine.serve("--behind-proxy")
+    scratch = tmp_path / "nginx"
+    scratch.mkdir()
+    (scratch / "nginx.conf").write_text(configuration(scratch, machine, authority))
+    words = [nginx, "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(scratch / "nginx.conf")]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as proxy:
+        try:
+            until(lambda: proxy.poll() is not None or _listens(machine.proxied))
+            assert proxy.poll() is None, (scratch / "error.log").read_text()
+            yield machine
+        finally:
+            proxy.terminate()
+            proxy.wait(PATIENCE)
+            machine.kill()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_proxy_of_the_docs(behind: Proxied, machine: Make) -> None:
+    """Over HTTP/2 and 1.1: another machine joins and both write; what is too large is refused; neither the local API
+    nor anything else is behind it; and a forwarded address that a client makes up counts for nothing."""
+    beta = machine("beta").serve()
+    behind.register("ann")
+    swarm = behind.ok("swarm", "create", "demo", "--session", "ann")["swarm"]["swarm_id"]
+    beta.register("bob")
+    url = behind.ok("swarm", "invite", "demo")["url"]
+    assert beta.ok("swarm", "join", url, "--session", "bob")["status"] == "accepted"
+    behind.send("ann", "swarm:demo/beta", "outward")
+    beta.send("bob", "swarm:demo/alpha", "inward")
+    until(lambda: (behind.received(), beta.received()) == (["inward"], ["outward"]))
+
+    line, old = Line(behind, port=behind.proxied), Line(behind, http2=False, port=behind.proxied)
+    assert line.get("/swarm/health").http_version == "HTTP/2"
+    assert old.get("/swarm/health").http_version == "HTTP/1.1"
+    for path in ("/api/inbox", "/api/wake", "/", "/swarm", "/swarm/../api/inbox", "/swarm/%2e%2e/api/inbox"):
+        assert _raw(behind, path) == 404, path
+    mine = Person("carol")
+    joined = line.post("join", mine.joining(tokens.parse_url(behind.ok("swarm", "invite", "demo")["url"]).token))
+    assert joined.status_code == 200, joined.text
+    most = mine.envelope(swarm, "alpha", "x" * 60_000)
+    assert line.post("message", most).status_code == 200
+    refused(line.post("message", b"x" * (256 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE")
+    refused(old.post("message", b"x" * (256 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE")
+    announced = "Content-Type: application/json\r\nContent-Length: 8000000\r\n"
+    assert _raw(behind, "/swarm/message", "POST", announced) == 413  # which the gateway is not bothered with
+    invented = [
+        line.post("message", b"{}", x_forwarded_for=f"203.0.113.{i}", forwarded=f"for=203.0.113.{i}").status_code
+        for i in range(20)
+    ]
+    assert invented[0] == 400
+    assert invented[-1] == 429
+
+
+def _raw(machine: Proxied, path: str, method: str = "GET", headers: str = "") -> int:
+    """The status of a path as it is spelt (a client of HTTP would resolve its dots), before any body is sent."""
+    context = ssl.create_default_context(cafile=str(machine.authority.ca))
+    with (
+        socket.create_connection(("localhost", machine.proxied)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as wrapped,
+    ):
+        wrapped.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: close\r\n\r\n".encode())
+        return int(wrapped.makefile("rb").readline().split()[1])
