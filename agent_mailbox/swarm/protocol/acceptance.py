@@ -16,6 +16,8 @@ from .refusal import Refusal
 
 FRESH = 15 * 60_000
 """Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
+KEYLESS = 5
+"""Seconds after which a member whose key is not known yet may try again."""
 MAX_CONTENT = 64 * 1024
 
 
@@ -42,7 +44,9 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("NOT_AUTHORIZED", "this agent sends itself no mail")
     if envelope.recipient not in (wire.BROADCAST, known.agent_id):
         raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
-    if not sender.public_key or not signing.verifies(envelope, envelope.signature, sender.public_key):
+    if not sender.public_key:  # its master named it without one: it is being asked for, and the mail would be true
+        raise Refusal("UNAVAILABLE", "the sender's key is not known here yet", wait=KEYLESS)
+    if not signing.verifies(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
     if abs(instant.parse(envelope.timestamp) - now) > FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
