@@ -207,7 +207,7 @@ class Carrier:
         known = self.ledger.known()
         for swarm in known.swarms.values():
             if swarm.state == JOINING and self._due(swarm.swarm_id):
-                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias)
+                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias, again=True)
                 if said == REFUSED:
                     await self._decided("ended", swarm_id=swarm.swarm_id, how=DENIED)
             elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from .client import Peers
 from .ledger import Ledger
 from .protocol import admission, signing, tokens, wire
-from .protocol.membership import Knowledge, Member, Swarm
+from .protocol.membership import JOINING, LEFT, Knowledge, Member, Swarm
 from .protocol.outgoing import Answer
 from .protocol.refusal import Refusal
 
@@ -70,9 +70,10 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
 
 
 async def ask(
-    ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None
+    ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None, *, again: bool = False
 ) -> tuple[str, str]:
     """Ask to join by an invitation; writes down what came of it. Returns (one of the four words above, in words).
+    ``again``: it was asked before, and whoever gave it up meanwhile is not brought in by a late answer.
 
     Raises ``Refusal`` for an invitation that cannot be read.
     """
@@ -82,8 +83,16 @@ async def ask(
     if answer.status == 0 or answer.status >= 500 or answer.status == 429:
         return AWAY, answer.message
     body = dict(answer.body or {})
+
+    def given_up(known: Knowledge) -> bool:
+        before = known.swarms.get(invitation.swarm_id)
+        return again and (before is None or before.state != JOINING)
+
     if answer.status == 202:
-        await asyncio.to_thread(ledger.decide, lambda known: _joining(ledger, known, invitation, url, alias))
+        await asyncio.to_thread(
+            ledger.decide,
+            lambda known: [] if given_up(known) else _joining(ledger, known, invitation, url, alias),
+        )
         return WAITING, str(body.get("message") or "its master has to approve")[:200]
     if answer.status != 200:
         return REFUSED, answer.message
@@ -93,6 +102,8 @@ async def ask(
         return REFUSED, refusal.message
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
+        if given_up(known):
+            return []
         before = known.swarms.get(invitation.swarm_id)
         word = before.alias if before else alias_of(alias or event["name"], invitation.swarm_id, known)
         return [*_joining(ledger, known, invitation, url, word), event]
@@ -111,6 +122,20 @@ def _joining(
     word = before.alias if before else alias_of(alias or "", invitation.swarm_id, known)
     master = invitation.claims.master
     return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
+
+
+def give_up(ledger: Ledger, word: str) -> Swarm | None:
+    """Stop asking to join a swarm whose master has not answered; None: we do not. Nobody is told, for nobody knows."""
+
+    def asked(known: Knowledge) -> Swarm | None:
+        swarm = known.named(word.removeprefix("swarm:"))
+        return swarm if swarm is not None and swarm.state == JOINING else None
+
+    swarm = asked(ledger.identified())
+    if swarm is not None:
+        ended = ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT)
+        ledger.decide(lambda known: [ended] if asked(known) else [])
+    return swarm
 
 
 async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:

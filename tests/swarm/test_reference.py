@@ -17,11 +17,13 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from agent_mailbox.swarm import joining
+from agent_mailbox.swarm.client import Peers
 from agent_mailbox.swarm.protocol import tokens
 from tests.helpers import until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, free_port
-from tests.swarm.wirework import Line, Person, now, refused
+from tests.swarm.wirework import Line, Person, now, refused, run
 
 SWARM = "660e8400-e29b-41d4-a716-446655440001"
 SIGNED = ("message_id", "timestamp", "swarm_id", "recipient", "type", "content")
@@ -40,6 +42,7 @@ class Reference:
         self.requests: list[str] = []
         self.refusals: list[str] = []
         self.limited = 0
+        self.approval = False
         scene = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -85,7 +88,9 @@ class Reference:
         return {"agent_id": person.agent_id, "endpoint": person.endpoint, "public_key": person.public_key}
 
     def join(self, value: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Accepted, with ``swarm_name`` and no settings; who is in already is as it was."""
+        """Accepted, with ``swarm_name`` and no settings; who is in already is as it was. Or left to wait, for ever."""
+        if self.approval:
+            return 202, {"status": "pending", "swarm_id": self.swarm, "message": "requires master approval"}
         self.members.setdefault(value["sender"]["agent_id"], value["sender"])
         members = list(self.members.values())
         return 200, {"status": "accepted", "swarm_id": self.swarm, "swarm_name": "demo", "members": members}
@@ -189,7 +194,7 @@ def test_a_reference_master_is_joined_written_to_and_heard(machine: Make, refere
     reference.members["beta"] = entry
     until(lambda: reference.messages)
     (got,) = reference.messages
-    assert list(got) == [
+    assert list(got)[:9] == [
         *("protocol_version", "message_id", "timestamp", "sender", "recipient", "swarm_id", "type", "content"),
         "signature",
     ]
@@ -200,6 +205,33 @@ def test_a_reference_master_is_joined_written_to_and_heard(machine: Make, refere
     for recipient, text in (("beta", "just you"), ("broadcast", "all of you")):
         assert line.post("message", reference.person.envelope(SWARM, recipient, text)).status_code == 200
     assert b.received() == ["just you", "all of you"]
+
+
+async def answered_late(machine: Machine, url: str) -> str:
+    """What the gateway is told that asked once more before it was given up."""
+    peers = Peers(private=True, ca_file=str(machine.authority.ca))
+    try:
+        return (await joining.ask(machine.ledger, peers, machine.ledger.home.key(), url, again=True))[0]
+    finally:
+        await peers.aclose()
+
+
+def test_a_joining_that_is_never_approved_is_given_up(machine: Make, reference: Reference) -> None:
+    """The reference has no procedure to approve: who waits can stop asking, and ask again later."""
+    b = machine("beta").serve()
+    b.register("ann")
+    reference.approval = True
+    asked = b.ok("swarm", "join", reference.invitation(), "--session", "ann", "--as", "demo")
+    assert asked["status"] == "pending"
+    until(lambda: reference.requests.count("/swarm/join") > 1)
+    assert b.ok("swarm", "leave", "demo")["swarm"] == "demo"
+    assert b.knows().state == "left"
+    late = run(answered_late(b, reference.invitation()))
+    reference.approval = False
+    assert (late, run(answered_late(b, reference.invitation()))) == ("pending", "accepted")
+    assert b.knows().state == "left"
+    assert b.ok("swarm", "join", reference.invitation(), "--session", "ann")["status"] == "accepted"
+    assert b.knows().state == "active"
 
 
 def test_a_reference_in_our_swarm_learns_who_joined(machine: Make, reference: Reference) -> None:
