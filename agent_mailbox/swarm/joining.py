@@ -124,17 +124,24 @@ def _joining(
     return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
 
 
+def stop(ledger: Ledger, swarm_id: str, how: str) -> None:
+    """Ask no longer, if it is still being asked: whoever joined meanwhile by another invitation stays in."""
+
+    def decide(known: Knowledge) -> list[dict[str, Any]]:
+        swarm = known.swarms.get(swarm_id)
+        waits = swarm is not None and swarm.state == JOINING
+        return [ledger.event("ended", swarm_id=swarm_id, how=how)] if waits else []
+
+    ledger.decide(decide)
+
+
 def give_up(ledger: Ledger, word: str) -> Swarm | None:
-    """Stop asking to join a swarm whose master has not answered; None: we do not. Nobody is told, for nobody knows."""
-
-    def asked(known: Knowledge) -> Swarm | None:
-        swarm = known.named(word.removeprefix("swarm:"))
-        return swarm if swarm is not None and swarm.state == JOINING else None
-
-    swarm = asked(ledger.identified())
-    if swarm is not None:
-        ended = ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT)
-        ledger.decide(lambda known: [ended] if asked(known) else [])
+    """Stop asking to join a swarm whose master has not let us in; None: we do not ask. Nobody is told, for nobody is
+    in it with us."""
+    swarm = ledger.identified().named(word.removeprefix("swarm:"))
+    if swarm is None or swarm.state != JOINING:
+        return None
+    stop(ledger, swarm.swarm_id, LEFT)
     return swarm
 
 

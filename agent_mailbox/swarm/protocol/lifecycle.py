@@ -23,8 +23,6 @@ ENDED = "swarm_dissolved"
 MUTED, UNMUTED = "member_muted", "member_unmuted"
 _MASTERS = (JOINED, TARGET_KICKED, MEMBER_KICKED, TRANSFER, CHANGED, ENDED)
 """What only the master may say. ``member_left`` only the one who leaves. Anything else changes nothing."""
-
-
 _SPLICED = re.compile(
     rf'\{{"action":"({TARGET_KICKED}|{MEMBER_KICKED})","agent_id":"([^"\\]+)","reason":".*"\}}', re.DOTALL
 )
