@@ -201,11 +201,14 @@ def members(door: Door, which: str) -> None:
 @session_option
 @with_door
 def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
-    """Leave a swarm, and tell everyone; with --session only that agent here leaves, and nobody is told."""
-    from ..swarm import actions
+    """Leave a swarm, and tell everyone; with --session only that agent here leaves, and nobody is told.
 
-    alias = actions.find(door.ledger.identified(), which).alias
-    if session is None:
+    Where its master did not let this gateway in yet, it asks no longer."""
+    from ..swarm import actions, joining
+
+    waited = joining.give_up(door.ledger, which) if session is None else None
+    alias = (waited or actions.find(door.ledger.identified(), which)).alias
+    if session is None and waited is None:
         actions.leave(door.ledger, which, dissolve)
         door.flush()
     left = door.exit(alias, session)

@@ -259,8 +259,10 @@ def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) 
 
 
 def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
-    """Import a state file of this same agent; returns how many swarms it held. A merge changes nobody's key."""
+    """Import a state file of this same agent; returns how many swarms it held. A merge changes nobody's key, and where
+    the swarm has this agent under another key nobody would take its mail."""
     state = state_file.parse(data)
+    mine = signing.public_of(ledger.home.key())
 
     def decide(known: Knowledge) -> Sequence[Event]:
         if state.agent_id != known.agent_id:
@@ -271,6 +273,12 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
             before = known.active(one.swarm_id)
             pinned = {} if replace or before is None else before.members
             for member in one.members:
+                if member.agent_id == known.agent_id and member.public_key != mine:
+                    raise Refused(
+                        f"{one.name} has this agent with another key",
+                        "bring the key that belongs to the state (docs/swarm.md), or join anew",
+                        code="key_mismatch",
+                    )
                 old = pinned.get(member.agent_id)
                 if old is not None and old.public_key not in ("", member.public_key):
                     raise Refused(

@@ -16,7 +16,7 @@ from ..core import instant
 from ..errors import MailboxError
 from .client import Peers
 from .home import Home
-from .joining import REFUSED, ask, confirm
+from .joining import REFUSED, ask, confirm, stop
 from .ledger import Ledger
 from .outbox import Outbox
 from .protocol import signing, wire
@@ -208,9 +208,9 @@ class Carrier:
         known = self.ledger.known()
         for swarm in known.swarms.values():
             if swarm.state == JOINING and self._due(swarm.swarm_id):
-                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias)
+                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias, again=True)
                 if said == REFUSED:
-                    await self._decided("ended", swarm_id=swarm.swarm_id, how=DENIED)
+                    await asyncio.to_thread(stop, self.ledger, swarm.swarm_id, DENIED)
             elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
                 age = self.ledger.now() - instant.parse(swarm.confirmed_at)
                 if not 0 <= age <= TTL and self._due(swarm.swarm_id):

@@ -15,7 +15,7 @@ from ..core import instant
 from .client import Peers
 from .files import SKEW, Finding
 from .ledger import Ledger
-from .protocol import acceptance
+from .protocol import wire
 from .protocol.membership import ACTIVE
 from .settings import Settings
 
@@ -57,7 +57,7 @@ def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
 
 def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
     """What clocks are wrong. Where several peers agree with each other and none with us, ours is."""
-    grave = "messages are refused until it is set" if any(abs(s) > acceptance.FRESH for s in skews.values()) else ""
+    grave = "messages are refused until it is set" if any(abs(s) > wire.FRESH for s in skews.values()) else ""
     if len(skews) > 1 and max(skews.values()) - min(skews.values()) <= SKEW < min(map(abs, skews.values())):
         off = next(iter(skews.values())) // 1000
         what = f"this machine's clock is {abs(off)} s {'slow' if off > 0 else 'fast'}, say all {len(skews)} peers"
@@ -66,7 +66,7 @@ def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding
         (
             endpoint,
             f"its clock and ours differ by {skew // 1000} s; {agents[endpoint]} or this machine is wrong",
-            abs(skew) <= acceptance.FRESH,
+            abs(skew) <= wire.FRESH,
         )
         for endpoint, skew in skews.items()
         if abs(skew) > SKEW

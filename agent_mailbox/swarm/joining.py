@@ -17,7 +17,7 @@ from ..posting import random_id
 from .client import Peers
 from .ledger import Ledger
 from .protocol import admission, signing, tokens, wire
-from .protocol.membership import Knowledge, Member, Swarm
+from .protocol.membership import JOINING, LEFT, Knowledge, Member, Swarm
 from .protocol.outgoing import Answer
 from .protocol.refusal import Refusal
 
@@ -80,9 +80,10 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
 
 
 async def ask(
-    ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None
+    ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None, *, again: bool = False
 ) -> tuple[str, str]:
     """Ask to join by an invitation; writes down what came of it. Returns (one of the four words above, in words).
+    ``again``: it was asked before, and whoever gave it up meanwhile is not brought in by a late answer.
 
     Raises ``Refusal`` for an invitation that cannot be read.
     """
@@ -93,8 +94,16 @@ async def ask(
     if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
         return AWAY, answer.message
     body = dict(answer.body or {})
+
+    def given_up(known: Knowledge) -> bool:
+        before = known.swarms.get(invitation.swarm_id)
+        return again and (before is None or before.state != JOINING)
+
     if answer.status == 202:
-        await asyncio.to_thread(ledger.decide, lambda known: _joining(ledger, known, invitation, url, alias))
+        await asyncio.to_thread(
+            ledger.decide,
+            lambda known: [] if given_up(known) else _joining(ledger, known, invitation, url, alias),
+        )
         return WAITING, str(body.get("message") or "its master has to approve")[:200]
     if answer.status != 200:
         return REFUSED, answer.message
@@ -104,6 +113,8 @@ async def ask(
         return REFUSED, refusal.message
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
+        if given_up(known):
+            return []
         before = known.swarms.get(invitation.swarm_id)
         word = before.alias if before else alias_of(alias or event["name"], invitation.swarm_id, known)
         return [*_joining(ledger, known, invitation, url, word), event]
@@ -122,6 +133,27 @@ def _joining(
     word = before.alias if before else alias_of(alias or "", invitation.swarm_id, known)
     master = invitation.claims.master
     return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
+
+
+def stop(ledger: Ledger, swarm_id: str, how: str) -> None:
+    """Ask no longer, if it is still being asked: whoever joined meanwhile by another invitation stays in."""
+
+    def decide(known: Knowledge) -> list[dict[str, Any]]:
+        swarm = known.swarms.get(swarm_id)
+        waits = swarm is not None and swarm.state == JOINING
+        return [ledger.event("ended", swarm_id=swarm_id, how=how)] if waits else []
+
+    ledger.decide(decide)
+
+
+def give_up(ledger: Ledger, word: str) -> Swarm | None:
+    """Stop asking to join a swarm whose master has not let us in; None: we do not ask. Nobody is told, for nobody is
+    in it with us."""
+    swarm = ledger.identified().named(word.removeprefix("swarm:"))
+    if swarm is None or swarm.state != JOINING:
+        return None
+    stop(ledger, swarm.swarm_id, LEFT)
+    return swarm
 
 
 async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:

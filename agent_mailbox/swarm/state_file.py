@@ -1,4 +1,5 @@
-"""The founding text's state file, schema 1.0.0: what is shown of the ledger to other programs, and taken from them.
+"""The founding text's state file, schema 1.0.0: what is shown of the ledger to other programs, and taken from them
+(from the public reference also its 2.0.0).
 
 Belongs here: its shape (published as ``docs/swarm-state.schema.json``), export, and what an import means.
 """
@@ -57,7 +58,7 @@ class CachedKey(Model):
 
     public_key: PublicKey
     fetched_at: Moment
-    endpoint: Endpoint
+    endpoint: Endpoint | None = None
 
 
 class State(Model):
@@ -65,7 +66,7 @@ class State(Model):
 
     model_config = ConfigDict(title="Agent Swarm membership state")
 
-    schema_version: Literal["1.0.0"]
+    schema_version: Literal["1.0.0", "2.0.0"]  # the reference's 2.0.0 has its mail beside all this: passed over
     agent_id: AgentId
     exported_at: Moment | None = None
     swarms: dict[Uuid, StateSwarm]

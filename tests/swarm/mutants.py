@@ -31,7 +31,7 @@ TAKEN = (
     (
         "a message is of this quarter of an hour",
         "protocol/acceptance.py",
-        ("    if abs(instant.parse(envelope.timestamp) - now) > FRESH:", "    if False:"),
+        ("    if abs(instant.parse(envelope.timestamp) - now) > wire.FRESH:", "    if False:"),
         f"{PROTOCOL}::test_a_stale_or_future_timestamp_is_refused",
     ),
     (

@@ -221,7 +221,7 @@ def test_the_state_file(machine: Make) -> None:
     next(iter(rekeyed["swarms"].values()))["members"][0]["public_key"] = swarm["members"][1]["public_key"]
     file.write_text(json.dumps(rekeyed))
     assert "another key" in b.call("swarm", "state", "import", str(file)).stderr
-    file.write_text(json.dumps({**exported, "schema_version": "2.0.0"}))
+    file.write_text(json.dumps({**exported, "schema_version": "3.0.0"}))
     assert b.call("swarm", "state", "import", str(file)).rc == 3
     a.send("ann", "swarm:demo/beta", "still friends")
     until(lambda: b.received() == ["still friends"])

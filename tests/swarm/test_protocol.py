@@ -139,11 +139,11 @@ def test_what_is_no_message_for_us_is_refused(changed: dict[str, Any], code: str
     assert refusal(acceptance.examine, body(**changed), known(), NOW) == code
 
 
-@pytest.mark.parametrize("late", [acceptance.FRESH + 1, -acceptance.FRESH - 1])
+@pytest.mark.parametrize("late", [wire.FRESH + 1, -wire.FRESH - 1])
 def test_a_stale_or_future_timestamp_is_refused(late: int) -> None:
     """Fifteen minutes either way, not a millisecond more."""
     assert refusal(acceptance.examine, body(), known(), NOW + late) == "STALE_TIMESTAMP"
-    acceptance.examine(body(), known(), NOW + (acceptance.FRESH if late > 0 else -acceptance.FRESH))
+    acceptance.examine(body(), known(), NOW + (wire.FRESH if late > 0 else -wire.FRESH))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from .envelope import Envelope, of
 from .membership import Knowledge, Member, Swarm
 from .refusal import Refusal
 
-FRESH = wire.FRESH
+KEYLESS = 5
+"""Seconds after which a member whose key is not known yet may try again."""
 MAX_CONTENT = 64 * 1024
 
 
@@ -42,13 +43,15 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("NOT_AUTHORIZED", "this agent sends itself no mail")
     if envelope.recipient not in (wire.BROADCAST, known.agent_id):
         raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
-    if not sender.public_key or not signing.verifies(envelope, envelope.signature, sender.public_key):
+    if not sender.public_key:  # its master named it without one: it is being asked for, and the mail would be true
+        raise Refusal("UNAVAILABLE", "the sender's key is not known here yet", wait=KEYLESS)
+    if not signing.verifies(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
     if envelope.seal is None and sender.public_key in known.sealing:
         raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one bears no seal")
     if envelope.seal is not None and not signing.seal_holds(signing.MESSAGE, value, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message as it stands")
-    if abs(instant.parse(envelope.timestamp) - now) > FRESH:
+    if abs(instant.parse(envelope.timestamp) - now) > wire.FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
     if _expired(envelope, now):
         raise Refusal("MESSAGE_EXPIRED", "the message expired before it came")

@@ -98,7 +98,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
     if new.agent_id in swarm.denied and new.agent_id in use.agents:
-        raise Refusal("JOIN_DENIED", "the master did not approve")
+        raise Refusal("JOIN_DENIED", "the master did not approve it, or kicked it since: it takes a new invitation")
     if swarm.settings.get("require_approval"):
         event = {"event": "requested", "swarm_id": swarm.swarm_id, "member": new.object, "token": token}
         at = instant.text(now)

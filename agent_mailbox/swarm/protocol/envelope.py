@@ -46,8 +46,7 @@ def _form(test: Any, need: str) -> Any:
 
 
 def _endpoint(text: str) -> str:
-    wire.check_endpoint(text)
-    return text
+    return wire.check_endpoint(text)
 
 
 def _key(text: str) -> str:

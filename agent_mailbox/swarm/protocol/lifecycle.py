@@ -9,6 +9,7 @@ Instants of several clocks are compared, which differ by minutes: so who says it
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...core import instant
@@ -25,6 +26,10 @@ ENDED = "swarm_dissolved"
 MUTED, UNMUTED = "member_muted", "member_unmuted"
 _MASTERS = (JOINED, TARGET_KICKED, MEMBER_KICKED, TRANSFER, CHANGED, ENDED)
 """What only the master may say. ``member_left`` only the one who leaves. Anything else changes nothing."""
+_SPLICED = re.compile(
+    rf'\{{"action":"({TARGET_KICKED}|{MEMBER_KICKED})","agent_id":"([^"\\]+)","reason":".*"\}}', re.DOTALL
+)
+"""A kick as the reference writes it: the reason is put between quotes as it is, so a quote in it leaves no JSON."""
 
 
 class Outcome(Record):
@@ -35,11 +40,10 @@ class Outcome(Record):
 
 
 def joined(swarm_id: str, new: Member) -> str:
-    """For everyone: somebody joined, with its key, so that nobody has to ask for it."""
-    value = {"type": "system", "action": JOINED, "swarm_id": swarm_id, "agent_id": new.agent_id}
-    return wire.dumps(
-        {**value, "endpoint": new.endpoint, "joined_at": new.joined_at, "at": new.joined_at, "member": new.object}
-    )
+    """For everyone: somebody joined, with its key, so that nobody has to ask for it. Said twice: the reference reads
+    what stands beside the action, its OPERATIONS.md has a ``member``."""
+    value = {"type": "system", "action": JOINED, "swarm_id": swarm_id}
+    return wire.dumps({**value, **new.object, "at": new.joined_at, "member": new.object})
 
 
 def said(action: str, swarm_id: str, at: str, **more: Any) -> str:
@@ -58,7 +62,8 @@ def _content(text: str) -> dict[str, Any] | None:
     try:
         return wire.parse_json(text, "the content")
     except Refusal:
-        return None  # in prose: mail like any other
+        spliced = _SPLICED.fullmatch(text)
+        return {"action": spliced[1], "agent_id": spliced[2]} if spliced else None  # in prose: mail like any other
 
 
 def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
