@@ -10,12 +10,13 @@ import ast
 import marshal
 import os
 import sys
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 
 from . import launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import CodeType
 
     from .launch import Module, Source
@@ -61,32 +62,50 @@ def save(verb: str) -> None:
 def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[str, ...], tuple[Module, ...]]:
     """The sources, where the compiled modules were found, and the code of a verb's modules."""
     sources, modules = [], []
+    linked = {f"{_PACKAGE}.{module}" for module in HOT[verb]}
     for name in (_PACKAGE, launch.__name__, *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
         spec = find_spec(name)
         if spec is None or spec.origin is None:
             raise OSError(f"no source of {name}")
         at = os.stat(spec.origin)
         sources.append((spec.origin, at.st_size, at.st_mtime_ns))
-        if name.partition(".")[2] in HOT[verb]:
+        if name in linked:
             with open(spec.origin, "rb") as file:
-                code = _code(file.read(), spec.origin)
+                code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
             modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
     places = [getattr(sys.modules.get(name), "__file__", None) for name in launch.COMPILED]
     directories = dict.fromkeys(os.path.dirname(place) for place in places if place)
     return tuple(sources), tuple(directories), tuple(modules)
 
 
-def _code(source: bytes, path: str) -> CodeType:
-    """A module's code, lean: what only type checkers, readers and the compiler look at is left out of it."""
-    tree = _Lean().visit(ast.parse(source, path))
+def _code(source: bytes, path: str, lean: _Lean) -> CodeType:
+    """A module's code, made lean."""
+    tree = lean.visit(ast.parse(source, path))
     flags = __future__.annotations.compiler_flag
     code: CodeType = compile(tree, path, "exec", flags=flags, dont_inherit=True, optimize=2)
     return code
 
 
 class _Lean(ast.NodeTransformer):
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if node.module == "__future__" else node
+    """Leaves out what only type checkers, readers and the compiler look at, and links the modules: what one takes from
+    another of its bundle it takes from there, for a tenth of what an import statement costs."""
+
+    def __init__(self, package: str, linked: Collection[str]) -> None:
+        self._package = package
+        self._linked = linked
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt] | None:
+        source = resolve_name("." * node.level + (node.module or ""), self._package)
+        links = [(alias.asname or alias.name, self._link(source, alias.name)) for alias in node.names]
+        if not all(link for _, link in links):
+            return None if source == "__future__" else node
+        return ast.parse("\n".join(f"{name} = {link}" for name, link in links)).body
+
+    def _link(self, source: str, name: str) -> str | None:
+        if f"{source}.{name}" in self._linked:
+            return f"{launch.MODULES}[{source + '.' + name!r}]"
+        is_package = any(other.startswith(f"{source}.") for other in self._linked)
+        return f"{launch.MODULES}[{source!r}].{name}" if source in self._linked and not is_package else None
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)

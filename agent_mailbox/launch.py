@@ -25,6 +25,8 @@ VERBS = ("check", "hook", "search", "send")
 COMPILED = ("_json", "fcntl")
 """What their modules import that is a file of its own in most builds of Python."""
 SECOND = 1_000_000_000
+MODULES = "__modules__"
+"""By which name a bundled module knows the others."""
 
 _HEAD = 11
 """Bytes of a bundle before its contents: its seal and a newline."""
@@ -86,6 +88,7 @@ def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
     if is_package:
         module.__path__ = [path.rpartition("/")[0]]
     sys.modules[name] = module
+    setattr(module, MODULES, sys.modules)
     exec(code, module.__dict__)
     parent, _, child = name.rpartition(".")
     setattr(sys.modules[parent], child, module)
