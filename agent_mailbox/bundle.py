@@ -59,8 +59,8 @@ def save(verb: str) -> None:
         pass
 
 
-def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[str, ...], tuple[Module, ...]]:
-    """The sources, where the compiled modules were found, and the code of a verb's modules."""
+def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[tuple[str, str], ...], tuple[Module, ...]]:
+    """The sources, the compiled modules with where they were found, and the code of a verb's modules."""
     sources, modules = [], []
     linked = {f"{_PACKAGE}.{module}" for module in HOT[verb]}
     for name in (_PACKAGE, launch.__name__, *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
@@ -73,9 +73,8 @@ def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[str, ...], tuple[Mod
             with open(spec.origin, "rb") as file:
                 code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
             modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
-    places = [getattr(sys.modules.get(name), "__file__", None) for name in launch.COMPILED]
-    directories = dict.fromkeys(os.path.dirname(place) for place in places if place)
-    return tuple(sources), tuple(directories), tuple(modules)
+    places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in launch.COMPILED]
+    return tuple(sources), tuple((name, place) for name, place in places if place), tuple(modules)
 
 
 def _code(source: bytes, path: str, lean: _Lean) -> CodeType:

@@ -51,30 +51,34 @@ def load_bundle(verb: str) -> bool:
             return False  # somebody else wrote in it, or somebody died writing it
         sources: tuple[Source, ...]
         modules: tuple[Module, ...]
-        sources, directories, modules = marshal.loads(memoryview(data)[_HEAD:])
+        compiled: tuple[tuple[str, str], ...]
+        sources, compiled, modules = marshal.loads(memoryview(data)[_HEAD:])
         for path, size, mtime in sources:
             at = posix.stat(path)
             if at.st_size != size or at.st_mtime_ns != mtime:
                 return False
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
-    _import_from(directories, COMPILED)
+    for name, path in compiled:
+        _import_compiled(name, path)
     for module in modules:
         _import(*module)
     return True
 
 
-def _import_from(directories: "Sequence[str]", names: "Sequence[str]") -> None:
-    """Import modules looked for in these directories alone: looking through the standard library takes longer."""
-    path = sys.path[:]
-    sys.path[:] = directories
+def _import_compiled(name: str, path: str) -> None:
+    """Import a compiled module from where it was found: looking for it takes as long as loading it."""
+    from _frozen_importlib_external import ExtensionFileLoader  # ``importlib`` has it from there
+
+    if name in sys.modules:
+        return
+    loader = ExtensionFileLoader(name, path)
     try:
-        for name in names:
-            __import__(name)
+        module = loader.create_module(type(__spec__)(name, loader, origin=path))
     except ImportError:
-        pass  # whoever needs it looks everywhere
-    finally:
-        sys.path[:] = path
+        return  # whoever needs it looks everywhere
+    sys.modules[name] = module
+    loader.exec_module(module)
 
 
 def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
