@@ -45,16 +45,17 @@ def written(roster: Roster) -> bytes:
 class Rollbook(Roster):
     """A roster read from its text, agent by agent, as far as it is asked; it takes no further events.
 
+    It begins at ``start`` in the text (a copy without what stands before would cost more than all that is asked).
     Raises ``ValueError``, at once or when asked, for what is not such a text.
     """
 
-    def __init__(self, text: bytes) -> None:
-        roles = text.index(b"\n") + 1
+    def __init__(self, text: bytes, start: int = 0) -> None:
+        roles = text.index(b"\n", start) + 1
         table = text.index(b"\n", roles) + 1
         self._text = text
         self._roles = text[roles : table - 1]
         self._roles_ever: set[str] | None = None
-        self._lines = table + int(text[: roles - 1])
+        self._lines = table + int(text[start : roles - 1])
         try:
             self._table = memoryview(text)[table : self._lines].cast("Q")
         except TypeError as error:

@@ -125,14 +125,15 @@ class Logs:
             system.close(fd)
 
     def _folded_roster(self, fd: int, end: int) -> Roster:
-        head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
-        at = tuple(map(int, head.split())) if text else cache.NOWHERE
-        if text and not cache.holds(fd, at):
-            text, at = b"", cache.NOWHERE
-        if text and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
-            return Rollbook(text)
+        kept = cache.load(self.cache(ROLLBOOK)) or b""
+        start = kept.find(b"\n") + 1
+        at = tuple(map(int, kept[:start].split())) if start else cache.NOWHERE
+        if not cache.holds(fd, at):
+            start, at = 0, cache.NOWHERE
+        if start and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
+            return Rollbook(kept, start)
         news = parse_roster(line for _, line in lines_of(fd, at[1], end))
-        roster = Roster(news, Rollbook(text) if text else None)
+        roster = Roster(news, Rollbook(kept, start) if start else None)
         if self.derives and boundary(fd, end) == end:
             head = b"%d %d %d\n" % cache.mark(fd, end)
             cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
