@@ -75,7 +75,7 @@ class Logs:
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
             return State(
                 messages=messages,
-                reads=Reads(parse_reads(line for _, line in reads if _may_be_about(line, about))),
+                reads=Reads(parse_reads(line for _, line in reads if may_be_about(line, about))),
                 roster=self.read_roster(),
                 ttls=ttls,
             )
@@ -183,7 +183,7 @@ class Logs:
 _ABOUT = b'{"message_id":"'
 
 
-def _may_be_about(line: bytes, ids: set[bytes]) -> bool:
+def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     """Is the read record of one of these messages, or spelt otherwise than ours are?"""
     begin = len(_ABOUT)
     return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids

@@ -19,7 +19,7 @@ from ..core.inbox import State
 from ..core.records import BadLine, Record
 from . import cache
 from .log import boundary, line_at, lines_of
-from .logs import parse_roster
+from .logs import may_be_about, parse_roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,9 +190,10 @@ class Poll:
     ) -> dict[int, Read] | None:
         """The reads of the messages by position; None if one of another message may make that unread again."""
         found: dict[int, Read] = {}
+        about = {message_id.encode() for message_id in ids}
         since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # to who begins, nothing can return
         for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
-            if not ids and (position < since or b"release" not in line):
+            if not may_be_about(line, about) and (position < since or b"release" not in line):
                 continue
             record = codec.read(line)
             if isinstance(record, BadLine):
