@@ -61,6 +61,7 @@ class Rollbook(Roster):
         except TypeError as error:
             raise ValueError(f"not a rollbook: {error}") from None
         self._decoded: dict[int, tuple[Agent, tuple[str, ...]]] = {}
+        self._looked_up: dict[str, tuple[Agent, tuple[str, ...]] | None] = {}
         self._meant: dict[str, Agent | None] = {}
         self._agents: dict[str, Agent] | None = None
 
@@ -105,7 +106,10 @@ class Rollbook(Roster):
         return [agent for agent, _ in self._mentioning(name) if agent.name == name]
 
     def _look_up(self, session_id: str) -> tuple[Agent, tuple[str, ...]] | None:
-        return next((found for found in self._mentioning(session_id) if found[0].session_id == session_id), None)
+        if session_id not in self._looked_up:
+            found = (found for found in self._mentioning(session_id) if found[0].session_id == session_id)
+            self._looked_up[session_id] = next(found, None)
+        return self._looked_up[session_id]
 
     def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
         """The agents, with their lineages, of which the word is one; with chance ones of the same hash among them."""

@@ -112,14 +112,15 @@ class Logs:
     def read_roster(self) -> Roster:
         """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
         which this keeps it."""
+        if self._roster is not None and self._roster_at == _end(self.roster.path):
+            return self._roster
         fd = self.roster.open()
         if fd is None:
             return Roster()
         try:
-            there = system.fstat(fd)
-            if self._roster is None or self._roster_at != (there.st_ino, there.st_size):
-                self._roster = self._folded_roster(fd, there.st_size)
-                self._roster_at = (there.st_ino, there.st_size)
+            at = _end(fd)
+            self._roster = self._folded_roster(fd, at[1])
+            self._roster_at = at
             return self._roster
         finally:
             system.close(fd)
