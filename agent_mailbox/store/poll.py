@@ -17,7 +17,7 @@ from ..core.address import route
 from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
-from . import cache
+from . import cache, system
 from .log import boundary, line_at, lines_of
 from .logs import may_be_about, parse_roster
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read, RosterEvent
     from ..core.roster import Roster
     from .cache import Mark
-    from .logs import Ends, Logs, OpenLogs
+    from .log import Log
+    from .logs import End, Ends, Logs, OpenLogs
 
 CURSORS = "cursors"
 LARGE = 4 << 20
@@ -85,17 +86,20 @@ class Poll:
         """Has nothing been written since ``unread``?"""
         return self._logs.ends() == self._ends
 
-    def without(self, recorded: set[str], size: int, reads: int) -> list[Item] | None:
+    def without(self, recorded: set[str], size: int) -> list[Item] | None:
         """What ``unread`` found but for the ``recorded``, if nothing was written since but their reads, ``size`` bytes
-        of the open log ``reads``; else None. The caller holds the locks of all three logs."""
+        of that log; else None. While the caller holds the locks of all three logs it stays so."""
         if self._cursor is None or self._ends is None:
             return None
         messages, (inode, end), roster = self._ends
-        if self._logs.ends() != (messages, (inode, end + size), roster) or messages[1] != self._cursor.messages[1]:
+        if messages[1] != self._cursor.messages[1]:
             return None  # a last message without its newline will be asked for again
+        reads = _marked(self._logs.reads, end + size) if recorded else (inode, end, 0)
+        if reads[0] != inode or self._logs.ends() != (messages, (inode, end + size), roster):
+            return None
         if recorded:
             self._cursor = self._cursor.replace(
-                reads=cache.mark(reads, end + size),
+                reads=reads,
                 pending=tuple(p for p in self._cursor.pending if self._messages[p].id not in recorded),
                 relevant=tuple(p for p in self._cursor.relevant if self._reads[p].message_id not in recorded),
             )
@@ -217,13 +221,15 @@ class Poll:
         unread = {item.message.id for item in items}
         named = {a for m in messages.values() for a in m.recipients if ":" not in a and a not in reader.lineage}
         named.update(read.session_id for read in reads.values() if read.via is None)
-        ends = [_mark(*end) for end in ((logs.messages, logs.messages_end), (logs.reads, logs.reads_end))]
+        files = (logs.messages, logs.reads, logs.roster)
+        before = (cursor.messages, cursor.reads, cursor.roster)
+        ends = [*map(_mark, files, logs.ends, before)]
         # A last line without its newline is read anew next time, and its reads stand before the mark by then.
         asked_again = unread | {m.id for p, m in messages.items() if p >= ends[0][1]}
         saved = Cursor(
             messages=ends[0],
             reads=ends[1],
-            roster=_mark(logs.roster, logs.roster_end),
+            roster=ends[2],
             pending=tuple(p for p, m in messages.items() if m.id in unread and p < ends[0][1]),
             relevant=tuple(p for p, r in reads.items() if r.message_id in asked_again and p < ends[1][1]),
             words=tuple(sorted({*cursor.words, *named})),
@@ -244,8 +250,22 @@ def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterato
         yield from lines_of(fd, start, end)
 
 
-def _mark(fd: int | None, end: int) -> Mark:
-    return cache.NOWHERE if fd is None else cache.mark(fd, boundary(fd, end))
+def _mark(fd: int | None, at: End, before: Mark) -> Mark:
+    """The mark of an open log at its end, which may be where it stood ``before``."""
+    if fd is None:
+        return cache.NOWHERE
+    inode, end = at
+    return before if before[:2] == at else cache.mark(fd, boundary(fd, end), inode)
+
+
+def _marked(log: Log, position: int) -> Mark:
+    fd = log.open()
+    if fd is None:
+        return cache.NOWHERE
+    try:
+        return cache.mark(fd, position)
+    finally:
+        system.close(fd)
 
 
 def _may_concern(message: Message, reader: Reader) -> bool:
