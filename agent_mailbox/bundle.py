@@ -29,14 +29,14 @@ _BASE = (
 )
 _TYPED = ("clients", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "delivery")
-_POSTING = ("core.compose", "posting")
+_POSTING = ("core.compose", "core.reach", "posting")
 HOT = {
     "check": (*_BASE, *_TYPED, *_DELIVERY),
     "hook": (*_BASE, "clients", *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
     "send": (*_BASE, *_TYPED, *_POSTING),
     "search": (
-        *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "registry", "mailbox", "core.words"),
-        *("library", "cli.render", "store.index"),
+        *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "core.owing", "registry", "mailbox"),
+        *("core.words", "core.threads", "library", "cli.render", "store.index"),
     ),
 }
 """The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""
