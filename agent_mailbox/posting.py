@@ -11,7 +11,7 @@ from .core.records import USER, Message, Record
 from .desk import Desk
 from .errors import MailboxError, Refused, StorageFailed
 from .store import paths, system
-from .store.logs import may_be_message
+from .store.sieve import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from ..errors import Busy
 from . import cache, paths, system
 from .lock import WAIT, FileLock
 from .log import Log, boundary, lines_of, sync_directory
+from .sieve import may_be_about
 from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
@@ -179,26 +180,6 @@ class Logs:
             pass
         except OSError as error:
             raise paths.storage_failed("make", self.path(name), error) from None
-
-
-_ABOUT = b'{"message_id":"'
-
-
-def may_be_about(line: bytes, ids: set[bytes]) -> bool:
-    """Is the read record of one of these messages, or spelt otherwise than ours are?"""
-    begin = len(_ABOUT)
-    return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
-
-
-_ID = b'{"id":"'
-
-
-def may_be_message(line: bytes, ids: set[bytes]) -> bool:
-    """Is the line a message with one of these ids, or spelt otherwise than ours are? One look a line, however many
-    ids."""
-    begin = len(_ID)
-    found = line[begin : line.find(b'"', begin)]
-    return not line.startswith(_ID) or b"\\" in found or found in ids
 
 
 def parse_messages(lines: Iterable[bytes]) -> dict[str, Message]:

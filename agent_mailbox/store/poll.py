@@ -19,7 +19,8 @@ from ..core.inbox import State
 from ..core.records import BadLine, Record
 from . import cache, system
 from .log import boundary, line_at, lines_of
-from .logs import may_be_about, parse_roster
+from .logs import parse_roster
+from .sieve import addresses, id_for_others, may_be_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,14 +172,7 @@ class Poll:
             pending, relevant = scan.lines(logs, reader, roster, now, self._ttls)
             ends = {"messages": (0, logs.messages_end, 0), "reads": (0, logs.reads_end, 0)}
             cursor = cursor.replace(pending=tuple(pending), relevant=tuple(relevant), **ends)
-        messages: dict[int, Message] = {}
-        seen: set[str] = set()  # of an id that a foreign program wrote twice, the first counts, whoever it was for
-        for position, line in _lines(logs.messages, cursor.pending, cursor.messages[1], logs.messages_end):
-            message = codec.message(line)
-            if not isinstance(message, BadLine) and message.id not in seen:
-                seen.add(message.id)
-                if _may_concern(message, reader):
-                    messages[position] = message
+        messages = _mail(logs.messages, cursor, logs.messages_end, reader)
         known = {m.id: m for m in messages.values()}
         reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
@@ -242,6 +236,31 @@ class Poll:
         self._messages, self._reads = messages, reads
 
 
+def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader) -> dict[int, Message]:
+    """The messages that may concern the reader, by position. Of an id that a foreign program wrote twice the first
+    counts, whoever it was for: so mail for others, which is passed by, is decoded where its id turns up again."""
+    found: dict[int, Message] = {}
+    seen: set[str] = set()
+    others: dict[bytes, list[int]] = {}
+    mine = addresses(reader)
+    for position, line in _lines(fd, cursor.pending, cursor.messages[1], end):
+        if (message_id := id_for_others(line, mine)) is not None:
+            others.setdefault(message_id, []).append(position)
+            continue
+        message = codec.message(line)
+        if isinstance(message, BadLine) or message.id in seen:
+            continue
+        seen.add(message.id)
+        concerns = message.sender != reader.session_id and route(message.recipients, reader) is not None
+        if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
+            found[position] = message
+    return found
+
+
+def _holds_message(fd: int | None, positions: Iterable[int]) -> bool:
+    return fd is not None and not all(isinstance(codec.message(line_at(fd, p)), BadLine) for p in positions)
+
+
 def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(position, line) of those that were kept, and of all that is new."""
     if fd is not None:
@@ -266,10 +285,6 @@ def _marked(log: Log, position: int) -> Mark:
         return cache.mark(fd, position)
     finally:
         system.close(fd)
-
-
-def _may_concern(message: Message, reader: Reader) -> bool:
-    return message.sender != reader.session_id and route(message.recipients, reader) is not None
 
 
 def _may_return(record: Read, reader: Reader) -> bool:
