@@ -30,7 +30,7 @@ mail = st.fixed_dictionaries(
     {
         "sender": st.sampled_from((UUIDS[5], "zed", "me")),
         "recipient": st.sampled_from(
-            ("me", "nan", "role:dev", "dev", "role:ops", "project:x", "all", "other", ["role:dev", "role:ops"], ["me"])
+            ("me", "nan", "role:dev", "dev", "role:ops", "project:ü", "all", "other", ["role:dev", "role:ops"], ["me"])
         ),
         "timestamp": instants,
         "content": st.sampled_from(("x", "} y", '","recipient":"me","', "für dich")),
@@ -77,7 +77,9 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Mailbox:
     made = Mailbox(places.create(str(root / "box"), {"HOME": str(root)}), clock=lambda: NOW)
     made.register(Request(session_id="old", name="nan"), "user")
     made.end("old", "retire", "user")
-    made.register(Request(session_id="me", name="nan", roles=("role:dev", "role:ops"), tags=("project:x",)), "user")
+    made.register(
+        Request(session_id="me", name="nan", roles=("role:dev", "role:ops"), tags=("project:x", "project:ü")), "user"
+    )
     return made
 
 
