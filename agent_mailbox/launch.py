@@ -3,9 +3,9 @@
 Belongs here: what happens before and after a command. A poll does a fraction of a millisecond's work; what it costs is
 starting Python and importing some thirty small modules. So the modules of each hot verb are kept together in one
 derived file, its *bundle*, which saves finding, opening and decoding each by itself, and most of what the import system
-does about it: like ``.pyc`` files it lives in ``__pycache__``, is written by whoever finds it missing or stale, and
-counts only while every source file is as it was. (Its modification time is its seal, as with the mailbox's derived
-files; see ``store.cache``.) What is not in it is imported as usual.
+does about it: in a bundle, imports of each other are look-ups. Like ``.pyc`` files it lives in ``__pycache__``, is
+written by whoever finds it missing or stale, and counts only while every source file is as it was. (Its modification
+time is its seal, as with the mailbox's derived files; see ``store.cache``.) What is not in it is imported as usual.
 """
 
 import marshal
