@@ -107,7 +107,7 @@ class Indexed(Library):
         raise AssertionError("scanned")
 
 
-def compare(box: Mailbox, *, library: type[Library] = Indexed, threads: int = 3) -> None:
+def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) -> None:
     """Every question of the index, asked both ways."""
     state, asked = whole(box), library(box)
     for query in QUERIES:
@@ -117,7 +117,7 @@ def compare(box: Mailbox, *, library: type[Library] = Indexed, threads: int = 3)
         for with_, since, limit in [(None, None, 0), (None, NOON + 5, 3), *((w, None, 2) for w in WITHS)]:
             plainly = outcome(lambda: (history(state, who, with_, since, limit), state.reads))  # noqa: B023
             assert outcome(lambda: asked.history(who, with_address=with_, since=since, limit=limit)) == plainly  # noqa: B023
-    for message_id in list(state.messages)[-threads:]:
+    for message_id in list(state.messages)[-chains:]:
         chain = threads.thread_of(message_id, state.messages)
         for word in (message_id, message_id.upper(), message_id[:12]):
             assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
