@@ -7,7 +7,7 @@ through everything where there is none; what belongs is decided by the same func
 
 from __future__ import annotations
 
-from .core import claims, inbox, words
+from .core import claims, threads, words
 from .core.address import ALL
 from .core.records import USER, Record
 from .library import Library, either_way, meant
@@ -68,15 +68,15 @@ class Browsing(Library):
         phrases = words.phrases(selection.query)
         reader = roster.reader(selection.reader) if selection.reader else None
         if selection.address:
-            inbox.exchanged((), selection.address, roster)
+            threads.exchanged((), selection.address, roster)
 
         def chosen(m: Message) -> bool:
             return (
                 (selection.since is None or m.timestamp >= selection.since)
                 and (selection.until is None or m.timestamp <= selection.until)
                 and (not selection.person or m.sender == USER or USER in m.recipients)
-                and (reader is None or inbox.visible(m, reader))
-                and (not selection.address or bool(inbox.exchanged((m,), selection.address, roster)))
+                and (reader is None or threads.visible(m, reader))
+                and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
                 and (not phrases or words.matches(m, phrases))
             )
 

@@ -133,15 +133,19 @@ class Delivery(Desk):
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Keep the way covered, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it
-        (``store.trail``: why that is sound). ``recorded`` was read since, in ``size`` bytes; if anything else was
-        written, the logs are asked."""
+        (``store.trail``: why that is sound; without a stamp nobody has to stand still for us). ``recorded`` was read
+        since, in ``size`` bytes; if anything else was written, the logs are asked."""
         logs = self.logs
-        with logs.messages.held(), logs.reads.held() as reads, logs.roster.held():
-            left = poll.without(recorded, size, reads.fd)
+        if not quiet:
+            poll.without(recorded, size)
+            poll.save()
+            return
+        with logs.messages.held(), logs.reads.held(), logs.roster.held():
+            left = poll.without(recorded, size)
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
-            if quiet and all(item.muted for item in left):
+            if all(item.muted for item in left):
                 agent = logs.read_roster().get(poll.session_id)
                 logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
 

@@ -3,9 +3,9 @@
 Belongs here: what happens before and after a command. A poll does a fraction of a millisecond's work; what it costs is
 starting Python and importing some thirty small modules. So the modules of each hot verb are kept together in one
 derived file, its *bundle*, which saves finding, opening and decoding each by itself, and most of what the import system
-does about it: like ``.pyc`` files it lives in ``__pycache__``, is written by whoever finds it missing or stale, and
-counts only while every source file is as it was. (Its modification time is its seal, as with the mailbox's derived
-files; see ``store.cache``.) What is not in it is imported as usual.
+does about it: in a bundle, imports of each other are look-ups. Like ``.pyc`` files it lives in ``__pycache__``, is
+written by whoever finds it missing or stale, and counts only while every source file is as it was. (Its modification
+time is its seal, as with the mailbox's derived files; see ``store.cache``.) What is not in it is imported as usual.
 """
 
 import marshal
@@ -25,6 +25,8 @@ VERBS = ("check", "hook", "search", "send")
 COMPILED = ("_json", "fcntl")
 """What their modules import that is a file of its own in most builds of Python."""
 SECOND = 1_000_000_000
+MODULES = "__modules__"
+"""By which name a bundled module knows the others."""
 
 _HEAD = 11
 """Bytes of a bundle before its contents: its seal and a newline."""
@@ -49,30 +51,34 @@ def load_bundle(verb: str) -> bool:
             return False  # somebody else wrote in it, or somebody died writing it
         sources: tuple[Source, ...]
         modules: tuple[Module, ...]
-        sources, directories, modules = marshal.loads(memoryview(data)[_HEAD:])
+        compiled: tuple[tuple[str, str], ...]
+        sources, compiled, modules = marshal.loads(memoryview(data)[_HEAD:])
         for path, size, mtime in sources:
             at = posix.stat(path)
             if at.st_size != size or at.st_mtime_ns != mtime:
                 return False
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
-    _import_from(directories, COMPILED)
+    for name, path in compiled:
+        _import_compiled(name, path)
     for module in modules:
         _import(*module)
     return True
 
 
-def _import_from(directories: "Sequence[str]", names: "Sequence[str]") -> None:
-    """Import modules looked for in these directories alone: looking through the standard library takes longer."""
-    path = sys.path[:]
-    sys.path[:] = directories
+def _import_compiled(name: str, path: str) -> None:
+    """Import a compiled module from where it was found: looking for it takes as long as loading it."""
+    from _frozen_importlib_external import ExtensionFileLoader  # ``importlib`` has it from there
+
+    if name in sys.modules:
+        return
+    loader = ExtensionFileLoader(name, path)
     try:
-        for name in names:
-            __import__(name)
+        module = loader.create_module(type(__spec__)(name, loader, origin=path))
     except ImportError:
-        pass  # whoever needs it looks everywhere
-    finally:
-        sys.path[:] = path
+        return  # whoever needs it looks everywhere
+    sys.modules[name] = module
+    loader.exec_module(module)
 
 
 def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
@@ -86,6 +92,7 @@ def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
     if is_package:
         module.__path__ = [path.rpartition("/")[0]]
     sys.modules[name] = module
+    setattr(module, MODULES, sys.modules)
     exec(code, module.__dict__)
     parent, _, child = name.rpartition(".")
     setattr(sys.modules[parent], child, module)

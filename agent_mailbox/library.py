@@ -7,7 +7,7 @@ answer is decided by the same function either way.
 
 from __future__ import annotations
 
-from .core import claims, inbox, words
+from .core import claims, inbox, owing, threads, words
 from .core.address import ALL
 from .core.records import Message, Record
 from .errors import MailboxError
@@ -63,9 +63,9 @@ class Library:
         return Status(
             session_id=session_id,
             unread=len(inbox.unread(session_id, state, now)),
-            obligations=tuple(inbox.obligations(session_id, state)),
+            obligations=tuple(owing.obligations(session_id, state)),
             reads=state.reads,
-            dead_letters=len(inbox.dead_letters(state, now, session_id)),
+            dead_letters=len(owing.dead_letters(state, now, session_id)),
             agent=state.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen().get(session_id),
         )
@@ -92,7 +92,7 @@ class Library:
 
     def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
         """Dead letters with their reason: the session's, or everyone's."""
-        return inbox.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
+        return owing.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
         """The whole chain of a message, oldest first, with the reads; raises as ``Mailbox.find`` does."""
@@ -100,7 +100,7 @@ class Library:
         if answer is None:
             found = self._mailbox.find(message_id)
             everything = self.everything()
-            answer = inbox.thread_of(found.message.id, everything.messages), everything.reads
+            answer = threads.thread_of(found.message.id, everything.messages), everything.reads
         return answer
 
     def history(
@@ -116,14 +116,14 @@ class Library:
         if reader is not None:
             parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
         if with_address is not None:
-            inbox.exchanged((), with_address, roster)  # refuses what means nobody
+            threads.exchanged((), with_address, roster)  # refuses what means nobody
             parties.append(meant(with_address, roster))
 
         def wanted(message: Message) -> bool:
             return (
                 (since is None or message.timestamp >= since)
-                and (reader is None or inbox.visible(message, reader))
-                and (with_address is None or bool(inbox.exchanged((message,), with_address, roster)))
+                and (reader is None or threads.visible(message, reader))
+                and (with_address is None or bool(threads.exchanged((message,), with_address, roster)))
             )
 
         return self._newest(lambda index: index.between(parties, since), wanted, limit)
@@ -182,7 +182,7 @@ def _chain(message_id: str, index: View) -> tuple[list[Message], claims.Reads] |
         return None
     (found,) = ids
     messages, reads = index.related(found)
-    return inbox.thread_of(found, messages), reads
+    return threads.thread_of(found, messages), reads
 
 
 def either_way(*addresses: str) -> set[str]:

@@ -5,13 +5,13 @@ Belongs here: the order of those steps. What may be sent to whom is ``core.compo
 
 from __future__ import annotations
 
-from .core import codec, compose, inbox
+from .core import codec, compose, reach
 from .core.instant import MINUTE
 from .core.records import USER, Message, Record
 from .desk import Desk
 from .errors import MailboxError, Refused, StorageFailed
 from .store import paths, system
-from .store.logs import may_be_message
+from .store.sieve import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Sent(Record):
     """A message that is durably in the log, whom it reaches, and what its sender should know."""
 
     message: Message
-    delivery: inbox.Delivery
+    delivery: reach.Delivery
     warnings: tuple[str, ...]
 
 
@@ -96,9 +96,9 @@ class Posting(Desk):
             for made in prepared
         ]
 
-    def delivery(self, message: Message, roster: Roster) -> inbox.Delivery:
+    def delivery(self, message: Message, roster: Roster) -> reach.Delivery:
         """Whom a message reaches at this moment. It waits for a teammate of a client's team that nobody bridges."""
-        found = inbox.delivery(message, roster)
+        found = reach.delivery(message, roster)
         mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
         if not mates:
             return found
@@ -106,7 +106,7 @@ class Posting(Desk):
 
         idle = [mate for mate in mates if not bridges.runs(self.logs, f"team:{mate.partition('@')[2]}")]
         agents = tuple(agent for agent in found.agents if agent not in idle)
-        return inbox.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
+        return reach.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
     def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
         """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.
@@ -157,7 +157,7 @@ class Posting(Desk):
         roster = self.logs.read_roster()
         found: set[str] = set()
         for message in messages:
-            concerned = inbox.concerned(message, roster)
+            concerned = reach.concerned(message, roster)
             if concerned is None:
                 return None
             found |= concerned

@@ -6,7 +6,7 @@ Belongs here: looking and appending under the roster's lock, and what follows a 
 
 from __future__ import annotations
 
-from .core import codec, enrol, inbox
+from .core import codec, enrol, owing
 from .core.enrol import Decision, Request
 from .core.records import Read
 from .desk import Desk
@@ -52,7 +52,7 @@ def give_back(desk: Desk, sessions: Iterable[str]) -> None:
         records = [
             Read(message_id=i, session_id=session_id, timestamp=now, event="release")
             for session_id in sessions
-            for i in inbox.owed_on_death(session_id, state)
+            for i in owing.owed_on_death(session_id, state)
         ]
         log.append(map(codec.read_line, records), None)
         log.sync()

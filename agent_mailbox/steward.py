@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from . import doctor, registry
-from .core import enrol, inbox, retention
+from .core import enrol, owing, retention
 from .core.records import Record, RosterEvent
 from .core.roster import DEAD
 from .core.text import shell_quoted
@@ -75,7 +75,7 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     # A process killed between recording a death and giving back leaves this to us.
     state = mailbox.state()
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
-    debtors = [r for r in readers if state.roster.state(r) == DEAD and inbox.owed_on_death(r, state)]
+    debtors = [r for r in readers if state.roster.state(r) == DEAD and owing.owed_on_death(r, state)]
     if debtors:
         registry.give_back(mailbox, debtors)
     return decision.events

@@ -29,13 +29,10 @@ FRESH = instant.HOUR
 _LOOK_BACK = 6
 """Lines in which the end of a sentence is looked for, before a text is cut where it happens to be."""
 
-_NOT_FIRST_OF_FOUR = bytes(range(0xF0))
-"""The bytes of UTF-8 but for those that begin four: a character that takes two UTF-16 units."""
-
 
 def units(text: str) -> int:
     """The length the client counts: UTF-16 code units, as JavaScript strings have."""
-    return len(text) + len(text.encode("utf-8", "surrogatepass").translate(None, _NOT_FIRST_OF_FOUR))
+    return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # which begins with a byte order mark
 
 
 class Told(Record):

@@ -273,7 +273,8 @@ def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
         offered = hook.offered()
-        grown = any(system.size(hook.call.transcript) > offer.length for offer in offered)  # else nobody spoke since
+        length = system.size(hook.call.transcript) if offered else 0
+        grown = any(length > offer.length for offer in offered)  # else nobody spoke since
         left = hook.settle() if grown else bool(offered)
         hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
         hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on

@@ -1,12 +1,12 @@
 """What a session is reminded of where its context was lost or left for a while: who it is, what it owes, what it asked.
 
-Belongs here: the words. What is owed is ``core.inbox``. A session that owes nothing and waits for nothing is told
+Belongs here: the words. What is owed is ``core.owing``. A session that owes nothing and waits for nothing is told
 nothing.
 """
 
 from __future__ import annotations
 
-from ..core import frame, inbox
+from ..core import frame, owing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST = 5
 def lines(desk: Desk, session_id: str, program: str) -> list[str]:
     """The reminder, empty if there is nothing to be reminded of."""
     state, now = desk.logs.asking(desk.config.ttls), desk.now()
-    owed, asked = inbox.obligations(session_id, state), inbox.unanswered(session_id, state)
+    owed, asked = owing.obligations(session_id, state), owing.unanswered(session_id, state)
     told = []
     if owed:
         told += [f"You owe an answer ({program} reply ID, or ack ID):", *_list(owed, state, now, program, "from")]
@@ -42,7 +42,7 @@ def _list(messages: Sequence[Message], state: State, now: int, program: str, way
     shown = []
     for m in messages[-MOST:]:
         who = frame.sender_of(m, state.roster) if way == "from" else frame.target_of(m, state.roster)
-        stale = inbox.staleness(m, state, now)
+        stale = owing.staleness(m, state, now)
         shown.append(f'{frame.short(m.id)} {way} {who}: "{frame.title(m)}"' + (f" ({stale})" if stale else ""))
     more = len(messages) - len(shown)
     return [*shown, *([f"{more} more: {program} status"] if more else [])]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ..core.roster import Roster
 
+_PART = 1 << 16
+"""Bytes of a client's JSON read at once: mostly all of it."""
 TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
 """The client's variable that switches its teams on."""
 
@@ -165,8 +167,10 @@ def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, st
 def given() -> bytes:
     """The client's JSON, as far as it may go: a little more shows that it went further."""
     data = b""
-    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT and (part := sys.stdin.buffer.read(1 << 20)):
-        data += part
+    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
+        data += (part := sys.stdin.buffer.read(_PART))
+        if len(part) < _PART:
+            break
     return data
 
 

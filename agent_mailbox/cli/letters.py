@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.claims import Reads
-    from ..core.inbox import Delivery, Item
+    from ..core.inbox import Item
+    from ..core.reach import Delivery
     from ..core.records import Message
     from ..core.roster import Roster
     from ..posting import Sent

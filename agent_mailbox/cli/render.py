@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.cost import Cost
-    from ..core.inbox import Delivery
+    from ..core.reach import Delivery
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
     from ..doctor.findings import Problem

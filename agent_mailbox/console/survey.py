@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..core import inbox
+from ..core import owing
 from ..core.claims import readers
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
@@ -63,16 +63,16 @@ def take(mailbox: Mailbox) -> Survey:
     for agent in roster.agents.values():
         gone = agent.state == DEAD
         unread = 0 if gone else len(mailbox.peek(agent.session_id))
-        owed = () if gone else tuple(inbox.obligations(agent.session_id, asking))
+        owed = () if gone else tuple(owing.obligations(agent.session_id, asking))
         lines[agent.session_id] = Line(agent, last_seen(agent, seen), unread, owed)
     dead: list[tuple[Message, str]] | None = None
     pending: tuple[Message, ...] | None = None
     if mailbox.logs.ends()[0][1] <= LARGE:
         state = mailbox.state()
-        dead = inbox.dead_letters(state, now)
+        dead = owing.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
         pending = tuple(m for m in state.messages.values() if m.id not in gone_ids and not readers(m, state.reads))
-    owed = tuple(inbox.obligations(USER, asking))
+    owed = tuple(owing.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..browsing import Place, Selection
 from ..core import claims, instant
-from ..core.inbox import RECIPIENT_DEAD
+from ..core.owing import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..errors import MailboxError, Malformed

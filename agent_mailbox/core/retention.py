@@ -5,7 +5,7 @@ Belongs here: when a message is finished, and the compaction of the roster. It d
 
 from __future__ import annotations
 
-from . import claims, inbox
+from . import claims, inbox, owing
 from .address import DIRECT, ROLE
 from .control.state import Plane
 from .records import Message, Record, RosterEvent
@@ -30,7 +30,7 @@ def plan(state: State, now: int, max_live: int) -> Plan:
     """What to move at ``now``: nothing up to ``max_live`` messages, above it everything that is finished."""
     move: set[str] = set()
     if len(state.messages) > max_live:
-        replies = inbox.repliers(state)
+        replies = owing.repliers(state)
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if any(m.type == "control" for m in state.messages.values()):

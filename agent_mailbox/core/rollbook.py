@@ -45,21 +45,23 @@ def written(roster: Roster) -> bytes:
 class Rollbook(Roster):
     """A roster read from its text, agent by agent, as far as it is asked; it takes no further events.
 
+    It begins at ``start`` in the text (a copy without what stands before would cost more than all that is asked).
     Raises ``ValueError``, at once or when asked, for what is not such a text.
     """
 
-    def __init__(self, text: bytes) -> None:
-        roles = text.index(b"\n") + 1
+    def __init__(self, text: bytes, start: int = 0) -> None:
+        roles = text.index(b"\n", start) + 1
         table = text.index(b"\n", roles) + 1
         self._text = text
         self._roles = text[roles : table - 1]
         self._roles_ever: set[str] | None = None
-        self._lines = table + int(text[: roles - 1])
+        self._lines = table + int(text[start : roles - 1])
         try:
             self._table = memoryview(text)[table : self._lines].cast("Q")
         except TypeError as error:
             raise ValueError(f"not a rollbook: {error}") from None
         self._decoded: dict[int, tuple[Agent, tuple[str, ...]]] = {}
+        self._looked_up: dict[str, tuple[Agent, tuple[str, ...]] | None] = {}
         self._meant: dict[str, Agent | None] = {}
         self._agents: dict[str, Agent] | None = None
 
@@ -104,7 +106,10 @@ class Rollbook(Roster):
         return [agent for agent, _ in self._mentioning(name) if agent.name == name]
 
     def _look_up(self, session_id: str) -> tuple[Agent, tuple[str, ...]] | None:
-        return next((found for found in self._mentioning(session_id) if found[0].session_id == session_id), None)
+        if session_id not in self._looked_up:
+            found = (found for found in self._mentioning(session_id) if found[0].session_id == session_id)
+            self._looked_up[session_id] = next(found, None)
+        return self._looked_up[session_id]
 
     def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
         """The agents, with their lineages, of which the word is one; with chance ones of the same hash among them."""

@@ -9,7 +9,8 @@ from ..core import codec, instant
 from ..core.records import BadLine, Message, Read
 from . import system
 from .log import Log
-from .logs import may_be_message, parse_messages, parse_reads
+from .logs import parse_messages, parse_reads
+from .sieve import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

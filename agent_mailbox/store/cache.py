@@ -19,6 +19,9 @@ VERSION = b"agent-mailbox 4"
 TAIL = 512
 """Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
 
+_HEAD = 64
+"""Bytes that hold the first line of a derived file: the version, the length of what follows, its seal."""
+
 Mark = tuple[int, int, int]
 """(inode, position, checksum of the ``TAIL`` bytes before the position) of a log read so far."""
 NOWHERE: Mark = (0, 0, 0)
@@ -50,16 +53,16 @@ def load(path: str) -> bytes | None:
         return None
     try:
         there = system.fstat(fd)
-        data = system.read(fd, there.st_size + 1)
+        head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
+        size = head[len(VERSION) + 1 :].partition(b" ")[0]
+        # By itself, for it may be long; behind it may stand what is left of a longer one.
+        body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
         if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
             return None
     except OSError:
         return None
     finally:
         system.close(fd)
-    head, _, body = data.partition(b"\n")
-    size = head[len(VERSION) + 1 :].partition(b" ")[0]
-    body = body[: int(size)] if size.isdigit() else b""  # behind it may stand what is left of a longer one
     return body if head == _head(body, there.st_mtime_ns // SECOND) else None
 
 

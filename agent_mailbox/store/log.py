@@ -92,8 +92,9 @@ class HeldLog(FileLock):
         data = b"".join(lines)
         try:
             while data:
-                size = system.fstat(self.fd).st_size
-                left = self._left_by_us(size)
+                there = system.fstat(self.fd)
+                inode, size = there.st_ino, there.st_size
+                left = self._left_by_us(inode, size)
                 if size == 0 or (left is None and self._trail is not None):
                     # Whoever made this file, or put it in the place of another, may have died before its name was
                     # synced.
@@ -101,7 +102,7 @@ class HeldLog(FileLock):
                 if size and system.pread(self.fd, 1, size - 1) != b"\n":
                     # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
                     data = b"\n" + data
-                self._announce(size + len(data), left, disturbs)
+                self._announce(inode, size + len(data), left, disturbs)
                 self._write(data, size)
                 data = self._swallowed(data, size)
         except OSError as error:
@@ -121,17 +122,17 @@ class HeldLog(FileLock):
             return b""
         return data[: data.index(b"\n") + 1]
 
-    def _left_by_us(self, size: int) -> int | None:
+    def _left_by_us(self, inode: int, size: int) -> int | None:
         """The log's epoch if it is as our last writer left it; None if that is not certain."""
         left = self._trail.ended(self.path) if self._trail is not None else None
-        return left[2] if left is not None and left[:2] == (system.fstat(self.fd).st_ino, size) else None
+        return left[2] if left is not None and left[:2] == (inode, size) else None
 
-    def _announce(self, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
+    def _announce(self, inode: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
         """Before the append: stamps go, all of them where a foreign program wrote since we last did (no epoch)."""
         if self._trail is None:
             return
         self._trail.disturb(None if epoch is None else disturbs)
-        self._trail.leave(self.path, system.fstat(self.fd).st_ino, end, new_epoch() if epoch is None else epoch)
+        self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self) -> None:
         """Have what is there already synced when the block ends (an id that was found is acknowledged again)."""
@@ -154,7 +155,8 @@ class HeldLog(FileLock):
                 there = system.fstat(fd)
             if keep_as is not None:
                 system.link(self.path, keep_as)
-            self._announce(size, self._left_by_us(size), ())
+            inode = system.fstat(self.fd).st_ino
+            self._announce(inode, size, self._left_by_us(inode, size), ())
             system.rename(aside, self.path)
             sync_directory(system.dirname(self.path))
             if self._trail is not None:  # only now: it also says that the log's name is safe

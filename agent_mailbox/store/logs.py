@@ -17,6 +17,7 @@ from ..errors import Busy
 from . import cache, paths, system
 from .lock import WAIT, FileLock
 from .log import Log, boundary, lines_of, sync_directory
+from .sieve import may_be_about
 from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
@@ -75,7 +76,7 @@ class Logs:
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
             return State(
                 messages=messages,
-                reads=Reads(parse_reads(line for _, line in reads if _may_be_about(line, about))),
+                reads=Reads(parse_reads(line for _, line in reads if may_be_about(line, about))),
                 roster=self.read_roster(),
                 ttls=ttls,
             )
@@ -112,27 +113,29 @@ class Logs:
     def read_roster(self) -> Roster:
         """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
         which this keeps it."""
+        if self._roster is not None and self._roster_at == _end(self.roster.path):
+            return self._roster
         fd = self.roster.open()
         if fd is None:
             return Roster()
         try:
-            there = system.fstat(fd)
-            if self._roster is None or self._roster_at != (there.st_ino, there.st_size):
-                self._roster = self._folded_roster(fd, there.st_size)
-                self._roster_at = (there.st_ino, there.st_size)
+            at = _end(fd)
+            self._roster = self._folded_roster(fd, at[1])
+            self._roster_at = at
             return self._roster
         finally:
             system.close(fd)
 
     def _folded_roster(self, fd: int, end: int) -> Roster:
-        head, _, text = (cache.load(self.cache(ROLLBOOK)) or b"").partition(b"\n")
-        at = tuple(map(int, head.split())) if text else cache.NOWHERE
-        if text and not cache.holds(fd, at):
-            text, at = b"", cache.NOWHERE
-        if text and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
-            return Rollbook(text)
+        kept = cache.load(self.cache(ROLLBOOK)) or b""
+        start = kept.find(b"\n") + 1
+        at = tuple(map(int, kept[:start].split())) if start else cache.NOWHERE
+        if not cache.holds(fd, at):
+            start, at = 0, cache.NOWHERE
+        if start and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
+            return Rollbook(kept, start)
         news = parse_roster(line for _, line in lines_of(fd, at[1], end))
-        roster = Roster(news, Rollbook(text) if text else None)
+        roster = Roster(news, Rollbook(kept, start) if start else None)
         if self.derives and boundary(fd, end) == end:
             head = b"%d %d %d\n" % cache.mark(fd, end)
             cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
@@ -177,26 +180,6 @@ class Logs:
             pass
         except OSError as error:
             raise paths.storage_failed("make", self.path(name), error) from None
-
-
-_ABOUT = b'{"message_id":"'
-
-
-def _may_be_about(line: bytes, ids: set[bytes]) -> bool:
-    """Is the read record of one of these messages, or spelt otherwise than ours are?"""
-    begin = len(_ABOUT)
-    return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
-
-
-_ID = b'{"id":"'
-
-
-def may_be_message(line: bytes, ids: set[bytes]) -> bool:
-    """Is the line a message with one of these ids, or spelt otherwise than ours are? One look a line, however many
-    ids."""
-    begin = len(_ID)
-    found = line[begin : line.find(b'"', begin)]
-    return not line.startswith(_ID) or b"\\" in found or found in ids
 
 
 def parse_messages(lines: Iterable[bytes]) -> dict[str, Message]:

@@ -17,9 +17,10 @@ from ..core.address import route
 from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
-from . import cache
+from . import cache, system
 from .log import boundary, line_at, lines_of
 from .logs import parse_roster
+from .sieve import addresses, id_for_others, may_be_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read, RosterEvent
     from ..core.roster import Roster
     from .cache import Mark
-    from .logs import Ends, Logs, OpenLogs
+    from .log import Log
+    from .logs import End, Ends, Logs, OpenLogs
 
 CURSORS = "cursors"
 LARGE = 4 << 20
@@ -85,17 +87,20 @@ class Poll:
         """Has nothing been written since ``unread``?"""
         return self._logs.ends() == self._ends
 
-    def without(self, recorded: set[str], size: int, reads: int) -> list[Item] | None:
+    def without(self, recorded: set[str], size: int) -> list[Item] | None:
         """What ``unread`` found but for the ``recorded``, if nothing was written since but their reads, ``size`` bytes
-        of the open log ``reads``; else None. The caller holds the locks of all three logs."""
+        of that log; else None. While the caller holds the locks of all three logs it stays so."""
         if self._cursor is None or self._ends is None:
             return None
         messages, (inode, end), roster = self._ends
-        if self._logs.ends() != (messages, (inode, end + size), roster) or messages[1] != self._cursor.messages[1]:
+        if messages[1] != self._cursor.messages[1]:
             return None  # a last message without its newline will be asked for again
+        reads = _marked(self._logs.reads, end + size) if recorded else (inode, end, 0)
+        if reads[0] != inode or self._logs.ends() != (messages, (inode, end + size), roster):
+            return None
         if recorded:
             self._cursor = self._cursor.replace(
-                reads=cache.mark(reads, end + size),
+                reads=reads,
                 pending=tuple(p for p in self._cursor.pending if self._messages[p].id not in recorded),
                 relevant=tuple(p for p in self._cursor.relevant if self._reads[p].message_id not in recorded),
             )
@@ -167,14 +172,7 @@ class Poll:
             pending, relevant = scan.lines(logs, reader, roster, now, self._ttls)
             ends = {"messages": (0, logs.messages_end, 0), "reads": (0, logs.reads_end, 0)}
             cursor = cursor.replace(pending=tuple(pending), relevant=tuple(relevant), **ends)
-        messages: dict[int, Message] = {}
-        seen: set[str] = set()  # of an id that a foreign program wrote twice, the first counts, whoever it was for
-        for position, line in _lines(logs.messages, cursor.pending, cursor.messages[1], logs.messages_end):
-            message = codec.message(line)
-            if not isinstance(message, BadLine) and message.id not in seen:
-                seen.add(message.id)
-                if _may_concern(message, reader):
-                    messages[position] = message
+        messages = _mail(logs.messages, cursor, logs.messages_end, reader)
         known = {m.id: m for m in messages.values()}
         reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
@@ -190,9 +188,10 @@ class Poll:
     ) -> dict[int, Read] | None:
         """The reads of the messages by position; None if one of another message may make that unread again."""
         found: dict[int, Read] = {}
+        about = {message_id.encode() for message_id in ids}
         since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # to who begins, nothing can return
         for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
-            if not ids and (position < since or b"release" not in line):
+            if not may_be_about(line, about) and (position < since or b"release" not in line):
                 continue
             record = codec.read(line)
             if isinstance(record, BadLine):
@@ -216,13 +215,15 @@ class Poll:
         unread = {item.message.id for item in items}
         named = {a for m in messages.values() for a in m.recipients if ":" not in a and a not in reader.lineage}
         named.update(read.session_id for read in reads.values() if read.via is None)
-        ends = [_mark(*end) for end in ((logs.messages, logs.messages_end), (logs.reads, logs.reads_end))]
+        files = (logs.messages, logs.reads, logs.roster)
+        before = (cursor.messages, cursor.reads, cursor.roster)
+        ends = [*map(_mark, files, logs.ends, before)]
         # A last line without its newline is read anew next time, and its reads stand before the mark by then.
         asked_again = unread | {m.id for p, m in messages.items() if p >= ends[0][1]}
         saved = Cursor(
             messages=ends[0],
             reads=ends[1],
-            roster=_mark(logs.roster, logs.roster_end),
+            roster=ends[2],
             pending=tuple(p for p, m in messages.items() if m.id in unread and p < ends[0][1]),
             relevant=tuple(p for p, r in reads.items() if r.message_id in asked_again and p < ends[1][1]),
             words=tuple(sorted({*cursor.words, *named})),
@@ -235,6 +236,31 @@ class Poll:
         self._messages, self._reads = messages, reads
 
 
+def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader) -> dict[int, Message]:
+    """The messages that may concern the reader, by position. Of an id that a foreign program wrote twice the first
+    counts, whoever it was for: so mail for others, which is passed by, is decoded where its id turns up again."""
+    found: dict[int, Message] = {}
+    seen: set[str] = set()
+    others: dict[bytes, list[int]] = {}
+    mine = addresses(reader)
+    for position, line in _lines(fd, cursor.pending, cursor.messages[1], end):
+        if (message_id := id_for_others(line, mine)) is not None:
+            others.setdefault(message_id, []).append(position)
+            continue
+        message = codec.message(line)
+        if isinstance(message, BadLine) or message.id in seen:
+            continue
+        seen.add(message.id)
+        concerns = message.sender != reader.session_id and route(message.recipients, reader) is not None
+        if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
+            found[position] = message
+    return found
+
+
+def _holds_message(fd: int | None, positions: Iterable[int]) -> bool:
+    return fd is not None and not all(isinstance(codec.message(line_at(fd, p)), BadLine) for p in positions)
+
+
 def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(position, line) of those that were kept, and of all that is new."""
     if fd is not None:
@@ -243,12 +269,22 @@ def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterato
         yield from lines_of(fd, start, end)
 
 
-def _mark(fd: int | None, end: int) -> Mark:
-    return cache.NOWHERE if fd is None else cache.mark(fd, boundary(fd, end))
+def _mark(fd: int | None, at: End, before: Mark) -> Mark:
+    """The mark of an open log at its end, which may be where it stood ``before``."""
+    if fd is None:
+        return cache.NOWHERE
+    inode, end = at
+    return before if before[:2] == at else cache.mark(fd, boundary(fd, end), inode)
 
 
-def _may_concern(message: Message, reader: Reader) -> bool:
-    return message.sender != reader.session_id and route(message.recipients, reader) is not None
+def _marked(log: Log, position: int) -> Mark:
+    fd = log.open()
+    if fd is None:
+        return cache.NOWHERE
+    try:
+        return cache.mark(fd, position)
+    finally:
+        system.close(fd)
 
 
 def _may_return(record: Read, reader: Reader) -> bool:

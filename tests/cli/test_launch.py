@@ -131,6 +131,23 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
 
 
 @pytest.mark.parametrize("verb", bundle.HOT)
+def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
+    """Loading it imports nothing of ours: an import statement asks for what is there already at ten times the price."""
+    place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
+    save = f"{place}from agent_mailbox import bundle\nbundle.save({verb!r})"
+    assert post.run(python=("-c", save)).stderr == ""
+    load = (
+        f"{place}import builtins\nreal = builtins.__import__\n"
+        "def noting(name, globals=None, locals=None, fromlist=(), level=0):\n"
+        "    if level or name.startswith('agent_mailbox'):\n"
+        "        sys.stderr.write(f'{(globals or {}).get(\"__name__\")} imports {level} {name} {fromlist}\\n')\n"
+        "    return real(name, globals, locals, fromlist, level)\n"
+        f"builtins.__import__ = noting\nassert launch.load_bundle({verb!r})"
+    )
+    assert post.run(python=("-c", load)).stderr == ""
+
+
+@pytest.mark.parametrize("verb", bundle.HOT)
 def test_a_bundle_holds_nothing_that_its_verb_does_not_use(post: Post, verb: str) -> None:
     """Each module costs every start of the verb."""
     code = (

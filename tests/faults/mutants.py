@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "what was written while mail was shown is looked at before a stamp is made",
         "store/poll.py",
-        ("        if self._logs.ends() != (messages, (inode, end + size), roster) or", "        if"),
+        (" or self._logs.ends() != (messages, (inode, end + size), roster):", ":"),
         tests="tests/store/test_delivery.py::test_what_happens_while_mail_is_shown_is_not_taken_for_read",
     ),
     Mutant(

@@ -9,7 +9,7 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox import steward as stewards
-from agent_mailbox.core import codec, inbox
+from agent_mailbox.core import codec, inbox, owing
 from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
@@ -117,7 +117,7 @@ def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holde
     with holder.logs.reads.held():
         sent = holder.reply(asked.id, Draft(sender="bob", to=(), content="yes"))
     assert [item.message.id for item in holder.peek("ann")] == [sent.message.id]
-    assert inbox.obligations("bob", holder.state()) == []
+    assert owing.obligations("bob", holder.state()) == []
 
 
 def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:

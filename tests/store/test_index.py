@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import claims, codec, inbox, instant, retention, words
+from agent_mailbox.core import claims, codec, instant, retention, threads, words
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
@@ -71,9 +71,9 @@ def history(state: State, who: str | None, with_: str | None, since: int | None,
     found = list(state.messages.values())
     if who is not None:
         reader = state.roster.reader(who)
-        found = [m for m in found if inbox.visible(m, reader)]
+        found = [m for m in found if threads.visible(m, reader)]
     if with_ is not None:
-        found = inbox.exchanged(found, with_, state.roster)
+        found = threads.exchanged(found, with_, state.roster)
     return newest([m for m in found if since is None or m.timestamp >= since], limit)
 
 
@@ -107,7 +107,7 @@ class Indexed(Library):
         raise AssertionError("scanned")
 
 
-def compare(box: Mailbox, *, library: type[Library] = Indexed, threads: int = 3) -> None:
+def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) -> None:
     """Every question of the index, asked both ways."""
     state, asked = whole(box), library(box)
     for query in QUERIES:
@@ -117,8 +117,8 @@ def compare(box: Mailbox, *, library: type[Library] = Indexed, threads: int = 3)
         for with_, since, limit in [(None, None, 0), (None, NOON + 5, 3), *((w, None, 2) for w in WITHS)]:
             plainly = outcome(lambda: (history(state, who, with_, since, limit), state.reads))  # noqa: B023
             assert outcome(lambda: asked.history(who, with_address=with_, since=since, limit=limit)) == plainly  # noqa: B023
-    for message_id in list(state.messages)[-threads:]:
-        chain = inbox.thread_of(message_id, state.messages)
+    for message_id in list(state.messages)[-chains:]:
+        chain = threads.thread_of(message_id, state.messages)
         for word in (message_id, message_id.upper(), message_id[:12]):
             assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
 

@@ -19,7 +19,7 @@ TAKEN = (
     (
         "a message of a swarm is signed by its sender",
         "protocol/acceptance.py",
-        ("or not signing.verifies(envelope, envelope.signature, sender.public_key)", ""),
+        ("not signing.verifies(envelope, envelope.signature, sender.public_key)", "False"),
         TAMPERED,
     ),
     (

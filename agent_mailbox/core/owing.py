@@ -1,0 +1,117 @@
+"""What is left of mail: what its readers owe, what its senders wait for, what nobody ever read.
+
+Belongs here: obligations, requests without an answer, what a death gives back, dead letters. Everything is a function
+of one ``State`` and ``now``.
+"""
+
+from __future__ import annotations
+
+from . import claims
+from .address import DIRECT, route
+from .records import USER
+from .roster import DEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .inbox import State
+    from .records import Message
+    from .roster import Roster
+
+
+def repliers(state: State) -> dict[str, set[str]]:
+    """Who replied to each message that has replies."""
+    found: dict[str, set[str]] = {}
+    for message in state.messages.values():
+        if message.thread is not None:
+            found.setdefault(message.thread, set()).add(message.sender)
+    return found
+
+
+def obligations(session_id: str, state: State) -> list[Message]:
+    """What the session (or one it continues) read, was asked to ack, and has neither acked nor answered."""
+    lineage = state.roster.lineage(session_id)
+    asked = [m for m in state.messages.values() if m.ack and state.reads.by(m.id, lineage)]
+    if not asked:
+        return []
+    replies = repliers(state)
+    return [
+        m for m in asked if not state.reads.acked(m.id, lineage) and replies.get(m.id, frozenset()).isdisjoint(lineage)
+    ]
+
+
+def unanswered(session_id: str, state: State) -> list[Message]:
+    """What the session (or one it continues) sent and asked an ack for, and nobody has acked or answered."""
+    lineage = state.roster.lineage(session_id)
+    asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
+    if not asked:
+        return []
+    replies = repliers(state)
+    return [
+        m
+        for m in asked
+        if not state.reads.acked(m.id, claims.readers(m, state.reads))
+        and replies.get(m.id, frozenset()) <= frozenset(lineage)
+    ]
+
+
+def staleness(message: Message, state: State, now: int) -> str:
+    """Why dealing with the message may be pointless by now: ``sender gone``, ``superseded`` (its sender wrote again
+    below it), ``expired``; empty where nothing speaks against it."""
+    roster = state.roster
+    if message.sender != USER and roster.state(message.sender) == DEAD and not roster.heirs(message.sender):
+        return "sender gone"
+    if any(m.thread == message.id and m.sender == message.sender for m in state.messages.values()):
+        return "superseded"
+    return "expired" if state.expired(message, now) else ""
+
+
+def owed_on_death(session_id: str, state: State) -> list[str]:
+    """Ids of what a dead agent gives back: role mail that it claimed, was asked to ack and neither acked nor answered,
+    and whatever it was offered and never seen to have taken in. Nothing while someone living continues the agent: the
+    obligation passed over."""
+    line = tuple(agent.session_id for agent in state.roster.line(session_id))
+    if state.roster.heirs(session_id):
+        return []
+    owed = {
+        m.id
+        for m in obligations(session_id, state)
+        if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m.id, line)
+    }
+    owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))
+    replies = repliers(state)
+    return [i for i in state.messages if i in owed and replies.get(i, frozenset()).isdisjoint(line)]
+
+
+EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
+
+
+def dead_reason(message: Message, state: State, now: int) -> str | None:
+    """Why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
+
+    Someone having read it ends the question; so does a living successor of a dead recipient.
+    """
+    if claims.readers(message, state.reads):
+        return None
+    if state.expired(message, now):
+        return EXPIRED
+    roster = state.roster
+    gone = all(roster.mode(a) == DIRECT and not _living_recipient(a, roster) for a in message.recipients)
+    return RECIPIENT_DEAD if gone else None
+
+
+def _living_recipient(word: str, roster: Roster) -> bool:
+    agent = roster.meant(word)
+    return agent is None or bool(roster.heirs(agent.session_id))
+
+
+def dead_letters(state: State, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
+    """Dead letters with their reason: those the session sent or was to get, or everyone's."""
+    reader = state.roster.reader(session_id) if session_id is not None else None
+    found = []
+    for message in state.messages.values():
+        if reader and message.sender not in reader.lineage and route(message.recipients, reader) is None:
+            continue
+        reason = dead_reason(message, state, now)
+        if reason is not None:
+            found.append((message, reason))
+    return found

@@ -1,0 +1,54 @@
+"""Mail as history: what is part of whose, who wrote with whom, what hangs together.
+
+Belongs here: questions asked of mail whether it was read or not.
+"""
+
+from __future__ import annotations
+
+from .address import ALL, role_of, route, teammate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .address import Reader
+    from .records import Message
+    from .roster import Roster
+
+
+def visible(message: Message, reader: Reader) -> bool:
+    """Is the message part of the reader's history: sent by it, or addressed to it?"""
+    return message.sender in reader.lineage or route(message.recipients, reader) is not None
+
+
+def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
+    """The messages from or to what a written address means; raises ``NotFound`` or ``Ambiguous``."""
+    word = teammate(word) or word
+    if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
+        wanted = word if word == ALL or ":" in word else f"role:{word}"
+        return [m for m in messages if m.sender == wanted or any(wanted in (a, role_of(a)) for a in m.recipients)]
+    lineage = roster.lineage(roster.find(word).session_id)
+    return [m for m in messages if m.sender in lineage or not set(lineage).isdisjoint(m.recipients)]
+
+
+def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]:
+    """The whole chain a message stands in, oldest first: up to its root, then everything below, whoever wrote it."""
+    root, seen = message_id, {message_id}
+    while root in messages:
+        parent = messages[root].thread
+        if parent is None or parent not in messages or parent in seen:
+            break
+        seen.add(parent)
+        root = parent
+    members = {root}
+    chain = []
+    pending = list(messages.values())
+    while True:
+        grown = [m for m in pending if m.id in members or m.thread in members]
+        if not grown:
+            break
+        members.update(m.id for m in grown)
+        chain += grown
+        pending = [m for m in pending if m.id not in members]
+    order = {message: place for place, message in enumerate(messages)}
+    return sorted(chain, key=lambda m: order[m.id])
