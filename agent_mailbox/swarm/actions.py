@@ -20,6 +20,8 @@ from .outbox import announce
 from .protocol import admission, lifecycle, signing, tokens, wire
 from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm, fold
 
+MAX_REASON = 1000
+"""Characters of a reason: it is a line in a message, and in everybody's notice."""
 NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
 
 
@@ -138,8 +140,14 @@ def approve(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
     return find(ledger.decide(decide), word)
 
 
+def _check_reason(reason: str | None) -> None:
+    if reason is not None and len(reason) > MAX_REASON:
+        raise Malformed(f"a reason has at most {MAX_REASON} characters", "say the rest by `swarm send`")
+
+
 def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
     """Put a member out: it is told, and so is everyone else."""
+    _check_reason(reason)
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
@@ -221,6 +229,7 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
 
 def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
     """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, without telling it; returns what was muted."""
+    _check_reason(reason)
     found: list[str] = []
 
     def decide(known: Knowledge) -> Sequence[Event]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..core import codec, instant
@@ -32,14 +33,29 @@ def line(event: Mapping[str, Any]) -> bytes:
     return wire.dumps(event).encode("utf-8") + b"\n"
 
 
-def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
+def each_event(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The events on lines; what is none is passed over (``doctor`` tells)."""
-    found = [codec.parse(text, MAX_LINE) for _, text in lines]
-    return [event for event in found if not isinstance(event, BadLine)]
+    for text in lines:
+        event = codec.parse(text, MAX_LINE)
+        if not isinstance(event, BadLine):
+            yield event
+
+
+def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
+    """The same of a log's lines with their positions."""
+    return list(each_event(text for _, text in lines))
+
+
+def _telling(events: Iterable[dict[str, Any]], told: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events, with what they announce noted in ``told`` as they go by."""
+    for event in events:
+        told += [{"swarm_id": event.get("swarm_id"), "at": event["at"], **one} for one in event.get("announce", ())]
+        yield event
 
 
 class Tail:
-    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced)."""
+    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced). Of a
+    long log one piece is held at a time."""
 
     def __init__(self, path: str) -> None:
         self.log = Log(path)
@@ -53,20 +69,21 @@ class Tail:
             return self._ino != 0
         return (there.st_ino, there.st_size) != (self._ino, self._at)
 
-    def news(self) -> tuple[bool, list[bytes]]:
-        """(begins anew, whole lines since the last call)."""
+    @contextmanager
+    def news(self) -> Iterator[tuple[bool, Iterator[bytes]]]:
+        """(begins anew, whole lines since the last time), as of a block; they count as read if that ends well."""
         fd = self.log.open()
         if fd is None:
             anew, (self._ino, self._at) = self._ino != 0, (0, 0)
-            return anew, []
+            yield anew, iter(())
+            return
         try:
             there = os.fstat(fd)
             anew = there.st_ino != self._ino or there.st_size < self._at
             start = 0 if anew else self._at
             end = boundary(fd, there.st_size)
-            lines = [text for _, text in lines_of(fd, start, end)] if end > start else []
+            yield anew, (text for _, text in lines_of(fd, start, max(end, start)))
             self._ino, self._at = there.st_ino, max(end, start)
-            return anew, lines
         finally:
             os.close(fd)
 
@@ -86,12 +103,9 @@ class Ledger:
         """What the ledger says now."""
         with self._lock:
             if self._tail.changed():
-                anew, lines = self._tail.news()
-                events = events_of(enumerate(lines))
-                self._known = fold(events, NOTHING if anew else self._known)
-                told = [
-                    {"swarm_id": e.get("swarm_id"), "at": e["at"], **o} for e in events for o in e.get("announce", ())
-                ]
+                told: list[dict[str, Any]] = []
+                with self._tail.news() as (anew, lines):
+                    self._known = fold(_telling(each_event(lines), told), NOTHING if anew else self._known)
                 if anew or told:
                     self._announced = [*([] if anew else self._announced), *told]
             return self._known

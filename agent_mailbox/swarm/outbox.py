@@ -21,8 +21,8 @@ from ..mailbox import Mailbox
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home
-from .inbound import derived_id, key_of, notice
-from .ledger import Ledger, Tail, events_of, line
+from .inbound import derived_id, is_storable, key_of, notice
+from .ledger import Ledger, Tail, each_event, events_of, line
 from .protocol import wire
 from .protocol.membership import Knowledge, Member, Swarm
 from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
@@ -59,11 +59,11 @@ class Outbox:
         """The fold as the log is now. Several threads may ask."""
         with self._lock:
             if self._tail.changed():
-                anew, lines = self._tail.news()
-                if anew:
-                    self.fold = Outgoing()
-                for event in events_of(enumerate(lines)):
-                    self.fold.apply(event)
+                with self._tail.news() as (anew, lines):
+                    if anew:
+                        self.fold = Outgoing()
+                    for event in each_event(lines):
+                        self.fold.apply(event)
             return self.fold
 
     def note(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -92,8 +92,8 @@ class Outbox:
         if not self._mail.changed():
             return
         known = self.ledger.known()
-        _, lines = self._mail.news()
-        fresh = [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
+        with self._mail.news() as (_, lines):
+            fresh = [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
         for event in fresh:
             if event.get("why"):  # first, and once by its id: what the outbox has is not looked at again
                 self._tell(event["from"], event["id"], event["recipient"], event["why"])
@@ -108,7 +108,7 @@ class Outbox:
         self.refresh()
         known = self.ledger.known()
         fresh = [one for one in announced if one["id"] not in self.fold.senders]
-        here = [message for one in fresh for message in self._told_here(one, known)]
+        here = [message for one in fresh for message in self._told_here(one, known) if is_storable(message)]
         if here:
             self.mailbox.take_in(here, {message.id for message in here})
         self.note(_queued(one) for one in fresh)

@@ -1,0 +1,276 @@
+"""What a gateway bears where its parts meet: a disk that fails between two of them, an answer that comes while somebody
+decides otherwise, a member who repeats what others said, a log as long as a disk."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from agent_mailbox.core import instant
+from agent_mailbox.errors import Busy, Malformed
+from agent_mailbox.posting import random_id
+from agent_mailbox.swarm import actions, joining
+from agent_mailbox.swarm.carrier import AT_ONCE
+from agent_mailbox.swarm.gateway import Gateway
+from agent_mailbox.swarm.outbox import listed
+from agent_mailbox.swarm.protocol import lifecycle, signing, tokens, wire
+from agent_mailbox.swarm.protocol.envelope import Envelope
+from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING
+from agent_mailbox.swarm.protocol.outgoing import Answer
+from agent_mailbox.swarm.protocol.refusal import Refusal
+from agent_mailbox.swarm.settings import Settings
+from tests.swarm.conftest import Make
+from tests.swarm.machine import LIMITS
+from tests.swarm.test_proofs import signed
+from tests.swarm.wirework import Person, now
+from tests.swarm.world import Agent, Near, played
+
+
+def _master(machine: Make, near: Near) -> Agent:
+    """Alone in a swarm of its own."""
+    a = Agent(machine("alpha"), near, 0)
+    actions.create(a.ledger.home, a.ledger, "demo", {})
+    return a
+
+
+async def _comes(a: Agent, person: Person, **more: Any) -> None:
+    """Somebody who speaks by hand joins."""
+    token = tokens.parse_url(a.invite()).token
+    await a.gateway.join(wire.dumps({**person.joining(token), **more}).encode(), person.agent_id)
+
+
+def _body(value: dict[str, Any]) -> bytes:
+    return wire.dumps(value).encode()
+
+
+# -- told once ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who joined is written down, the mailbox is locked just then, and those here are told from the ledger; the master,
+    told to come again, comes again: that is no second message."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        assert (await b.join(a))[0] == "accepted"
+        said = {"action": lifecycle.JOINED, **Person("dave").joining("-")["sender"]}
+        message = Person("alpha").system(a.swarm.swarm_id, "broadcast", **said)
+        message = signing.sealed(signing.MESSAGE, {**message, "signature": _sign(a, message)}, a.carrier.key)
+        with monkeypatch.context() as patched:
+
+            def busy(*_: Any) -> None:
+                raise Busy("the mailbox is locked")
+
+            patched.setattr(b.gateway.mailbox, "take_in", busy)
+            with pytest.raises(Refusal, match="could be stored"):
+                await b.gateway.message(_body(message))
+        b.outbox.sweep()
+        await b.gateway.message(_body(message))
+        told = [m["id"] for m in b.machine.remote() if m["id"] == message["message_id"]]
+        assert told == [message["message_id"]]
+
+    played(scene, a, b)
+
+
+def _sign(agent: Agent, value: dict[str, Any]) -> str:
+    return signing.sign(Envelope.model_construct(**value), agent.carrier.key)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_who_repeats_what_another_said_uses_up_nothing_of_it(machine: Make) -> None:
+    """A broadcast is everybody's to repeat, signature and all: it is answered, and neither the sender's minute nor the
+    swarm's is shorter by it."""
+    near = Near()
+    a = _master(machine, near)
+    bob = Person("bob")
+    settings = Settings(**{**LIMITS, "messages_per_minute": 3, "swarm_messages_per_minute": 3})
+
+    async def scene() -> None:
+        await _comes(a, bob)
+        said = _body(bob.envelope(a.swarm.swarm_id, "broadcast"))
+        for _ in range(9):
+            await a.gateway.message(said)
+        for _ in range(2):
+            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+        with pytest.raises(Refusal, match="too many messages"):
+            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+    played(scene, a)
+
+
+def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> None:
+    """Each signed request is a line of the ledger, whoever is let in by it: so many an hour of one key, too."""
+    near = Near()
+    a = _master(machine, near)
+    bob, carol = Person("bob"), Person("carol")
+    settings = Settings(**{**LIMITS, "joins_per_hour": 3})
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+
+    async def scene() -> None:
+        token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+        for turn in range(3):
+            await a.gateway.join(_body(signed(bob, token)), f"192.0.2.{turn}")
+        before = (a.machine.swarm_home / "ledger.jsonl").read_bytes()
+        with pytest.raises(Refusal, match="too many"):
+            await a.gateway.join(_body(signed(bob, token)), "192.0.2.77")
+        assert (a.machine.swarm_home / "ledger.jsonl").read_bytes() == before
+        await a.gateway.join(_body(signed(carol, token)), "192.0.2.78")
+
+    played(scene, a)
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+
+
+class Meanwhile(Near):
+    """Peers that answer after something else happened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: Any = None
+        self.answer: Answer | None = None
+
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+        """As ``Near``, or with what it was told to say."""
+        if self.first is not None:
+            first, self.first = self.first, None
+            first()
+        if self.answer is not None:
+            answer, self.answer = self.answer, None
+            return answer
+        return await super().post(endpoint, path, body, agent_id)
+
+
+def _waiting(a: Agent, b: Agent) -> str:
+    """An invitation by which one waits for the other's approval."""
+    url = a.invite()
+    invitation = tokens.parse_url(url)
+    b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "demo"))
+    return url
+
+
+def test_a_late_refusal_of_one_invitation_does_not_end_a_joining_by_another(machine: Make) -> None:
+    near = Meanwhile()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        _waiting(a, b)
+        again: list[str] = []
+        near.first = lambda: again.append(_waiting(a, b))
+        near.answer = Answer(403, "TOKEN_REVOKED", "no")
+        await b.carrier._ask_again()
+        assert (b.swarm.state, b.swarm.invitation) == (JOINING, again[0])
+
+    played(scene, a, b)
+
+
+def test_who_is_let_in_just_as_it_gives_up_leaves(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes between the look and the decision: then there is a swarm to leave, and to be told of it."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        url = _waiting(a, b)
+        stale = b.ledger.known()
+        assert (await joining.ask(b.ledger, near, b.carrier.key, url, again=True))[0] == "accepted"
+        with monkeypatch.context() as patched:
+            patched.setattr(b.ledger, "identified", lambda: stale)
+            assert joining.give_up(b.ledger, "demo") is None
+        assert b.swarm.state == ACTIVE
+
+    played(scene, a, b)
+
+
+# -- what cannot be told -----------------------------------------------------------------------------------------------
+
+
+def test_a_reason_is_a_line(machine: Make) -> None:
+    """Longer than a record may be it could not be told, and nothing that comes after it either."""
+    a = _master(machine, Near())
+
+    async def scene() -> None:
+        await _comes(a, Person("bob"))
+
+    played(scene, a)
+    for do in (
+        lambda reason: actions.kick(a.ledger, "demo", "bob", reason),
+        lambda reason: actions.mute(a.ledger, "bob", True, reason),
+    ):
+        with pytest.raises(Malformed):
+            do("why " * 1000)
+    a.outbox.sweep()
+
+
+def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
+    """A ledger of an earlier version may hold one: it is passed over."""
+    a = _master(machine, Near())
+    swarm_id = a.swarm.swarm_id
+    for word in ("x" * 600_000, "said"):
+        notice = {"agent_id": "bob", "subject": "bob", "content": word}
+        news = [{"id": random_id(), "recipient": "broadcast", "content": "-", "peers": [], "notice": notice}]
+        event = a.ledger.event("unmuted", what="agent", id="bob", swarm_id=swarm_id, announce=news)
+        a.ledger.decide(lambda _, event=event: [event])
+    a.outbox.sweep()
+    assert [m["content"] for m in a.machine.remote()] == ["said"]
+    a.outbox.sweep()
+
+
+def test_of_a_long_log_one_piece_is_held(machine: Make) -> None:
+    """Whoever looks for the first time what is to go out reads all of the mailbox; it holds little of it at once."""
+    a = _master(machine, Near())
+    swarm = a.swarm
+    line = json.dumps({"content": "x" * 65_536}).encode() + b"\n"
+    with open(a.machine.box / "agent-mailbox.jsonl", "ab") as file:
+        file.writelines(line for _ in range(400))
+    a.machine.send("user", f"swarm:{swarm.alias}", "found")
+    tracemalloc.start()
+    try:
+        a.outbox.sweep()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    assert len(listed(a.outbox.path)) == 1
+
+
+# -- one master's members ----------------------------------------------------------------------------------------------
+
+
+def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
+    """A master names two hundred without a key; what their endpoints are asked for is asked after what matters more,
+    and a few at once."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+    asked: list[str] = []
+
+    async def scene() -> None:
+        assert (await b.join(a))[0] == "accepted"
+        at = instant.text(now())
+        for number in range(200):
+            member = {"agent_id": f"m{number}", "endpoint": f"https://m{number}.example/swarm", "joined_at": at}
+            event = {"event": "joined", "swarm_id": b.swarm.swarm_id, "member": member, "at": at}
+            b.ledger.decide(lambda _, event=event: [event])
+        second = actions.create(a.ledger.home, a.ledger, "second", {})
+        url = actions.invite(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
+        invitation = tokens.parse_url(url)
+        b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "second"))
+        await b.carrier._ask_again()
+        assert b.ledger.known().active(second.swarm_id) is not None
+        assert len(asked) == AT_ONCE
+        await b.carrier._ask_again()
+        assert len(set(asked)) == 2 * AT_ONCE
+
+    async def get(url: str) -> Answer:
+        assert b.ledger.known().named("second") is not None
+        asked.append(url)
+        return Answer(0)
+
+    near.get = get  # type: ignore[method-assign]
+    played(scene, a, b)
