@@ -43,7 +43,10 @@ def files(home: Home, now: int) -> list[Finding]:
     except MailboxError as error:
         found.append((home.path(names.KEY), error.what, False))
     for name in LOGS:
-        found += _log(home.path(name), now)
+        try:
+            found += _log(home.path(name), now)
+        except MailboxError as error:  # a directory, say: the rest is still looked at
+            found.append((home.path(name), error.what, False))
     return found
 
 

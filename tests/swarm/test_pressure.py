@@ -4,6 +4,8 @@ decides otherwise, a member who repeats what others said, a log as long as a dis
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import tracemalloc
 from typing import Any
 
@@ -12,16 +14,17 @@ import pytest
 from agent_mailbox.core import instant
 from agent_mailbox.errors import Busy, Malformed
 from agent_mailbox.posting import random_id
-from agent_mailbox.swarm import actions, joining
+from agent_mailbox.swarm import actions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.outbox import listed
-from agent_mailbox.swarm.protocol import lifecycle, signing, tokens, wire
+from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
-from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING
+from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING, MAX_MEMBERS, Member, Swarm
 from agent_mailbox.swarm.protocol.outgoing import Answer
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.settings import Settings
+from tests.helpers import PATIENCE
 from tests.swarm.conftest import Make
 from tests.swarm.machine import LIMITS
 from tests.swarm.test_proofs import signed
@@ -274,3 +277,73 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
 
     near.get = get  # type: ignore[method-assign]
     played(scene, a, b)
+
+
+def test_a_swarm_has_so_many_members(machine: Make) -> None:
+    """Whoever would be one more is refused, by its master, and by those it is told to; who is in or waits is not."""
+    a = _master(machine, Near())
+    swarm, at = a.swarm, instant.text(now())
+    crowd = {f"m{n}": Member(f"m{n}", f"https://m{n}.example/swarm", Person("x").public_key, at) for n in range(3)}
+    many = {f"n{n}": crowd["m0"].replace(agent_id=f"n{n}") for n in range(MAX_MEMBERS - 4)}
+    waiting = {"bob": (Member("bob", Person("bob").endpoint, (bob := Person("bob")).public_key, at), "-")}
+    full = swarm.replace(members={**swarm.members, **crowd, **many})
+    known = a.ledger.known()
+    assert len(full.members) == MAX_MEMBERS
+    token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+
+    def asks(person: Person, swarm: Swarm) -> bool:
+        request = admission.parse(_body(person.joining(token)))
+        return admission.decide(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).new is not None
+
+    assert asks(Person("carol"), full.replace(members=without(full, "m0")))
+    for crowded in (full, full.replace(members=without(full, "m0"), waiting=waiting)):
+        with pytest.raises(Refusal, match="full"):
+            asks(Person("carol"), crowded)
+    assert asks(bob, full.replace(members=without(full, "m0"), waiting=waiting))
+    for person, refused in ((Person("dave"), True), (Person("m1", "https://moved.example/swarm"), False)):
+        later = instant.text(now() + 60_000)
+        content = lifecycle.joined(swarm.swarm_id, Member(person.agent_id, person.endpoint, person.public_key, later))
+        said = Person("alpha").envelope(swarm.swarm_id, "broadcast", content, type="system")
+        if refused:
+            with pytest.raises(Refusal, match="at most"):
+                lifecycle.decide(Envelope(**said), full, "beta")
+        else:
+            assert lifecycle.decide(Envelope(**said), full, "beta").events
+
+
+def without(swarm: Swarm, agent_id: str) -> dict[str, Member]:
+    """Its members, less one."""
+    return {name: one for name, one in swarm.members.items() if name != agent_id}
+
+
+def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
+    """A state file says so: what is decided next is still an instant that everybody can read."""
+    a = _master(machine, Near())
+
+    async def scene() -> None:
+        await _comes(a, Person("bob"))
+
+    played(scene, a)
+    state = state_file.export(a.ledger.known())
+    (swarm,) = state["swarms"].values()
+    for member in (swarm, *swarm["members"]):
+        member["joined_at"] = "9999-12-31T23:59:59.999Z"
+    importing.take_state(a.ledger, wire.dumps(state).encode(), False)
+    actions.kick(a.ledger, "demo", "bob", None)
+    assert wire.is_instant(a.swarm.departed["bob"])
+    assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
+
+
+def test_a_doctor_goes_on(machine: Make) -> None:
+    """What stands in a file's place is told, with everything else; nothing is waited for."""
+    a = machine("alpha")
+    for name in ("outbox.jsonl", "statuses.jsonl"):
+        (a.swarm_home / name).mkdir(mode=0o700)
+    (a.swarm_home / "key.pem").unlink()
+    os.mkfifo(a.swarm_home / "key.pem", 0o600)
+    asked = a.start("doctor", "--json", stdin=subprocess.DEVNULL, stderr=None)
+    try:
+        found = json.loads(asked.communicate(timeout=PATIENCE)[0])["problems"]
+    finally:
+        asked.kill()
+    assert {os.path.basename(one["file"]) for one in found} == {"outbox.jsonl", "statuses.jsonl", "key.pem"}
