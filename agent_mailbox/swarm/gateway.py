@@ -51,6 +51,7 @@ class Gateway:
         self._swarms = Window(settings.swarm_messages_per_minute, MINUTE)
         self._addresses = Window(settings.requests_per_minute, MINUTE)
         self._joins = Window(settings.joins_per_hour, HOUR)
+        self._joiners = Window(settings.joins_per_hour, HOUR)
         self._queue: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue(WAITING)
         self._writing: dict[bytes, asyncio.Future[None]] = {}
         self._decided: set[str] = set()
@@ -212,8 +213,6 @@ class Gateway:
         """Decide about a request to join; raises ``Refusal``. Durable before it is answered."""
         _limited(self._joins.take(address, self.ledger.now()), "requests to join from this address")
         request = admission.parse(data)
-        if isinstance(request, admission.Proven):  # each is a line of the ledger, from wherever it comes
-            _limited(self._joins.take(request.sender.public_key, self.ledger.now()), "requests to join by this key")
         return await self._pool_run(lambda: self._admit(request))
 
     def _admit(self, request: admission.JoinRequest) -> Admission:
@@ -222,6 +221,9 @@ class Gateway:
         def decide(known: Knowledge) -> list[Event]:
             proof = self.settings.require_join_proof
             found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
+            if isinstance(request, admission.Proven):  # each is a line, from wherever it comes; a repeated one is none
+                wait = self._joiners.take(request.sender.public_key, self.ledger.now())
+                _limited(wait, "requests to join by this key")
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
 
         known = self.ledger.decide(decide)

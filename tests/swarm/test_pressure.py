@@ -129,6 +129,28 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     played(scene, a)
 
 
+def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> None:
+    """A master elsewhere was asked by the same key; what it was sent is good for nothing here, nor is an answered one."""
+    near = Near()
+    a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
+    actions.create(c.ledger.home, c.ledger, "elsewhere", {})
+    bob = Person("bob")
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, Settings(**{**LIMITS, "joins_per_hour": 3}))
+
+    async def scene() -> None:
+        elsewhere = _body(signed(bob, tokens.parse_url(c.invite()).token))
+        token = tokens.parse_url(a.invite()).token
+        answered = _body(signed(bob, token))
+        await a.gateway.join(answered, "192.0.2.1")
+        for turn in range(4):
+            for repeated in (elsewhere, answered):
+                with pytest.raises(Refusal, match="no such swarm|answered before"):
+                    await a.gateway.join(repeated, f"198.51.100.{turn}")
+        await a.gateway.join(_body(signed(bob, token)), "192.0.2.1")
+
+    played(scene, a, c)
+
+
 # -- joining -----------------------------------------------------------------------------------------------------------
 
 
