@@ -92,8 +92,9 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
 
     def look(_: int = 0) -> int:
         ledger = beta.ledger
-        Outbox(ledger.home, Mailbox(str(beta.box)), ledger).announce()
-        return len(ledger.announcements())
+        outbox = Outbox(ledger.home, Mailbox(str(beta.box)), ledger)
+        outbox.announce()
+        return len(ledger.announcements(outbox.fold.senders))
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(look, range(8))) == {0}

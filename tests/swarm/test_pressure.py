@@ -17,6 +17,7 @@ from agent_mailbox.posting import random_id
 from agent_mailbox.swarm import actions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
 from agent_mailbox.swarm.gateway import Gateway
+from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import listed
 from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
@@ -130,7 +131,7 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
 
 
 def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> None:
-    """A master elsewhere was asked by the same key; what it was sent is good for nothing here, nor is an answered one."""
+    """A master elsewhere was asked by the same key: what that was sent is good for nothing here, as is one answered."""
     near = Near()
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
     actions.create(c.ledger.home, c.ledger, "elsewhere", {})
@@ -144,7 +145,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
         await a.gateway.join(answered, "192.0.2.1")
         for turn in range(4):
             for repeated in (elsewhere, answered):
-                with pytest.raises(Refusal, match="no such swarm|answered before"):
+                with pytest.raises(Refusal, match=r"no such swarm|answered before"):
                     await a.gateway.join(repeated, f"198.51.100.{turn}")
         await a.gateway.join(_body(signed(bob, token)), "192.0.2.1")
 
@@ -263,6 +264,26 @@ def test_of_a_long_log_one_piece_is_held(machine: Make) -> None:
         tracemalloc.stop()
     assert peak < 8 << 20
     assert len(listed(a.outbox.path)) == 1
+
+
+def test_of_what_was_told_long_ago_no_word_is_held(machine: Make) -> None:
+    """A ledger remembers for good what was announced; who reads it again needs no more than the ids of that."""
+    a = _master(machine, Near())
+    said = {"recipient": "broadcast", "content": "x" * 32_768, "peers": []}
+    for _ in range(40):
+        news = [{"id": random_id(), **said} for _ in range(20)]
+        a.ledger.decide(lambda _, news=news: [a.ledger.event("muted", what="agent", id="bob", announce=news)])
+    a.outbox.sweep()
+    a.ledger.decide(lambda _: [a.ledger.event("muted", what="agent", id="bob", announce=[{"id": "last", **said}])])
+    again = Ledger(a.ledger.home)
+    tracemalloc.start()
+    try:
+        (left,) = again.announcements(a.outbox.refresh().senders)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left["id"] == "last"
+    assert peak < 8 << 20
 
 
 # -- one master's members ----------------------------------------------------------------------------------------------
