@@ -248,7 +248,7 @@ def export(door: Door) -> None:
 @with_door
 def take(door: Door, source: str, how: str) -> None:
     """Take a state file of this same agent, checked against its schema; - reads standard input."""
-    from ..swarm import actions
+    from ..swarm import importing
 
     most = 16 << 20
     try:
@@ -257,7 +257,7 @@ def take(door: Door, source: str, how: str) -> None:
         raise Malformed(f"cannot read {source}: {error.strerror}", "give the path of a state file") from None
     if len(data) > most:
         raise BadData(f"{source} has more than {most} bytes", "that is no state file", code="too_large")
-    count = actions.take_state(door.ledger, data, how == "replace")
+    count = importing.take_state(door.ledger, data, how == "replace")
     door.app.done(f"imported {letters.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
 
 

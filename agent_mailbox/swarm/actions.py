@@ -12,15 +12,16 @@ from typing import Any
 from ..core import instant
 from ..errors import Malformed, NotFound, Refused
 from ..posting import random_id
-from . import gateway, state_file
+from . import gateway
 from .home import Home
 from .joining import alias_of
 from .ledger import Ledger
 from .outbox import announce
 from .protocol import admission, lifecycle, signing, tokens, wire
-from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm, fold
+from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm
 
-NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
+MAX_REASON = 1000
+"""Characters of a reason: it is a line in a message, and in everybody's notice."""
 
 
 def find(known: Knowledge, word: str) -> Swarm:
@@ -138,8 +139,14 @@ def approve(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
     return find(ledger.decide(decide), word)
 
 
+def _check_reason(reason: str | None) -> None:
+    if reason is not None and len(reason) > MAX_REASON:
+        raise Malformed(f"a reason has at most {MAX_REASON} characters", "say the rest by `swarm send`")
+
+
 def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
     """Put a member out: it is told, and so is everyone else."""
+    _check_reason(reason)
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
@@ -221,6 +228,7 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
 
 def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
     """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, without telling it; returns what was muted."""
+    _check_reason(reason)
     found: list[str] = []
 
     def decide(known: Knowledge) -> Sequence[Event]:
@@ -256,43 +264,3 @@ def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) 
         for swarm in known.swarms.values()
         if swarm.state == ACTIVE and agent_id in swarm.members
     ]
-
-
-def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
-    """Import a state file of this same agent; returns how many swarms it held. A merge changes nobody's key, and where
-    the swarm has this agent under another key nobody would take its mail."""
-    state = state_file.parse(data)
-    mine = signing.public_of(ledger.home.key())
-
-    def decide(known: Knowledge) -> Sequence[Event]:
-        if state.agent_id != known.agent_id:
-            raise Refused(f"the state is {state.agent_id}'s, this gateway is {known.agent_id}", "import your own")
-        swarms: list[dict[str, Any]] = []
-        later = known  # with those of the file that came before: two of one name get two aliases
-        for one in state.swarms.values():
-            before = known.active(one.swarm_id)
-            pinned = {} if replace or before is None else before.members
-            for member in one.members:
-                if member.agent_id == known.agent_id and member.public_key != mine:
-                    raise Refused(
-                        f"{one.name} has this agent with another key",
-                        "bring the key that belongs to the state (docs/swarm.md), or join anew",
-                        code="key_mismatch",
-                    )
-                old = pinned.get(member.agent_id)
-                if old is not None and old.public_key not in ("", member.public_key):
-                    raise Refused(
-                        f"{member.agent_id} has another key in {before.alias if before else one.name}",
-                        "a merge changes nobody's key; --replace takes the file's word for it",
-                        code="key_mismatch",
-                    )
-            named = known.swarms.get(one.swarm_id)
-            alias = named.alias if named else alias_of(one.name, one.swarm_id, later)
-            swarms.append({**one.model_dump(), "alias": alias})
-            later = fold([{"event": "imported", "how": "merge", "swarms": swarms[-1:], **NO_MUTES}], later)
-        muted = {"muted_swarms": list(state.muted_swarms), "muted_agents": list(state.muted_agents)}
-        return (ledger.event("imported", how="replace" if replace else "merge", swarms=swarms, **muted),)
-
-    ledger.identified()
-    ledger.decide(decide)
-    return len(state.swarms)

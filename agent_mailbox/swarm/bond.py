@@ -41,9 +41,12 @@ def claim(home: Home, mailbox: str) -> None:
         theirs.append([codec.dumps({"home": mine}).encode() + b"\n"])
 
 
-def gateway_of(mailbox: str) -> str | None:
-    """The directory of the mailbox's gateway, as the mailbox says; it may be gone."""
-    return _home(os.path.realpath(mailbox))
+def gateway_of(mailbox: str) -> tuple[str, bool] | None:
+    """The directory of the mailbox's gateway, as the mailbox says; it may be gone. And does that say so, too? What a
+    mailbox says alone, which may have come from anywhere, is not to be believed."""
+    here = os.path.realpath(mailbox)
+    home = _home(here)
+    return None if home is None else (home, _mailbox(home) == here)
 
 
 def _check(mine: str, here: str) -> None:
@@ -70,10 +73,14 @@ def _mailbox(home: str) -> str | None:
 
 
 def _last(path: str, key: str) -> str | None:
-    """What the last line of a record says; None: nothing that could be read."""
+    """What the last line of a record says; None: nothing that could be read, or no path that one of ours could be."""
+    said = None
     try:
-        found = [codec.parse(text) for _, text in Log(path).lines()]
+        for _, text in Log(path).lines():
+            one = codec.parse(text)
+            place = None if isinstance(one, BadLine) else one.get(key)
+            if isinstance(place, str) and os.path.isabs(place) and "\0" not in place:
+                said = place
     except MailboxError:
         return None
-    said = [one[key] for one in found if not isinstance(one, BadLine) and isinstance(one.get(key), str)]
-    return said[-1] if said else None
+    return said

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from ..core import instant
@@ -21,7 +22,7 @@ from .ledger import Ledger
 from .outbox import Outbox
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
-from .protocol.membership import DENIED, JOINING
+from .protocol.membership import DENIED, JOINING, Knowledge
 from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, reason, verdict
 from .protocol.refusal import Refusal
 from .settings import Settings
@@ -32,6 +33,8 @@ TTL = instant.DAY
 """How long a membership counts as confirmed (founding text: 24 hours for keys)."""
 SELDOM = 4 / 3
 """Times ``retry_seconds`` between two questions: by default nine an hour, for a master takes ten requests to join."""
+AT_ONCE = 8
+"""Keys that are asked for in one round."""
 _CARRIED = ("in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata")
 
 
@@ -210,14 +213,24 @@ class Carrier:
             if swarm.state == JOINING and self._due(swarm.swarm_id):
                 said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias, again=True)
                 if said == REFUSED:
-                    await asyncio.to_thread(stop, self.ledger, swarm.swarm_id, DENIED)
+                    await asyncio.to_thread(stop, self.ledger, swarm, DENIED)
             elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
                 age = self.ledger.now() - instant.parse(swarm.confirmed_at)
                 if not 0 <= age <= TTL and self._due(swarm.swarm_id):
                     await confirm(self.ledger, self.peers, self.key, swarm)
-            for member in swarm.members.values():
-                if not member.public_key and self._due(f"{swarm.swarm_id} {member.agent_id}"):
-                    await self._learn_key(swarm.swarm_id, member.agent_id, member.endpoint)
+        await self._ask_keys(known)
+
+    async def _ask_keys(self, known: Knowledge) -> None:
+        """Some of the keys that are missing: a master who names many members that do not answer keeps nobody waiting
+        for what else is to be asked."""
+        keyless = (
+            (swarm.swarm_id, member)
+            for swarm in known.swarms.values()
+            for member in swarm.members.values()
+            if not member.public_key and self._due(f"{swarm.swarm_id} {member.agent_id}")
+        )
+        asked = [self._learn_key(swarm_id, one.agent_id, one.endpoint) for swarm_id, one in islice(keyless, AT_ONCE)]
+        await asyncio.gather(*asked)
 
     def _due(self, what: str) -> bool:
         now = asyncio.get_running_loop().time()

@@ -43,7 +43,10 @@ def files(home: Home, now: int) -> list[Finding]:
     except MailboxError as error:
         found.append((home.path(names.KEY), error.what, False))
     for name in LOGS:
-        found += _log(home.path(name), now)
+        try:
+            found += _log(home.path(name), now)
+        except MailboxError as error:  # a directory, say: the rest is still looked at
+            found.append((home.path(name), error.what, False))
     return found
 
 
@@ -66,12 +69,17 @@ def _log(path: str, now: int) -> Iterator[Finding]:
 
 def examine(mailbox: str, now: int) -> Iterator[Problem]:
     """The same of a mailbox's gateway, if it has one, as ``doctor`` tells it."""
-    directory = bond.gateway_of(mailbox)
-    if directory is None:
+    bound = bond.gateway_of(mailbox)
+    if bound is None:
         return
+    directory, mutual = bound
     home = Home(directory)
     if not os.path.lexists(home.path(names.KEY)):
         what = f"its gateway {directory} is not there: mail to swarms waits; `swarm init` makes another"
+        yield Problem(os.path.join(mailbox, bond.IN_MAILBOX), None, what, note=True)
+        return
+    if not mutual:
+        what = f"{directory} does not name this mailbox: the next `swarm` command here settles whose it is"
         yield Problem(os.path.join(mailbox, bond.IN_MAILBOX), None, what, note=True)
         return
     for place, what, note in files(home, now):

@@ -51,8 +51,11 @@ class Gateway:
         self._swarms = Window(settings.swarm_messages_per_minute, MINUTE)
         self._addresses = Window(settings.requests_per_minute, MINUTE)
         self._joins = Window(settings.joins_per_hour, HOUR)
+        self._joiners = Window(settings.joins_per_hour, HOUR)
         self._queue: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue(WAITING)
         self._writing: dict[bytes, asyncio.Future[None]] = {}
+        self._decided: set[str] = set()
+        """Ids of messages that the ledger holds as well, until they stand in the mailbox."""
         self._pool = ThreadPoolExecutor(1, "swarm-writer")
         self._pruned = ledger.now()
 
@@ -68,14 +71,17 @@ class Gateway:
         most = min(self.mailbox.config.max_content, acceptance.MAX_CONTENT)
         accepted = acceptance.examine(data, known, now, most)
         envelope, key = accepted.envelope, accepted.sender.public_key
-        # who it is was proved above: nobody uses up what is another's
+        if envelope.seal is not None and key not in known.sealing:
+            await self._pool_run(lambda: self._pin(key))
+        if known_as(accepted) in self.index or known_as(accepted) in self._writing:
+            await self._kept(accepted)  # whoever brings it again: it counts once
+            return envelope.message_id, self._senders.left(key)
+        # who it is was proved above, and that it says something new: nobody uses up what is another's
         _limited(self._senders.wait(key, now), "messages of this sender")
         _limited(self._swarms.wait(envelope.swarm_id, now), "messages of this swarm")
         self._senders.take(key, now)
         self._swarms.take(envelope.swarm_id, now)
         left = self._senders.left(key)
-        if envelope.seal is not None and key not in known.sealing:
-            await self._pool_run(lambda: self._pin(key))
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute is about mail: who is in the swarm is still true
                 await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
@@ -131,7 +137,6 @@ class Gateway:
         outgoing = self.outbox.refresh()  # an answer goes to who asked, however lately that was
         results: list[Refusal | None] = []
         messages: list[Message] = []
-        decided: set[str] = set()
         for accepted in batch:
             if known_as(accepted) in self.index:  # what was forgotten by a wrong clock is known again
                 results.append(None)
@@ -144,12 +149,7 @@ class Gateway:
                 return found
 
             try:
-                if accepted.envelope.type == "system":
-                    message, changes = self._heard(accepted, made)
-                    if changes:
-                        decided.add(message.id)
-                else:
-                    message = made("")
+                message = self._heard(accepted, made) if accepted.envelope.type == "system" else made("")
             except Refusal as refusal:
                 results.append(refusal)
             except BadData as error:
@@ -158,7 +158,9 @@ class Gateway:
                 results.append(None)
                 messages.append(message)
         if messages:
-            self.mailbox.take_in(messages, decided)  # which the carrier may have told of meanwhile
+            ids = {message.id for message in messages}
+            self.mailbox.take_in(messages, ids & self._decided)  # which the carrier may have told of meanwhile
+            self._decided -= ids
             for message in messages:
                 self.index.add(message)
             self.arrived(messages)
@@ -175,38 +177,35 @@ class Gateway:
             return
         self._pruned = now
 
-    def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> tuple[Message, bool]:
-        """Decide about a system message; (the message it is here, does anything change by it). What changes something
-        holds that message, for the next try of its sender, no member any more, is refused: if this process is killed
-        before the message stands in the mailbox, it is told from the ledger."""
+    def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> Message:
+        """Decide about a system message; the message it is here. What changes something holds that message, for the
+        next try of its sender, no member any more, is refused: if this process is killed, or fails, before the message
+        stands in the mailbox, it is told from the ledger."""
         found: list[Message] = []
 
         def kept(outcome: lifecycle.Outcome) -> list[Event]:
             message = made(outcome.told)
             if outcome.events:  # it is the content that says what changes: the ledger is spared whatever hangs on it
                 message = message.replace(references=None, attachments=None, metadata=None)
+                self._decided.add(message.id)
             found[:] = [message]
             return [{**event, "announce": [heard(message)]} for event in outcome.events]
 
-        changes = self._lifecycle(accepted, kept)
-        return found[0], changes
+        self._lifecycle(accepted, kept)
+        return found[0]
 
-    def _lifecycle(self, accepted: Accepted, kept: Callable[[lifecycle.Outcome], Sequence[Event]]) -> bool:
-        """Decide about a system message, on what the ledger says while it is locked; does anything change by it?
-        ``kept``: the events as they are to be written down."""
-        envelope, changes = accepted.envelope, False
+    def _lifecycle(self, accepted: Accepted, kept: Callable[[lifecycle.Outcome], Sequence[Event]]) -> None:
+        """Decide about a system message, on what the ledger says while it is locked. ``kept``: the events as they are
+        to be written down."""
+        envelope = accepted.envelope
 
         def decide(known: Knowledge) -> Sequence[Event]:
-            nonlocal changes
             swarm = known.active(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
-            events = kept(lifecycle.decide(envelope, swarm, known.agent_id))
-            changes = bool(events)
-            return events
+            return kept(lifecycle.decide(envelope, swarm, known.agent_id))
 
         self.ledger.decide(decide)
-        return changes
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -222,6 +221,9 @@ class Gateway:
         def decide(known: Knowledge) -> list[Event]:
             proof = self.settings.require_join_proof
             found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
+            if isinstance(request, admission.Proven):  # each is a line, from wherever it comes; a repeated one is none
+                wait = self._joiners.take(request.sender.public_key, self.ledger.now())
+                _limited(wait, "requests to join by this key")
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
 
         known = self.ledger.decide(decide)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
 from ..store.log import sync_directory
-from ..store.paths import storage_failed
+from ..store.paths import open_file, storage_failed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -86,7 +86,7 @@ class Home:
         if not os.path.lexists(path):
             raise NotFound(f"no swarm identity in {self.directory}", "`agent-mailbox swarm init` makes one")
         self.check_modes()
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        with open(open_file(path, os.O_RDONLY), "rb") as file:
             data = file.read(8192)
         key: object = None
         try:

@@ -16,6 +16,7 @@ from ..core import codec, instant
 from ..core.compose import stored_line
 from ..core.records import MAX_TTL_HOURS, Message, Record
 from ..core.roster import DEAD, Roster
+from ..errors import BadData
 from ..mailbox import Mailbox
 from .protocol import acceptance, wire
 from .protocol.acceptance import Accepted
@@ -165,6 +166,15 @@ def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | N
 def check(message: Message) -> None:
     """Raise ``BadData`` where the message is one that could not be stored, before others are written with it."""
     stored_line(message)
+
+
+def is_storable(message: Message) -> bool:
+    """Could it be stored? What could not holds up nothing that is written with it."""
+    try:
+        check(message)
+    except BadData:
+        return False
+    return True
 
 
 def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:

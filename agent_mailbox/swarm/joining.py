@@ -135,15 +135,19 @@ def _joining(
     return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
 
 
-def stop(ledger: Ledger, swarm_id: str, how: str) -> None:
-    """Ask no longer, if it is still being asked: whoever joined meanwhile by another invitation stays in."""
+def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:
+    """Ask no longer by the invitation by which it was asked; False if it no longer is: whoever is in meanwhile stays
+    in, and whoever asks by another invitation goes on asking."""
+    stopped = False
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
-        swarm = known.swarms.get(swarm_id)
-        waits = swarm is not None and swarm.state == JOINING
-        return [ledger.event("ended", swarm_id=swarm_id, how=how)] if waits else []
+        nonlocal stopped
+        swarm = known.swarms.get(asked.swarm_id)
+        stopped = swarm is not None and (swarm.state, swarm.invitation) == (JOINING, asked.invitation)
+        return [ledger.event("ended", swarm_id=asked.swarm_id, how=how)] if stopped else []
 
     ledger.decide(decide)
+    return stopped
 
 
 def give_up(ledger: Ledger, word: str) -> Swarm | None:
@@ -152,8 +156,7 @@ def give_up(ledger: Ledger, word: str) -> Swarm | None:
     swarm = ledger.identified().named(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != JOINING:
         return None
-    stop(ledger, swarm.swarm_id, LEFT)
-    return swarm
+    return swarm if stop(ledger, swarm, LEFT) else None
 
 
 async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:

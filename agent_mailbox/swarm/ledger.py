@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..core import codec, instant
@@ -16,7 +17,7 @@ from ..core.records import BadLine
 from ..desk import wall_clock
 from ..errors import BadData, NotFound
 from ..store.lock import FileLock
-from ..store.log import HeldLog, Log, boundary, lines_of
+from ..store.log import HeldLog, Log, boundary, line_at, lines_of
 from . import home as names
 from . import state_file
 from .home import Home
@@ -32,14 +33,26 @@ def line(event: Mapping[str, Any]) -> bytes:
     return wire.dumps(event).encode("utf-8") + b"\n"
 
 
+def each_event(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(position, event) of a log's lines; what is none is passed over (``doctor`` tells)."""
+    for position, text in lines:
+        event = codec.parse(text, MAX_LINE)
+        if not isinstance(event, BadLine):
+            yield position, event
+
+
 def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
-    """The events on lines; what is none is passed over (``doctor`` tells)."""
-    found = [codec.parse(text, MAX_LINE) for _, text in lines]
-    return [event for event in found if not isinstance(event, BadLine)]
+    """The events alone, all of them."""
+    return [event for _, event in each_event(lines)]
+
+
+def _announced(event: Event) -> list[dict[str, Any]]:
+    return [{"swarm_id": event.get("swarm_id"), "at": event["at"], **one} for one in event.get("announce", ())]
 
 
 class Tail:
-    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced)."""
+    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced). Of a
+    long log one piece is held at a time."""
 
     def __init__(self, path: str) -> None:
         self.log = Log(path)
@@ -53,20 +66,22 @@ class Tail:
             return self._ino != 0
         return (there.st_ino, there.st_size) != (self._ino, self._at)
 
-    def news(self) -> tuple[bool, list[bytes]]:
-        """(begins anew, whole lines since the last call)."""
+    @contextmanager
+    def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:
+        """(begins anew, whole lines since the last time with their positions), for a block; they count as read if that
+        ends well."""
         fd = self.log.open()
         if fd is None:
             anew, (self._ino, self._at) = self._ino != 0, (0, 0)
-            return anew, []
+            yield anew, iter(())
+            return
         try:
             there = os.fstat(fd)
             anew = there.st_ino != self._ino or there.st_size < self._at
             start = 0 if anew else self._at
             end = boundary(fd, there.st_size)
-            lines = [text for _, text in lines_of(fd, start, end)] if end > start else []
+            yield anew, lines_of(fd, start, max(end, start))
             self._ino, self._at = there.st_ino, max(end, start)
-            return anew, lines
         finally:
             os.close(fd)
 
@@ -79,22 +94,24 @@ class Ledger:
         self.now = clock
         self._tail = Tail(home.path(names.LEDGER))
         self._known = NOTHING
-        self._announced: list[dict[str, Any]] = []
+        self._announced: list[tuple[str, int]] = []
         self._lock = threading.Lock()
 
     def known(self) -> Knowledge:
         """What the ledger says now."""
         with self._lock:
             if self._tail.changed():
-                anew, lines = self._tail.news()
-                events = events_of(enumerate(lines))
-                self._known = fold(events, NOTHING if anew else self._known)
-                told = [
-                    {"swarm_id": e.get("swarm_id"), "at": e["at"], **o} for e in events for o in e.get("announce", ())
-                ]
-                if anew or told:
-                    self._announced = [*([] if anew else self._announced), *told]
+                with self._tail.news() as (anew, lines):
+                    if anew:
+                        self._known, self._announced = NOTHING, []
+                    self._known = fold(self._noting(each_event(lines)), self._known)
             return self._known
+
+    def _noting(self, events: Iterable[tuple[int, Event]]) -> Iterator[Event]:
+        """The events; of what they announce only the id and the place are kept, for it may be long."""
+        for position, event in events:
+            self._announced += [(one["id"], position) for one in event.get("announce", ())]
+            yield event
 
     def identified(self) -> Knowledge:
         """The same; raises ``NotFound`` before ``init``."""
@@ -103,17 +120,26 @@ class Ledger:
             raise NotFound(f"no swarm identity in {self.home.directory}", "`agent-mailbox swarm init` makes one")
         return known
 
-    def announcements(self) -> list[dict[str, Any]]:
-        """Everything that was to be announced: a decision holds what it has to tell others, so that a process killed
-        right after it has not left them in the dark. Less what is settled."""
+    def announcements(self, told: Container[str]) -> list[dict[str, Any]]:
+        """What is to be announced, less what was ``told`` (ids), which is not asked for again: a decision holds what
+        it has to tell others, so that a process killed right after it has not left them in the dark."""
         self.known()
         with self._lock:
-            return list(self._announced)
+            self._announced = [one for one in self._announced if one[0] not in told]
+            left = dict.fromkeys(position for _, position in self._announced)
+            ids = {new_id for new_id, _ in self._announced}
+        return [one for event in self._at(left) for one in _announced(event) if one["id"] in ids]
 
-    def settle(self, ids: Container[str]) -> None:
-        """Let go of the announcements that the outbox has: what they say may be long, and is not asked for again."""
-        with self._lock:
-            self._announced = [one for one in self._announced if one["id"] not in ids]
+    def _at(self, positions: Iterable[int]) -> Iterator[Event]:
+        """The events at positions of the log."""
+        fd = self._tail.log.open() if positions else None
+        if fd is None:
+            return
+        try:
+            for _, event in each_event((position, line_at(fd, position)) for position in positions):
+                yield event
+        finally:
+            os.close(fd)
 
     def decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
         """Append what ``decide`` makes of the present knowledge; raises what it raises. Returns the knowledge after."""

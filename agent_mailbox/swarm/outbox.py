@@ -21,8 +21,8 @@ from ..mailbox import Mailbox
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home
-from .inbound import derived_id, key_of, notice
-from .ledger import Ledger, Tail, events_of, line
+from .inbound import derived_id, is_storable, key_of, notice
+from .ledger import Ledger, Tail, each_event, events_of, line
 from .protocol import wire
 from .protocol.membership import Knowledge, Member, Swarm
 from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
@@ -59,11 +59,11 @@ class Outbox:
         """The fold as the log is now. Several threads may ask."""
         with self._lock:
             if self._tail.changed():
-                anew, lines = self._tail.news()
-                if anew:
-                    self.fold = Outgoing()
-                for event in events_of(enumerate(lines)):
-                    self.fold.apply(event)
+                with self._tail.news() as (anew, lines):
+                    if anew:
+                        self.fold = Outgoing()
+                    for _, event in each_event(lines):
+                        self.fold.apply(event)
             return self.fold
 
     def note(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -84,7 +84,6 @@ class Outbox:
 
     def _sweep(self) -> None:
         self.announce()
-        self.refresh()
         now = self.mailbox.now()
         if self._looked - now > instant.HOUR:  # set back: what was too old by the wrong clock is looked at again
             self._mail = Tail(self.mailbox.logs.messages.path)
@@ -92,8 +91,8 @@ class Outbox:
         if not self._mail.changed():
             return
         known = self.ledger.known()
-        _, lines = self._mail.news()
-        fresh = [event for text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
+        with self._mail.news() as (_, lines):
+            fresh = [event for _, text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
         for event in fresh:
             if event.get("why"):  # first, and once by its id: what the outbox has is not looked at again
                 self._tell(event["from"], event["id"], event["recipient"], event["why"])
@@ -102,17 +101,14 @@ class Outbox:
     def announce(self) -> None:
         """Queue what the ledger has to tell others, and tell who joined here. Each once, whoever dies in between: what
         was told here bears an id that follows from the decision, and is looked for before it is told again."""
-        announced = self.ledger.announcements()
-        if not announced:
+        fresh = self.ledger.announcements(self.refresh().senders)
+        if not fresh:
             return
-        self.refresh()
         known = self.ledger.known()
-        fresh = [one for one in announced if one["id"] not in self.fold.senders]
-        here = [message for one in fresh for message in self._told_here(one, known)]
+        here = [message for one in fresh for message in self._told_here(one, known) if is_storable(message)]
         if here:
             self.mailbox.take_in(here, {message.id for message in here})
         self.note(_queued(one) for one in fresh)
-        self.ledger.settle(self.fold.senders)
 
     def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
         """The message, if there is one, by which those here learn of a decision."""

@@ -14,7 +14,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -60,7 +60,8 @@ class Traced:
         if tracer is not None and tracer.poll() is None:
             children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()
             for pid in map(int, children):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it died of its fault meanwhile, and is reaped only now
+                    os.kill(pid, signal.SIGKILL)
             tracer.wait(60)
         self.machine.kill()
 

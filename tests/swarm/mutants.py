@@ -6,7 +6,9 @@ from __future__ import annotations
 PROTOCOL, REFUSALS, GATEWAYS, TIME, BESIDE = (
     f"tests/swarm/test_{name}.py" for name in ("protocol", "refusals", "gateways", "time", "beside")
 )
-PROOFS, CLOCKS, FAULTS = (f"tests/swarm/test_{name}.py" for name in ("proofs", "clocks", "faults"))
+PROOFS, CLOCKS, FAULTS, PRESSURE = (
+    f"tests/swarm/test_{name}.py" for name in ("proofs", "clocks", "faults", "pressure")
+)
 SEALED = f"{PROOFS}::test_who_sealed_once_is_heard_sealed_alone"
 AGREED = f"{CLOCKS}::test_everybody_knows_who_is_in_whatever_their_clocks_say"
 TAMPERED = f"{PROTOCOL}::test_the_vector_is_accepted_and_every_tampered_signed_field_is_not"
@@ -200,10 +202,7 @@ TAKEN = (
     (
         "a decision holds what is to be told of it",
         "outbox.py",
-        (
-            'for one in announced if one["id"] not in self.fold.senders]',
-            "for one in ()]",
-        ),
+        ("fresh = self.ledger.announcements(self.refresh().senders)", "fresh = []"),
         f"{GATEWAYS}::test_members_come_and_go",
     ),
     (
@@ -265,6 +264,36 @@ TAKEN = (
         "inbound.py",
         ("-(-left // instant.HOUR)", "left // instant.HOUR"),
         f"{PROOFS}::test_mail_never_ends_before_its_sender_says_so",
+    ),
+    (
+        "what was decided and not kept is told once",
+        "gateway.py",
+        ("ids & self._decided)", "())"),
+        f"{PRESSURE}::test_what_could_not_be_kept_at_once_is_told_once",
+    ),
+    (
+        "who repeats a message uses up nothing",
+        "gateway.py",
+        ("if known_as(accepted) in self.index or known_as(accepted) in self._writing:", "if False:"),
+        f"{PRESSURE}::test_who_repeats_what_another_said_uses_up_nothing_of_it",
+    ),
+    (
+        "a key asks so often an hour",
+        "gateway.py",
+        ('                _limited(wait, "requests to join by this key")\n', ""),
+        f"{PRESSURE}::test_who_asks_again_and_again_from_everywhere_is_limited",
+    ),
+    (
+        "a refusal is of the invitation that was asked by",
+        "joining.py",
+        ("(swarm.state, swarm.invitation) == (JOINING, asked.invitation)", "swarm.state == JOINING"),
+        f"{PRESSURE}::test_a_late_refusal_of_one_invitation_does_not_end_a_joining_by_another",
+    ),
+    (
+        "a mailbox is believed about its gateway if that says so",
+        "bond.py",
+        ("_mailbox(home) == here)", "True)"),
+        f"{BESIDE}::test_the_doctor_looks_at_no_gateway_of_another_mailbox",
     ),
 )
 """(what is protected, the file under ``swarm/``, the patches …, the test that must fail)."""

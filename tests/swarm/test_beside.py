@@ -168,6 +168,30 @@ def test_the_mailboxs_doctor_looks_at_its_gateway(machine: Make) -> None:
     assert "is not there" in json.dumps(gone.json["notes"])
 
 
+@pytest.mark.parametrize("home", ["/tmp/\0x", "", ".", "no/where", "/" + "x" * 5000, "/proc/self", "\x1b[2J/x", 7])
+def test_what_a_mailbox_says_of_its_gateway_may_be_anybodys(machine: Make, home: object) -> None:
+    """It came with a repository, say: nothing is believed, no command fails by it, and the doctor only says so."""
+    a = machine("alpha")
+    record = a.box / "agent-swarm.jsonl"
+    record.write_text(json.dumps({"home": home}) + "\n")
+    assert a.call("doctor", "--json").rc == 0
+    assert a.ok("swarm", "status")["agent_id"] == "alpha"
+    assert a.doctor() == []
+
+
+def test_the_doctor_looks_at_no_gateway_of_another_mailbox(machine: Make) -> None:
+    """A mailbox that names somebody else's gateway learns, and writes, nothing there."""
+    a, b = machine("alpha"), machine("beta")
+    (b.swarm_home / "key.pem").chmod(0o644)
+    before = {path: path.read_bytes() for path in b.swarm_home.iterdir()}
+    (a.box / "agent-swarm.jsonl").write_text(json.dumps({"home": str(b.swarm_home)}) + "\n")
+    found = a.call("doctor", "--json").json
+    assert found["problems"] == []
+    assert ["does not name this mailbox" in note["what"] for note in found["notes"]] == [True]
+    assert a.ok("swarm", "status")["agent_id"] == "alpha"
+    assert {path: path.read_bytes() for path in b.swarm_home.iterdir()} == before
+
+
 # -- other users ------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox import Mailbox
-from agent_mailbox.swarm import actions
+from agent_mailbox.swarm import actions, importing
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
 from tests.faults import faults
@@ -92,8 +92,9 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
 
     def look(_: int = 0) -> int:
         ledger = beta.ledger
-        Outbox(ledger.home, Mailbox(str(beta.box)), ledger).announce()
-        return len(ledger.announcements())
+        outbox = Outbox(ledger.home, Mailbox(str(beta.box)), ledger)
+        outbox.announce()
+        return len(ledger.announcements(outbox.fold.senders))
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(look, range(8))) == {0}
@@ -115,4 +116,4 @@ def take_state(beta: Machine, *others: Person) -> None:
     names = ("agent_id", "endpoint", "public_key", "joined_at")
     swarm["members"] = [dict(zip(names, (*one, at), strict=True)) for one in members]
     state = {"schema_version": "1.0.0", "agent_id": beta.agent, "swarms": {SWARM: swarm}}
-    actions.take_state(beta.ledger, json.dumps(state).encode(), True)
+    importing.take_state(beta.ledger, json.dumps(state).encode(), True)

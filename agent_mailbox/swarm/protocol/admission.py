@@ -16,7 +16,7 @@ from ...core.records import Record
 from ...core.text import neutral
 from . import signing, tokens, wire
 from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
-from .membership import Event, Knowledge, Member, Swarm, Use
+from .membership import MAX_MEMBERS, Event, Knowledge, Member, Swarm, Use
 from .refusal import Refusal
 
 
@@ -95,16 +95,24 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
     # who waits asked in time, however long the master takes, or whatever its clock says meanwhile
     waits = waiting is not None and (waiting[0].public_key, waiting[1]) == (new.public_key, token)
     _check_token(claims, use, new, now, waits)
-    if waiting is not None and waiting[0].public_key != new.public_key:
-        raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
-    if new.agent_id in swarm.denied and new.agent_id in use.agents:
-        raise Refusal("JOIN_DENIED", "the master did not approve it, or kicked it since: it takes a new invitation")
+    _check_place(swarm, use, new)
     if swarm.settings.get("require_approval"):
         event = {"event": "requested", "swarm_id": swarm.swarm_id, "member": new.object, "token": token}
         at = instant.text(now)
         again = waiting is not None
         return Admission(swarm, False, new, _noted(swarm, asked, now) if again else ({**event, **asked, "at": at},))
     return Admission(swarm, True, new, ({**admitted(swarm, new, token, now), **asked},))
+
+
+def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
+    """Raise ``Refusal`` where the swarm is not for ``new``, however good its token is."""
+    waiting = swarm.waiting.get(new.agent_id)
+    if waiting is not None and waiting[0].public_key != new.public_key:
+        raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
+    if new.agent_id in swarm.denied and new.agent_id in use.agents:
+        raise Refusal("JOIN_DENIED", "the master did not approve it, or kicked it since: it takes a new invitation")
+    if waiting is None and len(swarm.members) + len(swarm.waiting) >= MAX_MEMBERS:
+        raise Refusal("JOIN_DENIED", f"the swarm is full: it has {MAX_MEMBERS} members")
 
 
 def _answered_once(request: JoinRequest, swarm: Swarm, now: int, proof: bool) -> dict[str, str]:
@@ -206,6 +214,8 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         if wire.is_admissible(found.agent_id):
             members[found.agent_id] = {**found.model_dump(), "joined_at": min(found.joined_at or since, latest)}
     signer = members.get(claims.issuer or claims.master)
+    if len(members) > MAX_MEMBERS:
+        raise Refusal("INVALID_FORMAT", f"the answer lists more than {MAX_MEMBERS} members")
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
     tokens.verified(token, signer["public_key"])

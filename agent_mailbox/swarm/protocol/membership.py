@@ -16,6 +16,9 @@ from . import wire
 
 ASKED = 4 * wire.FRESH
 """Milliseconds a signed request to join is remembered: for longer than its timestamp counts as fresh."""
+MAX_MEMBERS = 1000
+"""Members of a swarm, who wait included: everything that is written of it, and who is to be asked for what, grows with
+them, and a master names as many as it likes."""
 ACTIVE, JOINING = "active", "joining"
 LEFT, KICKED, DISSOLVED, DENIED = "left", "kicked", "dissolved", "denied"
 Event = Mapping[str, Any]

@@ -1,0 +1,392 @@
+"""What a gateway bears where its parts meet: a disk that fails between two of them, an answer that comes while somebody
+decides otherwise, a member who repeats what others said, a log as long as a disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from agent_mailbox.core import instant
+from agent_mailbox.errors import Busy, Malformed
+from agent_mailbox.posting import random_id
+from agent_mailbox.swarm import actions, importing, joining, state_file
+from agent_mailbox.swarm.carrier import AT_ONCE
+from agent_mailbox.swarm.gateway import Gateway
+from agent_mailbox.swarm.ledger import Ledger
+from agent_mailbox.swarm.outbox import listed
+from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens, wire
+from agent_mailbox.swarm.protocol.envelope import Envelope
+from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING, MAX_MEMBERS, Member, Swarm
+from agent_mailbox.swarm.protocol.outgoing import Answer
+from agent_mailbox.swarm.protocol.refusal import Refusal
+from agent_mailbox.swarm.settings import Settings
+from tests.helpers import PATIENCE
+from tests.swarm.conftest import Make
+from tests.swarm.machine import LIMITS
+from tests.swarm.test_proofs import signed
+from tests.swarm.wirework import Person, now
+from tests.swarm.world import Agent, Near, played
+
+
+def _master(machine: Make, near: Near) -> Agent:
+    """Alone in a swarm of its own."""
+    a = Agent(machine("alpha"), near, 0)
+    actions.create(a.ledger.home, a.ledger, "demo", {})
+    return a
+
+
+async def _comes(a: Agent, person: Person, **more: Any) -> None:
+    """Somebody who speaks by hand joins."""
+    token = tokens.parse_url(a.invite()).token
+    await a.gateway.join(wire.dumps({**person.joining(token), **more}).encode(), person.agent_id)
+
+
+def _body(value: dict[str, Any]) -> bytes:
+    return wire.dumps(value).encode()
+
+
+# -- told once ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who joined is written down, the mailbox is locked just then, and those here are told from the ledger; the master,
+    told to come again, comes again: that is no second message."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        assert (await b.join(a))[0] == "accepted"
+        said = {"action": lifecycle.JOINED, **Person("dave").joining("-")["sender"]}
+        message = Person("alpha").system(a.swarm.swarm_id, "broadcast", **said)
+        message = signing.sealed(signing.MESSAGE, {**message, "signature": _sign(a, message)}, a.carrier.key)
+        with monkeypatch.context() as patched:
+
+            def busy(*_: Any) -> None:
+                raise Busy("the mailbox is locked")
+
+            patched.setattr(b.gateway.mailbox, "take_in", busy)
+            with pytest.raises(Refusal, match="could be stored"):
+                await b.gateway.message(_body(message))
+        b.outbox.sweep()
+        await b.gateway.message(_body(message))
+        told = [m["id"] for m in b.machine.remote() if m["id"] == message["message_id"]]
+        assert told == [message["message_id"]]
+
+    played(scene, a, b)
+
+
+def _sign(agent: Agent, value: dict[str, Any]) -> str:
+    return signing.sign(Envelope.model_construct(**value), agent.carrier.key)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_who_repeats_what_another_said_uses_up_nothing_of_it(machine: Make) -> None:
+    """A broadcast is everybody's to repeat, signature and all: it is answered, and neither the sender's minute nor the
+    swarm's is shorter by it."""
+    near = Near()
+    a = _master(machine, near)
+    bob = Person("bob")
+    settings = Settings(**{**LIMITS, "messages_per_minute": 3, "swarm_messages_per_minute": 3})
+
+    async def scene() -> None:
+        await _comes(a, bob)
+        said = _body(bob.envelope(a.swarm.swarm_id, "broadcast"))
+        for _ in range(9):
+            await a.gateway.message(said)
+        for _ in range(2):
+            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+        with pytest.raises(Refusal, match="too many messages"):
+            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+    played(scene, a)
+
+
+def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> None:
+    """Each signed request is a line of the ledger, whoever is let in by it: so many an hour of one key, too."""
+    near = Near()
+    a = _master(machine, near)
+    bob, carol = Person("bob"), Person("carol")
+    settings = Settings(**{**LIMITS, "joins_per_hour": 3})
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+
+    async def scene() -> None:
+        token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+        for turn in range(3):
+            await a.gateway.join(_body(signed(bob, token)), f"192.0.2.{turn}")
+        before = (a.machine.swarm_home / "ledger.jsonl").read_bytes()
+        with pytest.raises(Refusal, match="too many"):
+            await a.gateway.join(_body(signed(bob, token)), "192.0.2.77")
+        assert (a.machine.swarm_home / "ledger.jsonl").read_bytes() == before
+        await a.gateway.join(_body(signed(carol, token)), "192.0.2.78")
+
+    played(scene, a)
+
+
+def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> None:
+    """A master elsewhere was asked by the same key: what that was sent is good for nothing here, as is one answered."""
+    near = Near()
+    a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
+    actions.create(c.ledger.home, c.ledger, "elsewhere", {})
+    bob = Person("bob")
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, Settings(**{**LIMITS, "joins_per_hour": 3}))
+
+    async def scene() -> None:
+        elsewhere = _body(signed(bob, tokens.parse_url(c.invite()).token))
+        token = tokens.parse_url(a.invite()).token
+        answered = _body(signed(bob, token))
+        await a.gateway.join(answered, "192.0.2.1")
+        for turn in range(4):
+            for repeated in (elsewhere, answered):
+                with pytest.raises(Refusal, match=r"no such swarm|answered before"):
+                    await a.gateway.join(repeated, f"198.51.100.{turn}")
+        await a.gateway.join(_body(signed(bob, token)), "192.0.2.1")
+
+    played(scene, a, c)
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+
+
+class Meanwhile(Near):
+    """Peers that answer after something else happened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: Any = None
+        self.answer: Answer | None = None
+
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+        """As ``Near``, or with what it was told to say."""
+        if self.first is not None:
+            first, self.first = self.first, None
+            first()
+        if self.answer is not None:
+            answer, self.answer = self.answer, None
+            return answer
+        return await super().post(endpoint, path, body, agent_id)
+
+
+def _waiting(a: Agent, b: Agent) -> str:
+    """An invitation by which one waits for the other's approval."""
+    url = a.invite()
+    invitation = tokens.parse_url(url)
+    b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "demo"))
+    return url
+
+
+def test_a_late_refusal_of_one_invitation_does_not_end_a_joining_by_another(machine: Make) -> None:
+    near = Meanwhile()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        _waiting(a, b)
+        again: list[str] = []
+        near.first = lambda: again.append(_waiting(a, b))
+        near.answer = Answer(403, "TOKEN_REVOKED", "no")
+        await b.carrier._ask_again()
+        assert (b.swarm.state, b.swarm.invitation) == (JOINING, again[0])
+
+    played(scene, a, b)
+
+
+def test_who_is_let_in_just_as_it_gives_up_leaves(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes between the look and the decision: then there is a swarm to leave, and to be told of it."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+
+    async def scene() -> None:
+        url = _waiting(a, b)
+        stale = b.ledger.known()
+        assert (await joining.ask(b.ledger, near, b.carrier.key, url, again=True))[0] == "accepted"
+        with monkeypatch.context() as patched:
+            patched.setattr(b.ledger, "identified", lambda: stale)
+            assert joining.give_up(b.ledger, "demo") is None
+        assert b.swarm.state == ACTIVE
+
+    played(scene, a, b)
+
+
+# -- what cannot be told -----------------------------------------------------------------------------------------------
+
+
+def test_a_reason_is_a_line(machine: Make) -> None:
+    """Longer than a record may be it could not be told, and nothing that comes after it either."""
+    a = _master(machine, Near())
+
+    async def scene() -> None:
+        await _comes(a, Person("bob"))
+
+    played(scene, a)
+    for do in (
+        lambda reason: actions.kick(a.ledger, "demo", "bob", reason),
+        lambda reason: actions.mute(a.ledger, "bob", True, reason),
+    ):
+        with pytest.raises(Malformed):
+            do("why " * 1000)
+    a.outbox.sweep()
+
+
+def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
+    """A ledger of an earlier version may hold one: it is passed over."""
+    a = _master(machine, Near())
+    swarm_id = a.swarm.swarm_id
+    for word in ("x" * 600_000, "said"):
+        notice = {"agent_id": "bob", "subject": "bob", "content": word}
+        news = [{"id": random_id(), "recipient": "broadcast", "content": "-", "peers": [], "notice": notice}]
+        event = a.ledger.event("unmuted", what="agent", id="bob", swarm_id=swarm_id, announce=news)
+        a.ledger.decide(lambda _, event=event: [event])
+    a.outbox.sweep()
+    assert [m["content"] for m in a.machine.remote()] == ["said"]
+    a.outbox.sweep()
+
+
+def test_of_a_long_log_one_piece_is_held(machine: Make) -> None:
+    """Whoever looks for the first time what is to go out reads all of the mailbox; it holds little of it at once."""
+    a = _master(machine, Near())
+    swarm = a.swarm
+    line = json.dumps({"content": "x" * 65_536}).encode() + b"\n"
+    with open(a.machine.box / "agent-mailbox.jsonl", "ab") as file:
+        file.writelines(line for _ in range(400))
+    a.machine.send("user", f"swarm:{swarm.alias}", "found")
+    tracemalloc.start()
+    try:
+        a.outbox.sweep()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    assert len(listed(a.outbox.path)) == 1
+
+
+def test_of_what_was_told_long_ago_no_word_is_held(machine: Make) -> None:
+    """A ledger remembers for good what was announced; who reads it again needs no more than the ids of that."""
+    a = _master(machine, Near())
+    said = {"recipient": "broadcast", "content": "x" * 32_768, "peers": []}
+    for _ in range(40):
+        news = [{"id": random_id(), **said} for _ in range(20)]
+        a.ledger.decide(lambda _, news=news: [a.ledger.event("muted", what="agent", id="bob", announce=news)])
+    a.outbox.sweep()
+    a.ledger.decide(lambda _: [a.ledger.event("muted", what="agent", id="bob", announce=[{"id": "last", **said}])])
+    again = Ledger(a.ledger.home)
+    tracemalloc.start()
+    try:
+        (left,) = again.announcements(a.outbox.refresh().senders)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left["id"] == "last"
+    assert peak < 8 << 20
+
+
+# -- one master's members ----------------------------------------------------------------------------------------------
+
+
+def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
+    """A master names two hundred without a key; what their endpoints are asked for is asked after what matters more,
+    and a few at once."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+    asked: list[str] = []
+
+    async def scene() -> None:
+        assert (await b.join(a))[0] == "accepted"
+        at = instant.text(now())
+        for number in range(200):
+            member = {"agent_id": f"m{number}", "endpoint": f"https://m{number}.example/swarm", "joined_at": at}
+            event = {"event": "joined", "swarm_id": b.swarm.swarm_id, "member": member, "at": at}
+            b.ledger.decide(lambda _, event=event: [event])
+        second = actions.create(a.ledger.home, a.ledger, "second", {})
+        url = actions.invite(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
+        invitation = tokens.parse_url(url)
+        b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "second"))
+        await b.carrier._ask_again()
+        assert b.ledger.known().active(second.swarm_id) is not None
+        assert len(asked) == AT_ONCE
+        await b.carrier._ask_again()
+        assert len(set(asked)) == 2 * AT_ONCE
+
+    async def get(url: str) -> Answer:
+        assert b.ledger.known().named("second") is not None
+        asked.append(url)
+        return Answer(0)
+
+    near.get = get  # type: ignore[method-assign]
+    played(scene, a, b)
+
+
+def test_a_swarm_has_so_many_members(machine: Make) -> None:
+    """Whoever would be one more is refused, by its master, and by those it is told to; who is in or waits is not."""
+    a = _master(machine, Near())
+    swarm, at = a.swarm, instant.text(now())
+    crowd = {f"m{n}": Member(f"m{n}", f"https://m{n}.example/swarm", Person("x").public_key, at) for n in range(3)}
+    many = {f"n{n}": crowd["m0"].replace(agent_id=f"n{n}") for n in range(MAX_MEMBERS - 4)}
+    waiting = {"bob": (Member("bob", Person("bob").endpoint, (bob := Person("bob")).public_key, at), "-")}
+    full = swarm.replace(members={**swarm.members, **crowd, **many})
+    known = a.ledger.known()
+    assert len(full.members) == MAX_MEMBERS
+    token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+
+    def asks(person: Person, swarm: Swarm) -> bool:
+        request = admission.parse(_body(person.joining(token)))
+        return admission.decide(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).new is not None
+
+    assert asks(Person("carol"), full.replace(members=without(full, "m0")))
+    for crowded in (full, full.replace(members=without(full, "m0"), waiting=waiting)):
+        with pytest.raises(Refusal, match="full"):
+            asks(Person("carol"), crowded)
+    assert asks(bob, full.replace(members=without(full, "m0"), waiting=waiting))
+    for person, refused in ((Person("dave"), True), (Person("m1", "https://moved.example/swarm"), False)):
+        later = instant.text(now() + 60_000)
+        content = lifecycle.joined(swarm.swarm_id, Member(person.agent_id, person.endpoint, person.public_key, later))
+        said = Person("alpha").envelope(swarm.swarm_id, "broadcast", content, type="system")
+        if refused:
+            with pytest.raises(Refusal, match="at most"):
+                lifecycle.decide(Envelope(**said), full, "beta")
+        else:
+            assert lifecycle.decide(Envelope(**said), full, "beta").events
+
+
+def without(swarm: Swarm, agent_id: str) -> dict[str, Member]:
+    """Its members, less one."""
+    return {name: one for name, one in swarm.members.items() if name != agent_id}
+
+
+def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
+    """A state file says so: what is decided next is still an instant that everybody can read."""
+    a = _master(machine, Near())
+
+    async def scene() -> None:
+        await _comes(a, Person("bob"))
+
+    played(scene, a)
+    state = state_file.export(a.ledger.known())
+    (swarm,) = state["swarms"].values()
+    for member in (swarm, *swarm["members"]):
+        member["joined_at"] = "9999-12-31T23:59:59.999Z"
+    importing.take_state(a.ledger, wire.dumps(state).encode(), False)
+    actions.kick(a.ledger, "demo", "bob", None)
+    assert wire.is_instant(a.swarm.departed["bob"])
+    assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
+
+
+def test_a_doctor_goes_on(machine: Make) -> None:
+    """What stands in a file's place is told, with everything else; nothing is waited for."""
+    a = machine("alpha")
+    for name in ("outbox.jsonl", "statuses.jsonl"):
+        (a.swarm_home / name).mkdir(mode=0o700)
+    (a.swarm_home / "key.pem").unlink()
+    os.mkfifo(a.swarm_home / "key.pem", 0o600)
+    asked = a.start("doctor", "--json", stdin=subprocess.DEVNULL, stderr=None)
+    try:
+        found = json.loads(asked.communicate(timeout=PATIENCE)[0])["problems"]
+    finally:
+        asked.kill()
+    assert {os.path.basename(one["file"]) for one in found} == {"outbox.jsonl", "statuses.jsonl", "key.pem"}
