@@ -227,6 +227,24 @@ def test_the_state_file(machine: Make) -> None:
     until(lambda: b.received() == ["still friends"])
 
 
+def test_an_old_state_merged_brings_nobody_back(machine: Make) -> None:
+    """Who is master and who left since stay as they are; whom only the file has is added. Replaced, the file counts."""
+    a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
+    meet(a, b, c)
+    file = b.scratch / "state.json"
+    old = b.call("swarm", "state", "export").json
+    (swarm,) = old["swarms"].values()
+    swarm["members"].append({**swarm["members"][0], "agent_id": "delta", "endpoint": "https://delta.example/swarm"})
+    file.write_text(json.dumps(old))
+    a.ok("swarm", "kick", "demo", "gamma")
+    a.ok("swarm", "transfer", "demo", "beta")
+    until(lambda: (b.knows().master, set(b.knows().members)) == ("beta", {"alpha", "beta"}))
+    b.ok("swarm", "state", "import", str(file), "--merge")
+    assert (b.knows().master, set(b.knows().members)) == ("beta", {"alpha", "beta", "delta"})
+    b.ok("swarm", "state", "import", str(file), "--replace")
+    assert (b.knows().master, set(b.knows().members)) == ("alpha", {"alpha", "beta", "gamma", "delta"})
+
+
 def test_the_published_schema_is_the_one_that_is_checked() -> None:
     """docs/swarm-state.schema.json is what the program validates with."""
     assert json.loads((ROOT / "docs" / "swarm-state.schema.json").read_text()) == state_file.schema()

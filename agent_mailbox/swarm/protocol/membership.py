@@ -284,29 +284,41 @@ def _muting(known: Knowledge, event: Event) -> Knowledge:
 
 def _imported(known: Knowledge, event: Event) -> Knowledge:
     """A state file's swarms and mutes; what only we know of a swarm (uses of tokens, who waits) stays."""
-    swarms = dict(known.swarms) if event["how"] == "merge" else {}
+    merged = event["how"] == "merge"
+    swarms = dict(known.swarms) if merged else {}
     for value in event["swarms"]:
         before = known.swarms.get(value["swarm_id"])
-        fresh = (
-            before
-            or _created(known, {**value, "member": value["members"][0], "at": value["joined_at"]}).swarms[
-                value["swarm_id"]
-            ]
-        )
-        swarms[fresh.swarm_id] = fresh.replace(
-            name=value["name"],
-            master=value["master"],
-            state=ACTIVE,
-            members={m["agent_id"]: member(m, value["joined_at"]) for m in value["members"]},
-            settings=dict(value["settings"]),
-            joined_at=value["joined_at"],
-            confirmed_at=fresh.confirmed_at or value["joined_at"],
-        )
-    merged = event["how"] == "merge"
+        if merged and before is not None and before.state == ACTIVE:
+            swarms[before.swarm_id] = _completed(before, value)
+        else:
+            swarms[value["swarm_id"]] = _taken(known, before, value)
     return known.replace(
         swarms=swarms,
         muted_swarms=tuple(dict.fromkeys((*(known.muted_swarms if merged else ()), *event["muted_swarms"]))),
         muted_agents=tuple(dict.fromkeys((*(known.muted_agents if merged else ()), *event["muted_agents"]))),
+    )
+
+
+def _completed(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
+    """A swarm we are in, with the members only the file has: it may be old, so who is known, who left since and who is
+    master stay as they are."""
+    listed = [member(one, value["joined_at"]) for one in value["members"]]
+    new = {one.agent_id: one for one in listed if one.joined_at > swarm.departed.get(one.agent_id, "")}
+    return swarm.replace(members={**new, **swarm.members})
+
+
+def _taken(known: Knowledge, before: Swarm | None, value: Mapping[str, Any]) -> Swarm:
+    """A swarm as the file has it."""
+    made = {**value, "member": value["members"][0], "at": value["joined_at"]}
+    swarm = before or _created(known, made).swarms[value["swarm_id"]]
+    return swarm.replace(
+        name=value["name"],
+        master=value["master"],
+        state=ACTIVE,
+        members={one["agent_id"]: member(one, value["joined_at"]) for one in value["members"]},
+        settings=dict(value["settings"]),
+        joined_at=value["joined_at"],
+        confirmed_at=swarm.confirmed_at or value["joined_at"],
     )
 
 
