@@ -14,11 +14,12 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep
+from agent_mailbox.cli import console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep))  # importing registers
+# Importing registers.
+assert all((console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep))
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

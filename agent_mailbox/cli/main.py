@@ -59,7 +59,7 @@ def cli(ctx: click.Context, directory: str | None) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code."""
-    from . import console, control, install, mail, roster, swarm, swarm_mail, teams, upkeep  # noqa: F401 - they register
+    from . import console, control, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep  # noqa: F401 - they register
 
     app = App()
     unparsed = False

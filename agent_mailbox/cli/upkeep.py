@@ -15,9 +15,8 @@ import click
 from ..core import instant
 from ..core.text import neutral
 from ..store import mounts, paths, places
-from . import exporting, render
+from . import exporting, render, values
 from .hook import answer
-from .mail import parse_since
 from .main import Commands, cli
 from .options import App, Verb, pass_app
 
@@ -167,7 +166,7 @@ def restore(app: App, file: str, where: str | None) -> None:
 @pass_app
 def export(app: App, form: str, since: str | None) -> None:
     """The whole history, live and archived, to standard output."""
-    start = parse_since(since, app.mailbox.now())
+    start = values.since(since, app.mailbox.now())
     _write(exporting.FORMATS[form](app.library.everything(), start or 0))
 
 
