@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.helpers import ROOT
 
@@ -136,6 +137,17 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
         if isinstance(parameter, click.Option):
             assert parameter.help, (path, parameter.opts)
             assert not parameter.hidden, (path, parameter.opts)
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if path not in LEAVES], ids=" ".join)
+def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
+    """At eighty columns, a line each, none broken off."""
+    result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
+    listed = result.output.partition("\nCommands:\n")[2].splitlines()
+    group = ALL[path]
+    assert isinstance(group, click.Group)
+    assert [line.split()[0] for line in listed] == group.list_commands(click.Context(group))
+    assert [line for line in listed if "..." in line] == []
 
 
 @pytest.mark.parametrize("words", CONTRACT)

@@ -105,9 +105,12 @@ def thread(app: App, /, message_id: str) -> None:
 
 
 def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:
+    if not messages and not app.json:
+        app.nothing("no mail\n")
+        return
     roster = app.mailbox.logs.read_roster()
     app.out(
-        render.messages_text(messages, reads, roster, app.style),
+        render.messages_text(messages, reads, roster, app.style, app.columns),
         {"messages": [letters.message_json(m, reads) for m in messages]},
     )
 
@@ -178,6 +181,9 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
     """Mail that expired, or whose recipient died, before anyone read it."""
     found = app.library.dead_letters(None if everyones else app.who(session))
+    if not found and not app.json:
+        app.nothing("no dead letters\n")
+        return
     roster = app.mailbox.logs.read_roster()
     value = {"messages": [{**letters.message_json(m), "reason": reason} for m, reason in found]}
     app.out(render.dead_letters_text(found, roster, app.style), value)

@@ -210,7 +210,7 @@ def _warn(app: App, problems: Iterable[str]) -> None:
 @_interval
 @pass_app
 def import_team(app: App, /, team: str | None, follow: bool, interval: float) -> None:
-    """Mirror a team's inboxes into the mailbox (without TEAM: of all teams), each entry once; members into the roster.
+    """Mirror a team's inboxes into the mailbox, each entry once; members into the roster. Without TEAM: of all teams.
 
     Nothing of the team's is changed. What its members have consumed counts as read.
     """

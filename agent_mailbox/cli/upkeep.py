@@ -141,7 +141,7 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
 @click.argument("where", metavar="[DIR]", required=False)
 @pass_app
 def restore(app: App, file: str, where: str | None) -> None:
-    """Make DIR (chosen as by `init`) the mailbox that `backup` put into FILE, with everyone's mail as it was.
+    """Make a mailbox of the backup FILE: DIR, chosen as by `init`, with everyone's mail as it was.
 
     FILE is verified first; nothing that is there is overwritten.
     """
@@ -181,5 +181,8 @@ def _write(parts: Iterable[bytes]) -> None:
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:
-    """Answer a client's hook: SessionStart, UserPromptSubmit, Stop or SessionEnd, its JSON on standard input."""
+    """Answer a client's hook, its JSON on standard input.
+
+    EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
+    """
     return answer(event, app.directory)
