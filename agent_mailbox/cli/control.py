@@ -14,7 +14,7 @@ from ..core.control import flows, messages
 from ..errors import BadData, Malformed
 from . import controlling, values
 from .main import Commands, cli
-from .options import App, Verb, complete_session, pass_app
+from .options import App, Verb, complete_request, complete_session, pass_app
 
 _session = click.option(
     "--session", metavar="ID", help="Who speaks (else the client's session).", shell_complete=complete_session
@@ -24,7 +24,7 @@ _request_id = click.option("--request-id", metavar="ID", help="The request's id 
 _expires = click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds that an answer will be waited for."
 )
-_which = click.argument("request", metavar="REQUEST")
+_which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 

@@ -16,7 +16,7 @@ from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..posting import Sent
 from . import letters, values, verbs
 from .main import cli
-from .options import App, Verb, complete_address, complete_session, pass_app
+from .options import App, Verb, complete_address, complete_session, one_of, pass_app
 
 MAX_BATCH = 64 << 20
 """Bytes of a batch: a thousand of the largest messages; more is a mistake, or belongs into several batches."""
@@ -35,6 +35,10 @@ _to = click.option(
 )
 
 
+def _one_of(*names: str, words: Sequence[str], **how: Any) -> Any:
+    return click.option(*names, help=f"{', '.join(words)}.", shell_complete=one_of(words), **how)
+
+
 def _writing(command: Any) -> Any:
     """The options ``send`` and ``reply`` share."""
     for option in reversed(
@@ -43,8 +47,21 @@ def _writing(command: Any) -> Any:
             click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file."),
             click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by mode)."),
             click.option("--ack", is_flag=True, help="Ask for an acknowledgement."),
-            click.option("--priority", metavar="P", default="normal", help=f"{', '.join(PRIORITIES)}."),
-            click.option("--type", "kind", metavar="T", default="message", help=f"{', '.join(TYPES)}."),
+            click.option(
+                "--priority",
+                metavar="P",
+                default="normal",
+                help=f"{', '.join(PRIORITIES)}.",
+                shell_complete=one_of(PRIORITIES),
+            ),
+            click.option(
+                "--type",
+                "kind",
+                metavar="T",
+                default="message",
+                help=f"{', '.join(TYPES)}.",
+                shell_complete=one_of(TYPES),
+            ),
             click.option("--id", "retry_id", metavar="UUID", help="To retry a failed send without doubling it."),
             click.option("--strict", is_flag=True, help="Refuse a recipient nobody knows."),
         ]

@@ -156,6 +156,12 @@ def test_the_shell_completes_commands_options_and_addresses(pair: Post) -> None:
     assert "dead-one" not in everything
     assert complete(pair, "agent-mailbox check --session b") == ["bob"]
     assert complete(pair, "agent-mailbox roster freeze al") == ["alice"]
+    assert complete(pair, "agent-mailbox send --priority h") == ["high"]
+    assert complete(pair, "agent-mailbox send --type no") == ["notification"]
+    for which in ("perm-1", "perm-2"):
+        pair.ok("control", "request", "permission", "--session", "bob", "--tool", "Bash", "--request-id", which)
+    pair.ok("control", "deny", "perm-1", "--session", "user")
+    assert complete(pair, "agent-mailbox control approve p") == ["perm-2"]
 
 
 def test_completion_looks_into_the_mailbox_that_is_named(pair: Post) -> None:
