@@ -401,7 +401,7 @@ MUTANTS = (
     Mutant(
         "mail of ours is not taken for the team's",
         "teams/format.py",
-        ('_maybe(value, OURS) or ("?" if written else None)', "_maybe(value, OURS)"),
+        ('maybe(value, OURS) or ("?" if written else None)', "maybe(value, OURS)"),
         tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
     ),
     Mutant(
