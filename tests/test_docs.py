@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep
+from agent_mailbox.cli import console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep
 from agent_mailbox.cli.main import Commands, cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-assert all((console, control, hook, install, mail, roster, swarm, swarm_mail, teams, upkeep))  # importing registers
+# Importing registers.
+assert all((console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep))
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -135,6 +137,17 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
         if isinstance(parameter, click.Option):
             assert parameter.help, (path, parameter.opts)
             assert not parameter.hidden, (path, parameter.opts)
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if path not in LEAVES], ids=" ".join)
+def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
+    """At eighty columns, a line each, none broken off."""
+    result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
+    listed = result.output.partition("\nCommands:\n")[2].splitlines()
+    group = ALL[path]
+    assert isinstance(group, click.Group)
+    assert [line.split()[0] for line in listed] == group.list_commands(click.Context(group))
+    assert [line for line in listed if "..." in line] == []
 
 
 @pytest.mark.parametrize("words", CONTRACT)

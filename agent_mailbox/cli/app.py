@@ -6,6 +6,7 @@ command does, nor how its arguments were parsed (``options`` for click, ``plain`
 
 from __future__ import annotations
 
+import posix
 import sys
 
 from .. import clients
@@ -39,8 +40,9 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
     who = given or clients.session(environ) or environ.get(clients.OURS)
     if not who:
         raise Malformed(
-            f"who are you? no --session, and none of {clients.CLAUDE}, {clients.CODEX}, {clients.OURS} is set",
-            "`agent-mailbox roster register --session-id ID` registers one; then pass --session ID",
+            f"who are you? no --session (when sending, --from), and none of {clients.CLAUDE}, {clients.CODEX},"
+            f" {clients.OURS} is set",
+            "pass the id of a session; `agent-mailbox roster register --session-id ID` registers one",
             code="no_session",
         )
     check_id(who)
@@ -127,6 +129,21 @@ class Context:
         """Write an answer, whole and flushed; see ``output``."""
         self.answered = True
         write_out(text, patience)
+
+    def nothing(self, text: str) -> None:
+        """Say on a terminal that there is nothing; for a program the empty answer does."""
+        if sys.stdout is not None and sys.stdout.isatty():
+            self.print(text)
+
+    @property
+    def columns(self) -> int | None:
+        """How many characters the terminal is wide; None where the output is none."""
+        if sys.stdout is None or not sys.stdout.isatty():
+            return None
+        try:
+            return posix.get_terminal_size(sys.stdout.fileno()).columns or None
+        except OSError:
+            return None
 
     def confirm(self, text: str) -> None:
         """Answer for something that is done: that the answer could not be written does not undo it, so it is no

@@ -12,9 +12,9 @@ import orjson
 from ..control import Control
 from ..core.control import flows, messages
 from ..errors import BadData, Malformed
-from . import controlling, mail
+from . import controlling, values
 from .main import Commands, cli
-from .options import App, Verb, complete_session, pass_app
+from .options import App, Verb, complete_request, complete_session, pass_app
 
 _session = click.option(
     "--session", metavar="ID", help="Who speaks (else the client's session).", shell_complete=complete_session
@@ -24,7 +24,7 @@ _request_id = click.option("--request-id", metavar="ID", help="The request's id 
 _expires = click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds that an answer will be waited for."
 )
-_which = click.argument("request", metavar="REQUEST")
+_which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 
@@ -63,7 +63,7 @@ def _object(app: App, /, given: str | None) -> dict[str, Any] | None:
     if given is None:
         return None
     try:
-        value = orjson.loads(mail.body(app, given))
+        value = orjson.loads(values.body(app, given))
     except orjson.JSONDecodeError as error:
         raise BadData(f"the input is not JSON: {error}", "a tool's input is a JSON object") from None
     if not isinstance(value, dict):
@@ -97,7 +97,7 @@ def permission(app: App, /, session: str | None, tool: str, tool_input: str | No
 @pass_app
 def plan(app: App, /, session: str | None, body: str | None, file: str | None, **given: Any) -> None:
     """Ask your lead to approve a plan."""
-    _ask(app, session, messages.PlanRequest(content=mail.body(app, body), file=file or ""), given)
+    _ask(app, session, messages.PlanRequest(content=values.body(app, body), file=file or ""), given)
 
 
 @request.command(cls=Verb)
@@ -137,7 +137,7 @@ def task(
     app: App, /, agent: str, session: str | None, title: str, body: str | None, plan_required: bool, **given: Any
 ) -> None:
     """Give an agent a task."""
-    instructions = "" if body is None else mail.body(app, body)
+    instructions = "" if body is None else values.body(app, body)
     payload = messages.TaskAssignment(title=title, instructions=instructions, plan_required=plan_required)
     _ask(app, session, payload, given, agent)
 
@@ -151,7 +151,7 @@ def task(
 def report(app: App, /, request: str, session: str | None, phase: str, body: str | None) -> None:
     """Say how far a task of yours is; REQUEST is the task."""
     desk, me = _desk(app, session)
-    reported = desk.report(me, request, phase, "" if body is None else mail.body(app, body))
+    reported = desk.report(me, request, phase, "" if body is None else values.body(app, body))
     app.done(controlling.request_text(reported, desk, app.style), {"request": controlling.request_json(reported, desk)})
 
 

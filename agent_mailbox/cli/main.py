@@ -13,6 +13,19 @@ from ..errors import Malformed, StorageFailed
 from . import boundary
 from .options import App
 
+_WHO = ("--session", "--from", "--session-id")
+"""How commands ask who is speaking; who tries another's spelling is told this one's."""
+
+
+def _usage(error: click.UsageError) -> Malformed:
+    """What click says of wrong words, in our form."""
+    said, hint = error.format_message(), f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
+    if error.ctx and isinstance(error, click.NoSuchOption) and error.option_name in _WHO:
+        for option in (option for param in error.ctx.command.params for option in param.opts):
+            if option in _WHO:  # and not what is spelt alike, which click proposes
+                said, hint = f"No such option {error.option_name!r}", f"who you are is said by {option} here"
+    return Malformed(said, hint, code="usage")
+
 
 class Commands(click.Group):
     """A group that knows aliases, and what a misspelt command may have meant."""
@@ -22,6 +35,13 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return super().get_command(ctx, self.aliases.get(name, name))
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A line each, never cut within a thought."""
+        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        room = formatter.width - 6 - max(len(name) for name, _ in shown)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _in_short(command, room)) for name, command in shown if command is not None])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -30,6 +50,16 @@ class Commands(click.Group):
             hint = f"did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists them"
             raise Malformed(f"no command {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
+
+
+def _in_short(command: click.Command, room: int) -> str:
+    """The first sentence of a command's help; of one that is too long, the clauses that fit."""
+    said = command.get_short_help_str(sys.maxsize).removesuffix(".")
+    ends = [at for at, mark in enumerate(said[:room]) if mark in ":;," and said[at + 1 : at + 2] == " "]
+    whole = [at for at in ends if said[:at].count("(") == said[:at].count(")")]
+    if len(said) <= room:
+        return said
+    return said[: whole[-1]] if whole else command.get_short_help_str(room)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,7 +89,7 @@ def cli(ctx: click.Context, directory: str | None) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code."""
-    from . import console, control, install, mail, roster, swarm, swarm_mail, teams, upkeep  # noqa: F401 - they register
+    from . import console, control, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep  # noqa: F401 - they register
 
     app = App()
     unparsed = False
@@ -78,8 +108,7 @@ def main(arguments: Sequence[str]) -> int:
             raise
         except click.UsageError as error:
             unparsed = True
-            hint = f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
-            raise Malformed(error.format_message(), hint, code="usage") from None
+            raise _usage(error) from None
         except click.ClickException as error:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:

@@ -5,6 +5,7 @@ Belongs here: ``--dir`` and ``--json`` on every command, shell completion of add
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -93,11 +94,31 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
 
 
+def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion of requests that nobody has decided."""
+    from ..control import Control
+
+    try:
+        found = [request.id for request in Control(_directory(ctx)).plane().open_requests()]
+    except Exception:  # as below
+        return []
+    return [word for word in found if word.startswith(incomplete)]
+
+
+def one_of(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion of a few words; what is none of them is refused where the rule stands, in its own words."""
+    return lambda _, __, incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def _directory(ctx: click.Context) -> str:
+    app = ctx.find_object(App)
+    root = ctx.find_root()
+    return locate((app.directory if app else None) or root.params.get("directory"), environment()).directory
+
+
 def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
     try:
-        app = ctx.find_object(App)
-        given = (app.directory if app else None) or (ctx.parent.params.get("directory") if ctx.parent else None)
-        roster = Mailbox(locate(given, environment()).directory).logs.read_roster()
+        roster = Mailbox(_directory(ctx)).logs.read_roster()
     except Exception:  # completion must never print a traceback into a half-typed line
         return []
     living = [a for a in roster.agents.values() if a.state != "dead"]

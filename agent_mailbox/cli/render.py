@@ -40,7 +40,7 @@ def table(
 
     def line(cells: Sequence[str], paint: Sequence[str]) -> str:
         parts = [
-            style(cell.ljust(width), paint[i] if i < len(paint) else "")
+            style(cell.ljust(width) if i < len(widths) - 1 else cell, paint[i] if i < len(paint) else "")
             for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return "  ".join(parts).rstrip()
@@ -52,19 +52,28 @@ def table(
 # -- mail -------------------------------------------------------------------------------------------------------------
 
 
-def messages_text(messages: Sequence[Message], reads: Reads, roster: Roster, style: Style) -> str:
-    """A list of messages, one line each."""
-    rows, styles = [], []
+TITLE, LEAST_TITLE = 50, 20
+"""Characters of a title in a list, where nobody knows how wide a line may be; and at least, however narrow it is."""
+
+
+def messages_text(
+    messages: Sequence[Message], reads: Reads, roster: Roster, style: Style, columns: int | None = None
+) -> str:
+    """A list of messages, one line each; titles take what a line of ``columns`` leaves them."""
+    rows: list[tuple[str, ...]] = []
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
         known = [who for who, stage in stages.items() if stage != OFFERED]
         by = some([frame.name_of(who, roster) for who in known or stages], 3)
         read = f"{'read by' if known else 'offered to'} {by}" if stages else "unread"
-        title = clipped(_title(m), 50)
         way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
-        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), title, read))
-        styles.append(("id", "dim", "sender", "", "dim"))
-    return "".join(line + "\n" for line in table(rows, styles=styles, style=style))
+        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title(m), read))
+    room = TITLE
+    if columns is not None and rows:
+        room = max(columns - sum(max(len(row[i]) + 2 for row in rows) for i in (0, 1, 2, 4)), LEAST_TITLE)
+    clipped_rows = [(*row[:3], clipped(row[3], room), row[4]) for row in rows]
+    styles = [("id", "dim", "sender", "", "dim")] * len(rows)
+    return "".join(line + "\n" for line in table(clipped_rows, styles=styles, style=style))
 
 
 def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, style: Style) -> str:
@@ -77,6 +86,8 @@ def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, st
 
 
 def _title(message: Message) -> str:
+    if message.type == "control":
+        return frame.control(message, "")[0].removeprefix(frame.BAR)
     return neutral(message.subject or message.content)
 
 

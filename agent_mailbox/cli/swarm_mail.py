@@ -16,7 +16,7 @@ from ..core.compose import Draft
 from ..core.records import PRIORITIES
 from ..core.text import clipped, neutral
 from ..errors import BadData, Malformed
-from . import letters, mail, render, verbs
+from . import letters, render, values, verbs
 from .main import Commands
 from .options import Verb, complete_session
 from .swarm import swarm
@@ -52,7 +52,7 @@ def _send(door: Door, draft: Draft) -> None:
 def send(door: Door, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
     """Send to an agent elsewhere, or to everyone in a swarm."""
     app = door.app
-    text = mail.body(app, body)
+    text = values.body(app, body)
     thread = app.mailbox.find(thread).message.id if thread else None
     _send(door, Draft(sender=app.who(sender), to=(_address(to),), content=text, thread=thread, **given))
 

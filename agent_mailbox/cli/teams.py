@@ -17,7 +17,9 @@ from ..core.text import clipped, neutral, neutral_lines
 from ..errors import Malformed, NotFound
 from ..teams import bridge, files, history
 from ..teams import format as form
-from ..teams.format import Entry, Team
+from ..teams.configuration import Team
+from ..teams.fields import listed
+from ..teams.format import Entry
 from ..teams.members import bury
 from ..teams.mirror import Mirror, Step
 from .main import Commands, cli
@@ -131,7 +133,7 @@ def _team_json(app: App, team: Team) -> dict[str, Any]:
             }
             for m in team.members
         ],
-        "problems": list(form.listed(team.unfit)),
+        "problems": list(listed(team.unfit)),
     }
 
 
@@ -143,7 +145,7 @@ def show(app: App, /, team: str | None) -> None:
     found = _there(app, team)
     inboxes = {name: files.inbox(_root(app), found.name, name) for name in files.inboxes(_root(app), found.name)}
     counts = {name: len(box.entries) for name, box in inboxes.items()}
-    problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in form.listed(box.unfit)]
+    problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in listed(box.unfit)]
     value = _team_json(app, found)
     for member in value["members"]:
         member["inbox"] = counts.get(member["name"], 0)
@@ -168,12 +170,12 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
     if member is not None and member not in (*found.names, *there):
         raise NotFound(f"no {member!r} in {found.name}", f"members: {', '.join(map(word, found.names))}")
     boxes = {name: files.inbox(_root(app), found.name, name) for name in (there if member is None else [member])}
-    _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in form.listed(box.unfit)])
+    _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in listed(box.unfit)])
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
     value = {
         "team": found.name,
         "inboxes": {name: [_entry_json(entry) for entry in box.entries] for name, box in boxes.items()},
-        "problems": {name: list(form.listed(box.unfit)) for name, box in boxes.items() if box.unfit},
+        "problems": {name: list(listed(box.unfit)) for name, box in boxes.items() if box.unfit},
     }
     app.out("\n".join(lines) + "\n" if lines else "nothing\n", value)
 
@@ -210,7 +212,7 @@ def _warn(app: App, problems: Iterable[str]) -> None:
 @_interval
 @pass_app
 def import_team(app: App, /, team: str | None, follow: bool, interval: float) -> None:
-    """Mirror a team's inboxes into the mailbox (without TEAM: of all teams), each entry once; members into the roster.
+    """Mirror a team's inboxes into the mailbox, each entry once; members into the roster. Without TEAM: of all teams.
 
     Nothing of the team's is changed. What its members have consumed counts as read.
     """

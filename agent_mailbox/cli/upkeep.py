@@ -15,9 +15,8 @@ import click
 from ..core import instant
 from ..core.text import neutral
 from ..store import mounts, paths, places
-from . import exporting, render
+from . import exporting, render, values
 from .hook import answer
-from .mail import parse_since
 from .main import Commands, cli
 from .options import App, Verb, pass_app
 
@@ -142,7 +141,7 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
 @click.argument("where", metavar="[DIR]", required=False)
 @pass_app
 def restore(app: App, file: str, where: str | None) -> None:
-    """Make DIR (chosen as by `init`) the mailbox that `backup` put into FILE, with everyone's mail as it was.
+    """Make a mailbox of the backup FILE: DIR, chosen as by `init`, with everyone's mail as it was.
 
     FILE is verified first; nothing that is there is overwritten.
     """
@@ -167,7 +166,7 @@ def restore(app: App, file: str, where: str | None) -> None:
 @pass_app
 def export(app: App, form: str, since: str | None) -> None:
     """The whole history, live and archived, to standard output."""
-    start = parse_since(since, app.mailbox.now())
+    start = values.since(since, app.mailbox.now())
     _write(exporting.FORMATS[form](app.library.everything(), start or 0))
 
 
@@ -182,5 +181,8 @@ def _write(parts: Iterable[bytes]) -> None:
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:
-    """Answer a client's hook: SessionStart, UserPromptSubmit, Stop or SessionEnd, its JSON on standard input."""
+    """Answer a client's hook, its JSON on standard input.
+
+    EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
+    """
     return answer(event, app.directory)

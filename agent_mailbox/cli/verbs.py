@@ -5,8 +5,6 @@ Belongs here: what the hot verbs do once their arguments are known. Must not imp
 
 from __future__ import annotations
 
-import sys
-
 from . import letters
 from .output import PATIENCE
 
@@ -36,8 +34,8 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
                 app.print(letters.json(letters.check_json(me, shown, more)), patience)
             else:
                 app.print(letters.check_text(me, shown, more, desk.logs.read_roster(), app.style), patience)
-        elif sys.stdout is not None and sys.stdout.isatty():
-            app.print("no new mail\n")
+        else:
+            app.nothing("no new mail\n")
         return shown
 
     if peek:
@@ -58,8 +56,10 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     messages, reads = Library(mailbox).search(query, limit)
     if app.json:
         app.print(letters.json({"messages": [letters.message_json(m, reads) for m in messages]}))
+    elif messages:
+        app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
     else:
-        app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style))
+        app.nothing("no such message\n")
 
 
 def confirm_sent(app: Context, desk: Desk, sent: Sent) -> None:

@@ -199,10 +199,10 @@ def resolve(
             if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
                 warnings.append(f"nobody ever held {word}; {_meant(roster.near(word[5:]))}")
         elif word:
-            agent = _agent(member or word, roster)
-            if agent is None and word == answering:
-                stored[word] = None
+            if word == answering and roster.meant(word) is None:
+                stored[word] = None  # a whole id, never the beginning of another's
                 continue
+            agent = _agent(member or word, roster)
             if agent is None:
                 if f"role:{word}" not in roster.roles_ever:
                     warnings.append(_unknown(word, roster, strict))

@@ -79,7 +79,10 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
     revives = request.event == "register" and (present is None or present.state != ALIVE)
     says = (event.name, event.tags, event.lead, event.continues, event.client, event.muted)
     changes = present is None or revives or bool(ends) or any(said is not None for said in says)
-    return Decision(events=(*ends, event, *more) if changes else (), warnings=_shared_roles(tags, me, roster))
+    return Decision(
+        events=(*ends, event, *more) if changes else (),
+        warnings=(*_shared_roles(tags, me, roster), *_unknown_lead(event.lead, roster)),
+    )
 
 
 def _muted(request: Request, before: Agent | None) -> tuple[str, ...]:
@@ -204,6 +207,12 @@ def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ..
         if tag.startswith("role:") and others:
             warnings.append(f"{tag} is also held by {', '.join(others)}; each message goes to one of you")
     return tuple(warnings)
+
+
+def _unknown_lead(lead: str | None, roster: Roster) -> tuple[str, ...]:
+    if lead in (None, USER) or roster.meant(str(lead)) is not None:
+        return ()
+    return (f"no agent {lead!r} is registered; until it is, only the person decides what it would be asked",)
 
 
 def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:

@@ -16,7 +16,7 @@ from ..store import index as search_index
 from ..store import paths, rotation
 from ..store.lock import FileLock
 from ..store.log import CHUNK, Log
-from . import agents, archive, derived, logs, place
+from . import agents, archive, derived, logs, place, torn
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 
 TYPE_CHECKING = False
@@ -134,4 +134,4 @@ def _whole_lines(fd: int, size: int) -> Iterator[bytes]:
 
 
 def _is_torn(line: bytes) -> bool:
-    return isinstance(codec.parse(line), BadLine) and logs.is_torn(line)
+    return isinstance(codec.parse(line), BadLine) and torn.is_torn(line)

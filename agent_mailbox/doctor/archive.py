@@ -10,7 +10,7 @@ import os
 from ..store import paths
 from ..store.manifest import Manifest
 from .findings import REMOVE_TORN, Problem
-from .logs import is_torn
+from .torn import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
     try:
         config.load(mailbox.directory)
     except MailboxError as error:
-        yield Problem(mailbox.logs.path(paths.CONFIG), None, f"{error.what}; {error.hint}".removesuffix("; "))
+        file = mailbox.logs.path(paths.CONFIG)
+        yield Problem(file, None, f"{error.what.removeprefix(f'{file}: ')}; {error.hint}".removesuffix("; "))
     doubt = mounts.doubt(mailbox.directory)
     if doubt is not None:
         yield Problem(mailbox.directory, None, doubt, note=True)

@@ -31,7 +31,7 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
     hints = {
         "ELOOP": "it is a symbolic link; mailbox files must be regular files: move the target here",
         "EISDIR": "a directory stands where a file should be: move it away",
-        "EACCES": "check the owner and mode of the mailbox (directories 0700, files 0600)",
+        "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
         "EROFS": "the file system is read-only",
         "ENOSPC": "free some space, then repeat the command",
         "EDQUOT": "free some space, then repeat the command",
@@ -91,6 +91,12 @@ def check(directory: str) -> str:
     """The directory, absolute, if it is a mailbox that may be used; raises ``NoMailbox``, or ``Refused`` if another
     user owns it."""
     if not is_mailbox(directory):
+        try:
+            system.lstat(system.join(directory, MESSAGES))
+        except PermissionError as error:
+            raise storage_failed("look into", directory, error) from None
+        except (OSError, ValueError):
+            pass
         raise NoMailbox(f"no mailbox at {directory}", f"`agent-mailbox init {directory}` makes one")
     check_owner(directory)
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)

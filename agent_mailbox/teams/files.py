@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import Ambiguous, NotFound
+from . import configuration
 from . import format as form
-from .format import Inbox, Team, Unfit
+from .configuration import Team
+from .fields import Unfit
+from .format import Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +79,7 @@ def load(where: str, name: str) -> Team:
     content = read(config_path(where, name))
     if content is None:
         return Team(name, unfit=(Unfit(None, "no config.json"),))
-    return form.team(content.data, name)
+    return configuration.team(content.data, name)
 
 
 def config_path(where: str, name: str) -> str:

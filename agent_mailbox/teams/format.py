@@ -1,4 +1,4 @@
-"""The files of a team, as values: what stands in an inbox, who is a member. Pure; bytes in, values out.
+"""An inbox of a team, as a value. Pure; bytes in, values out.
 
 Belongs here: the format, as the founding texts have it (arrays that keep everything, with ``read`` flags) and as
 Claude Code 2.1.329 writes it (``msg_id``; entries are removed once consumed), which entries are valid, and by what an
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core import codec
 from ..core.address import MAX_ID
@@ -18,12 +18,8 @@ from ..core.control import messages, wire
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
+from .fields import Unfit, clean, constant, kind, maybe
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-LEAD = "team-lead"
-"""The lead's name in every team seen so far; ``config.json`` may say another."""
 OURS = "agent_mailbox"
 """The key of an entry that we wrote: the id of the mailbox's message. The client shows no key it does not know."""
 FROM_US = "@agent-mailbox"
@@ -52,13 +48,6 @@ class Entry(Record):
     ours: str | None = None
 
 
-class Unfit(Record):
-    """What is no entry: where in the array (None: the whole file), and why."""
-
-    place: int | None
-    reason: str
-
-
 class Inbox(Record):
     """What an inbox file holds: the valid entries in order, and what was not valid. ``whole``: it is a JSON array, so
     that what is not in it is gone from it."""
@@ -66,32 +55,6 @@ class Inbox(Record):
     entries: tuple[Entry, ...] = ()
     unfit: tuple[Unfit, ...] = ()
     whole: bool = True
-
-
-class Member(Record):
-    """A member by the team's configuration."""
-
-    name: str
-    agent_id: str | None = None
-    agent_type: str | None = None
-    color: str | None = None
-    cwd: str | None = None
-
-
-class Team(Record):
-    """A team by its configuration; ``unfit`` tells what in it was not valid."""
-
-    name: str
-    lead_name: str = LEAD
-    lead_session: str | None = None
-    lead_pid: int | None = None
-    members: tuple[Member, ...] = ()
-    unfit: tuple[Unfit, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The members' names, the lead's among them."""
-        return tuple(member.name for member in self.members)
 
 
 def inbox(data: bytes) -> Inbox:
@@ -109,7 +72,7 @@ def inbox(data: bytes) -> Inbox:
 def is_array(data: bytes) -> bool:
     """Is it a whole JSON array, whatever is in it?"""
     try:
-        return isinstance(json.loads(data.decode("utf-8"), parse_constant=_constant), list)
+        return isinstance(json.loads(data.decode("utf-8"), parse_constant=constant), list)
     except (ValueError, RecursionError):
         return False
 
@@ -118,15 +81,15 @@ def _values(text: str) -> tuple[list[Any], str]:
     """The values of the array, and why it is not whole (empty: it is)."""
     values: list[Any] = []
     try:
-        value = json.loads(text, parse_constant=_constant)
+        value = json.loads(text, parse_constant=constant)
     except (ValueError, RecursionError):
         pass
     else:
-        return (value, "") if isinstance(value, list) else ([], f"not a JSON array but {_kind(value)}")
+        return (value, "") if isinstance(value, list) else ([], f"not a JSON array but {kind(value)}")
     at = _next(text, 0)
     if text[at : at + 1] != "[":
         return [], "not a JSON array"
-    decoder = json.JSONDecoder(parse_constant=_constant)
+    decoder = json.JSONDecoder(parse_constant=constant)
     at += 1
     while True:
         try:
@@ -148,17 +111,6 @@ def _next(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n":
         at += 1
     return at
-
-
-def _constant(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = {dict: "an object", list: "an array", str: "text", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "something else")
 
 
 def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
@@ -188,17 +140,17 @@ def _entry(value: Any) -> Entry | str:
     """The entry, or why it is none. What the client delivers is valid: ``from``, ``text`` and ``timestamp`` are text.
     A key of the wrong type that may be absent counts as absent."""
     if not isinstance(value, dict):
-        return f"not an object but {_kind(value)}"
+        return f"not an object but {kind(value)}"
     for key in ("from", "text", "timestamp"):
         if not isinstance(value.get(key), str):
-            return f"{key} is {_kind(value[key])}" if key in value else f"no {key}"
+            return f"{key} is {kind(value[key])}" if key in value else f"no {key}"
     if not value["from"]:
         return "from is empty"
     if not value["text"].strip():
         return "text is empty"
-    msg_id = _maybe(value, "msg_id")
-    sender, text, timestamp = (_clean(value[key]) for key in ("from", "text", "timestamp"))
-    summary, said = _maybe(value, "summary"), protocol(text)
+    msg_id = maybe(value, "msg_id")
+    sender, text, timestamp = (clean(value[key]) for key in ("from", "text", "timestamp"))
+    summary, said = maybe(value, "summary"), protocol(text)
     if summary and isinstance(said, Unknown):
         said = None  # a model's own JSON: what the client makes itself has no summary
     plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
@@ -209,11 +161,11 @@ def _entry(value: Any) -> Entry | str:
         text=text,
         timestamp=timestamp,
         summary=summary,
-        color=_maybe(value, "color"),
+        color=maybe(value, "color"),
         read=value.get("read") is True,
         msg_id=msg_id,
         protocol=said,
-        ours=_maybe(value, OURS) or ("?" if written else None),
+        ours=maybe(value, OURS) or ("?" if written else None),
     )
 
 
@@ -226,16 +178,6 @@ def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
     if isinstance(said, Unknown) or said.timestamp is None:
         return f"said:{digest(sender, text)}"
     return f"said:{digest(sender, messages.name(said), said.request_id, str(said.timestamp))}"
-
-
-def _maybe(value: Mapping[str, Any], key: str) -> str | None:
-    found = value.get(key)
-    return _clean(found) or None if isinstance(found, str) else None
-
-
-def _clean(text: str) -> str:
-    """Text that UTF-8 can hold: JavaScript's may have half surrogates, and NUL no mail of ours has."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def protocol(text: str) -> Payload | Unknown | None:
@@ -253,52 +195,3 @@ def observed(said: Payload | Unknown) -> dict[str, Any]:
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
     found = codec.parse(wire.written(said).encode())
     return found if isinstance(found, dict) else {"type": messages.name(said)}
-
-
-def team(data: bytes, name: str) -> Team:
-    """The team whose ``config.json`` holds the bytes; ``name`` is its directory's, which counts."""
-    try:
-        config = json.loads(data.decode("utf-8"), parse_constant=_constant)
-    except (ValueError, RecursionError) as error:
-        return Team(name, unfit=(Unfit(None, f"config.json is not JSON: {error}"),))
-    if not isinstance(config, dict):
-        return Team(name, unfit=(Unfit(None, f"config.json is {_kind(config)}"),))
-    listed = config.get("members")
-    members: dict[str, Member] = {}
-    unfit: list[Unfit] = [] if isinstance(listed, list) else [Unfit(None, "config.json lists no members")]
-    for place, value in enumerate(listed if isinstance(listed, list) else ()):
-        member = _member(value)
-        if isinstance(member, str):
-            unfit.append(Unfit(place, f"member: {member}"))
-        else:
-            members.setdefault(member.name, member)
-    lead_id = _maybe(config, "leadAgentId")
-    lead = next((m.name for m in members.values() if lead_id and m.agent_id == lead_id), None)
-    process = config.get("leadProcess")
-    pid = process.get("pid") if isinstance(process, dict) else None
-    return Team(
-        name=name,
-        lead_name=lead or (lead_id or LEAD).partition("@")[0] or LEAD,
-        lead_session=_maybe(config, "leadSessionId"),
-        lead_pid=pid if type(pid) is int and pid > 0 else None,
-        members=tuple(members.values()),
-        unfit=tuple(unfit),
-    )
-
-
-def _member(value: Any) -> Member | str:
-    if not isinstance(value, dict):
-        return f"not an object but {_kind(value)}"
-    name = _maybe(value, "name")
-    if name is None:
-        return "no name"
-    if "/" in name or name in (".", ".."):
-        return "its name cannot be a file's"
-    more = {"agent_id": "agentId", "agent_type": "agentType", "color": "color", "cwd": "cwd"}
-    return Member(name, **{field: _maybe(value, key) for field, key in more.items()})
-
-
-def listed(unfit: tuple[Unfit, ...]) -> Iterator[str]:
-    """What was not valid, a line each."""
-    for one in unfit:
-        yield one.reason if one.place is None else f"entry {one.place + 1}: {one.reason}"

@@ -19,6 +19,8 @@ from ..errors import Busy, MailboxError, StorageFailed
 from ..library import Library
 from . import files
 from . import format as form
+from .configuration import LEAD
+from .fields import listed
 from .members import members_here, retire
 from .transcripts import Transcript, everyones
 
@@ -84,7 +86,7 @@ class Mirror:
             self._configured = False
         if not self._configured:
             self.team = files.load(self._where, self.name)
-            self._note("", (*form.listed(self.team.unfit), *self._enrol()))
+            self._note("", (*listed(self.team.unfit), *self._enrol()))
         new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
         for inbox in files.inboxes(self._where, self.name):
             path = files.inbox_path(self._where, self.name, inbox)
@@ -99,7 +101,7 @@ class Mirror:
             fresh, refused, again = self._mirror(inbox, found.entries)
             new += fresh
             consumed += self._settle(inbox, found)
-            self._note(inbox, [f"inbox {inbox}: {line}" for line in (*form.listed(found.unfit), *refused)])
+            self._note(inbox, [f"inbox {inbox}: {line}" for line in (*listed(found.unfit), *refused)])
             self._seen[path] = None if again else content.stamp
         if not self._configured:  # behind the inboxes: what was for those who left comes in before they retire
             self._note("left", self._part())
@@ -278,7 +280,7 @@ class Mirror:
     def _recipients(self, inbox: str, kind: str) -> tuple[str, ...]:
         """Whose inbox it stands in; what a teammate tells the lead is also for whoever holds the lead's role here."""
         direct = f"team:{naming.word(self.name)}/{naming.word(inbox)}"
-        role = f"role:{form.LEAD}"
+        role = f"role:{LEAD}"
         if inbox != self.team.lead_name or kind != "message":
             return (direct,)
         holders = {agent.session_id for agent in self._mailbox.logs.read_roster().carrying(role)}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..mailbox import Mailbox
-    from .format import Team
+    from .configuration import Team
     from .mirror import Mirror
 
 GRACE = 60.0

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.control.messages import ShutdownRequest, Unknown
 from . import files
 from . import format as form
-from .format import Entry, Team
+from .configuration import Team
+from .format import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

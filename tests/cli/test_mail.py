@@ -479,6 +479,8 @@ def test_who_asks_is_the_option_then_the_client_then_ours(pair: Post) -> None:
         assert pair.ok("status", *words, env=env)["session"] == who
     for env, words, who in ((ours, (), "ours"), (both, (), "client"), (both, ("--from", "option"), "option")):
         assert pair.ok("send", "--to", "all", "--body", "x", *words, env=env)["message"]["sender"] == who
+    for words, option in ((("send", "--session", "bob"), "--from"), (("check", "--from", "bob"), "--session")):
+        refused(pair.call(*words), 2, words[1], f"{option} here")
     result = refused(pair.call("check", "--json"), 2, "roster register", "--session")
     assert result.json["error"]["code"] == "no_session"
 

@@ -192,6 +192,14 @@ def test_registering_under_the_name_of_one_that_is_gone_continues_it(post: Post)
     assert post.check("new-session") == [unread, late]
 
 
+def test_a_lead_that_nobody_registered_is_worth_a_warning(post: Post) -> None:
+    """It may be on its way, or misspelt: then only the person would hear of what its worker asks."""
+    post.register("boss")
+    for lead, said in (("bos", 1), ("boss", 0), ("user", 0)):
+        result = post.ok("roster", "update", "--session-id", f"worker-of-{lead}", "--lead", lead)
+        assert (result["agent"]["lead"], len(result["warnings"])) == (lead, said)
+
+
 def test_the_lead_is_set_once_and_changed_only_by_the_person_or_the_lead(post: Post) -> None:
     """An agent may not promote itself, nor may a third one; the present lead and the person may."""
     for name in ("boss", "other"):

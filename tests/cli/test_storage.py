@@ -221,6 +221,17 @@ def test_a_mailbox_that_may_only_be_read_can_be_read(frugal: Bound) -> None:
     assert json.loads(frugal.run("check", "--session", "a", "--json").stdout)["count"] == 2
 
 
+def test_a_mailbox_that_may_not_be_looked_into_is_not_taken_for_none(frugal: Bound) -> None:
+    """Exit 5 and its mode, not the advice to make one."""
+    frugal.box.chmod(0)
+    try:
+        for words in (("check", "--session", "a"), ("doctor",)):
+            result = refused(frugal.run(*words, "--dir", str(frugal.box)), 5, "look into", "owner and mode")
+            assert "init" not in result.stderr
+    finally:
+        frugal.box.chmod(0o700)
+
+
 def test_a_place_where_nothing_can_be_made_refuses_init(frugal: Bound) -> None:
     """Exit 5 with the reason; nothing half made; an unwritable state directory is an error as well."""
     with closed(frugal.cwd):

@@ -10,6 +10,7 @@ import select
 import shutil
 import subprocess
 import sys
+import termios
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,9 +33,12 @@ def pair(post: Post) -> Post:
     return post
 
 
-def on_terminal(post: Post, *words: str, env: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
-    """Run with standard output on a terminal; exit code and what the terminal got."""
+def on_terminal(
+    post: Post, *words: str, env: Mapping[str, str | None] | None = None, columns: int = 0
+) -> tuple[int, bytes]:
+    """Run with standard output on a terminal, so wide if it says how wide it is; exit code and what it got."""
     master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, columns))
     with post.start(*words, stdin=slave, stdout=slave, stderr=slave, env={"TERM": "xterm", **(env or {})}) as child:
         os.close(slave)
         got = b""
@@ -78,9 +82,37 @@ def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
     pair.check("alice")
     assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
     assert pair.run("check", "--session", "alice").raw == b""
+    nothing = {
+        ("search", "zebra"): b"no such message\n",
+        ("history", "--session", "nobody"): b"no mail\n",
+        ("dead-letters", "--session", "alice"): b"no dead letters\n",
+    }
+    for words, said in nothing.items():
+        assert on_terminal(pair, *words) == (0, said)
+        assert pair.run(*words).raw == b""
     code, said = on_terminal(pair, "show", "nothing")
     assert (code, said.count(b"\n")) == (1, 2)
     assert said.startswith(b"error: ")
+
+
+def test_a_list_fits_the_terminal(pair: Post) -> None:
+    """Titles take what a line leaves them, and are cut at fifty where nobody says how wide it is."""
+    pair.send("bob", "alice", "x", "--subject", "word " * 40)
+    for columns, words in ((90, ("history", "--all")), (150, ("search", "word"))):
+        lines = ESCAPE.sub(b"", on_terminal(pair, *words, columns=columns)[1]).decode().splitlines()
+        assert max(map(len, lines)) == columns
+    narrow, unknown = (
+        ESCAPE.sub(b"", on_terminal(pair, "search", "word", columns=columns)[1]).decode() for columns in (10, 0)
+    )
+    assert narrow.count("word") == 4
+    assert unknown.encode() == pair.run("search", "word").raw
+
+
+def test_a_list_tells_control_messages_in_words(pair: Post) -> None:
+    """As everywhere, and not in the form of the log."""
+    ask = ("control", "request", "permission", "--session", "alice", "--tool", "Bash", "--reason", "why not")
+    pair.ok(*ask, "--request-id", "perm-1")
+    assert "  permission_request perm-1: Bash; why not  " in pair.call("history", "--all").stdout
 
 
 # -- help and completion ----------------------------------------------------------------------------------------------
@@ -124,6 +156,12 @@ def test_the_shell_completes_commands_options_and_addresses(pair: Post) -> None:
     assert "dead-one" not in everything
     assert complete(pair, "agent-mailbox check --session b") == ["bob"]
     assert complete(pair, "agent-mailbox roster freeze al") == ["alice"]
+    assert complete(pair, "agent-mailbox send --priority h") == ["high"]
+    assert complete(pair, "agent-mailbox send --type no") == ["notification"]
+    for which in ("perm-1", "perm-2"):
+        pair.ok("control", "request", "permission", "--session", "bob", "--tool", "Bash", "--request-id", which)
+    pair.ok("control", "deny", "perm-1", "--session", "user")
+    assert complete(pair, "agent-mailbox control approve p") == ["perm-2"]
 
 
 def test_completion_looks_into_the_mailbox_that_is_named(pair: Post) -> None:

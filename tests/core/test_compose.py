@@ -151,6 +151,13 @@ def test_a_reply_reaches_a_sender_the_roster_never_heard_of():
     assert resolved("stranger-8", answering="stranger-9").recipients == ("role:stranger-8",)
 
 
+def test_a_reply_goes_to_no_agent_whose_id_begins_with_the_sender_s():
+    """A sender's id is whole, whether anyone registered it or not."""
+    longer = register("worker10")
+    assert resolved("worker1", events=(longer,), answering="worker1").recipients == ("worker1",)
+    assert resolved("worker1", events=(longer,)).recipients == ("worker10",)
+
+
 @given(st.lists(st.text(max_size=12), max_size=3))
 def test_any_words_are_addresses_or_one_of_our_errors(words):
     """Nothing a person types ends in a crash, and what is stored is a canonical address."""

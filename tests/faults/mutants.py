@@ -393,6 +393,15 @@ MUTANTS = (
         tests=f"{TEAM_HOSTILE}::test_two_mailboxes_bridge_one_team_and_echo_nothing",
     ),
     Mutant(
+        "a reply goes to no agent whose id begins with its sender's",
+        "core/compose.py",
+        (
+            "if word == answering and roster.meant(word) is None:",
+            "if word == answering and _agent(word, roster) is None:",
+        ),
+        tests="tests/core/test_compose.py::test_a_reply_goes_to_no_agent_whose_id_begins_with_the_sender_s",
+    ),
+    Mutant(
         "a protocol message is one, in the inbox and in its reader's transcript",
         "teams/format.py",
         ("key=plain if said is None else _known_by(sender, said, text)", "key=plain"),
@@ -401,7 +410,7 @@ MUTANTS = (
     Mutant(
         "mail of ours is not taken for the team's",
         "teams/format.py",
-        ('_maybe(value, OURS) or ("?" if written else None)', "_maybe(value, OURS)"),
+        ('maybe(value, OURS) or ("?" if written else None)', "maybe(value, OURS)"),
         tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
     ),
     Mutant(

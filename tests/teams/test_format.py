@@ -13,6 +13,7 @@ from agent_mailbox.core import naming
 from agent_mailbox.core.address import NAMESPACES, check_id, check_tag
 from agent_mailbox.core.compose import check_id_form
 from agent_mailbox.core.control import messages
+from agent_mailbox.teams import configuration
 from agent_mailbox.teams import format as teams
 from tests.teams import samples
 from tests.teams.samples import entry, native
@@ -139,7 +140,7 @@ def test_any_bytes_are_taken(data: bytes) -> None:
     """A file may hold anything."""
     teams.inbox(data)
     teams.inbox(b"[" + data)
-    teams.team(data, "t")
+    configuration.team(data, "t")
 
 
 @given(
@@ -160,7 +161,7 @@ def test_any_json_is_taken(value: Any) -> None:
     for found in teams.inbox(data).entries:
         (found.sender + found.text + found.timestamp + (found.summary or "")).encode()
         json.dumps(teams.observed(found.protocol) if found.protocol else None).encode()
-    teams.team(json.dumps(value).encode(), "t")
+    configuration.team(json.dumps(value).encode(), "t")
 
 
 def test_five_thousand_entries_are_five_thousand() -> None:
@@ -204,17 +205,17 @@ def test_text_no_mail_can_hold_is_mended() -> None:
 
 def test_the_configuration_tells_members_and_lead() -> None:
     """As the client writes it, with what is missing or wrong left out."""
-    found = teams.team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
+    found = configuration.team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
     assert (found.lead_name, found.lead_session, found.lead_pid) == ("team-lead", "lead-session", 7)
     assert found.names == ("team-lead", "ann")
     config = samples.config("t", "ann", leadAgentId="boss@t", leadSessionId=7, leadProcess=[])
     config["members"] += [None, {}, {"name": 3}, {"name": "../x"}, {"name": "bo", "cwd": 3}]
-    odd = teams.team(json.dumps(config).encode(), "t")
+    odd = configuration.team(json.dumps(config).encode(), "t")
     assert (odd.lead_name, odd.lead_session, odd.lead_pid) == ("boss", None, None)
     assert odd.names == ("team-lead", "ann", "bo")
     assert [u.place for u in odd.unfit] == [2, 3, 4, 5]
-    assert teams.team(b"{", "t").members == ()
-    assert teams.team(b'{"members":{}}', "t").unfit
+    assert configuration.team(b"{", "t").members == ()
+    assert configuration.team(b'{"members":{}}', "t").unfit
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

@@ -1,0 +1,84 @@
+"""A team's ``config.json``, as a value: who is a member, who leads. Pure; bytes in, values out.
+
+What is not valid comes back as ``Unfit``, and never in the way of what is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..core.records import Record
+from .fields import Unfit, constant, kind, maybe
+
+LEAD = "team-lead"
+"""The lead's name in every team seen so far; ``config.json`` may say another."""
+
+
+class Member(Record):
+    """A member by the team's configuration."""
+
+    name: str
+    agent_id: str | None = None
+    agent_type: str | None = None
+    color: str | None = None
+    cwd: str | None = None
+
+
+class Team(Record):
+    """A team by its configuration; ``unfit`` tells what in it was not valid."""
+
+    name: str
+    lead_name: str = LEAD
+    lead_session: str | None = None
+    lead_pid: int | None = None
+    members: tuple[Member, ...] = ()
+    unfit: tuple[Unfit, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members' names, the lead's among them."""
+        return tuple(member.name for member in self.members)
+
+
+def team(data: bytes, name: str) -> Team:
+    """The team whose ``config.json`` holds the bytes; ``name`` is its directory's, which counts."""
+    try:
+        config = json.loads(data.decode("utf-8"), parse_constant=constant)
+    except (ValueError, RecursionError) as error:
+        return Team(name, unfit=(Unfit(None, f"config.json is not JSON: {error}"),))
+    if not isinstance(config, dict):
+        return Team(name, unfit=(Unfit(None, f"config.json is {kind(config)}"),))
+    listed = config.get("members")
+    members: dict[str, Member] = {}
+    unfit: list[Unfit] = [] if isinstance(listed, list) else [Unfit(None, "config.json lists no members")]
+    for place, value in enumerate(listed if isinstance(listed, list) else ()):
+        member = _member(value)
+        if isinstance(member, str):
+            unfit.append(Unfit(place, f"member: {member}"))
+        else:
+            members.setdefault(member.name, member)
+    lead_id = maybe(config, "leadAgentId")
+    lead = next((m.name for m in members.values() if lead_id and m.agent_id == lead_id), None)
+    process = config.get("leadProcess")
+    pid = process.get("pid") if isinstance(process, dict) else None
+    return Team(
+        name=name,
+        lead_name=lead or (lead_id or LEAD).partition("@")[0] or LEAD,
+        lead_session=maybe(config, "leadSessionId"),
+        lead_pid=pid if type(pid) is int and pid > 0 else None,
+        members=tuple(members.values()),
+        unfit=tuple(unfit),
+    )
+
+
+def _member(value: Any) -> Member | str:
+    if not isinstance(value, dict):
+        return f"not an object but {kind(value)}"
+    name = maybe(value, "name")
+    if name is None:
+        return "no name"
+    if "/" in name or name in (".", ".."):
+        return "its name cannot be a file's"
+    more = {"agent_id": "agentId", "agent_type": "agentType", "color": "color", "cwd": "cwd"}
+    return Member(name, **{field: maybe(value, key) for field, key in more.items()})
