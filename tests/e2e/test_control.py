@@ -422,7 +422,8 @@ def _killed(_: Worker, shim: Path) -> None:
 
 
 def _timed_out(worker: Worker, shim: Path) -> None:
-    shim.write_text("#!/bin/sh\nexec sleep 30\n")
+    late = "PreToolUse|Permit|PermissionRequest"  # the others decide nothing, and a second each would be waited for
+    shim.write_text(f"#!/bin/sh\ncase $1 in {late}) exec sleep 30 ;; esac\n")
     settings = worker.client.project / ".claude/settings.local.json"
     settings.write_text(re.sub(r'"timeout": \d+', '"timeout": 1', settings.read_text()))
 
