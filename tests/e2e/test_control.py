@@ -227,7 +227,7 @@ def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker:
             terminal.press(UP, lambda shown: "❯".encode() in shown)
             terminal.press(TAB, lambda shown: b"what to do" in shown)
             terminal.press("NOT SO", lambda shown: b"SO" in shown)
-        terminal.press(ENTER, lambda _: not terminal.waiting())
+        terminal.press(ENTER, lambda _: not terminal.waiting(), 0.25)
         terminal.wait(terminal.idle)
         until(lambda: not worker.desk.pending(LEAD))
     decided = worker.desk.find(request["id"])
