@@ -298,8 +298,8 @@ def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequ
 
 
 def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Poll a condition until it holds; a test that waits longer has found a hang. Looking takes a quarter of the time at
-    most: what is waited for needs the processor."""
+    """Poll a condition until it holds; a test that waits longer has found a hang. Looking takes at most a
+    quarter of the time: what is waited for needs the processor."""
     began = time.monotonic()
     give_up = began + patience
     while not (value := condition()):
