@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import format_datetime
 from typing import Any
 
 import orjson
@@ -33,6 +30,10 @@ def mbox(state: State, since: int) -> Iterator[bytes]:
 
 
 def _mail(message: Message) -> bytes:
+    from email.message import EmailMessage  # a third of what all of click's commands would cost to start
+    from email.policy import SMTP
+    from email.utils import format_datetime
+
     when = datetime.fromtimestamp(message.timestamp / 1000, UTC)
     mail = EmailMessage(policy=SMTP.clone(linesep="\n", utf8=True))
     mail["From"] = _box(message.sender)

@@ -21,6 +21,7 @@ from agent_mailbox.claude import install_texts as texts
 from agent_mailbox.claude.install_clients import BELLS, CLAUDE_CODE
 from agent_mailbox.errors import Busy
 from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
+from tests.store import crash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -722,14 +723,20 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
 
 KILLABLE = """
 import os, sys
-from tests.store.crash import Fuse
-from agent_mailbox.cli.main import main
+from tests.store.crash import Fuse, loaded
 from agent_mailbox.claude import install, install_files
-Fuse(int(sys.argv[1]), sys.argv[2] == "within").lay()
-code = main(sys.argv[3:])
-sys.stdout.flush()
-os._exit(code)
+main = loaded()
+for step in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        Fuse(int(step), sys.argv[1] == "within").lay()
+        code = main(sys.argv[2:])
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Told the number of a step, runs the command in a process that ends there, and says how that ended."""
 
 
 @pytest.mark.parametrize("which", ["before", "within"])
@@ -743,21 +750,36 @@ def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(
     old = house.tree()
     house.install()
     new = house.tree()
-    state, project = house.program.home, house.project
+    state = house.program.home
     shutil.copytree(state, state.with_name("state.new"))
     house.uninstall()
     shutil.copytree(state, state.with_name("state.old"))
-    settings_seen, step, rc = set(), 0, 77
-    while rc == 77:
+    words = (which, word, "claude-code", "--project", house.project)
+    with house.program.start(*words, python=("-c", KILLABLE), stderr=None) as killable:
+        settings_seen, step = _killed(house, killable, word, old, new)
+    assert step > 15
+    assert settings_seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
+
+
+def _killed(
+    house: House, killable: subprocess.Popen[bytes], word: str, old: dict[str, bytes], new: dict[str, bytes]
+) -> tuple[set[bytes], int]:
+    """The settings that were found, and the number of steps."""
+    assert killable.stdin is not None
+    assert killable.stdout is not None
+    state, project = house.program.home, house.project
+    settings_seen, step, rc = set(), 0, crash.KILLED
+    while rc == crash.KILLED:
         for directory, tree in ((state, None), (project, new if word == "uninstall" else old)):
             shutil.rmtree(directory)
             if tree is None:
                 shutil.copytree(state.with_name("state.new" if word == "uninstall" else "state.old"), directory)
             else:
                 restore(directory, tree)
-        result = house.program.python(KILLABLE, step, which, word, "claude-code", "--project", project)
-        rc = result.rc
-        assert rc in (0, 77), result
+        killable.stdin.write(b"%d\n" % step)
+        killable.stdin.flush()
+        rc = int(killable.stdout.readline())
+        assert rc in (0, crash.KILLED)
         for name, data in house.tree().items():
             if not name.endswith(".agent-mailbox"):
                 assert data in (old.get(name), new.get(name)), (step, name)
@@ -767,8 +789,7 @@ def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(
         house.uninstall()
         assert house.tree() == old, step
         step += 1
-    assert step > 15
-    assert settings_seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
+    return settings_seen, step
 
 
 def restore(directory: Path, tree: dict[str, bytes]) -> None:

@@ -503,7 +503,7 @@ def test_a_message_cannot_reach_the_console_from_a_page_of_its_own(quiet: Runnin
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         page = Window(browser, quiet).page

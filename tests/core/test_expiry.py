@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
@@ -267,7 +267,6 @@ def freezes(draw):
 
 @given(spans=freezes(), sent=st.integers(-20, 60), hours=st.integers(1, 40))
 @example(spans=[(30, 40), (5, None)], sent=0, hours=10)
-@settings(max_examples=500)
 def test_mail_expires_when_it_has_run_its_hours_outside_every_freeze(spans, sent, hours):
     """For any freezes, even told out of order: expired exactly when ``ttl`` hours have passed unfrozen."""
     mail = message(hours=sent, ttl_hours=hours)

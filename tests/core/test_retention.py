@@ -239,7 +239,6 @@ def without(world: World, gone: frozenset[str]) -> State:
 
 
 @given(st.lists(steps, min_size=10, max_size=60))
-@settings(max_examples=500)
 def test_to_readers_nothing_changes_when_the_steward_archives(history):
     """For everyone known and not dead: the same unread mail and obligations; and nothing undelivered has moved."""
     world = played(history)

@@ -169,3 +169,5 @@ def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
         woken = terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
         assert WOKEN in woken
         assert "PROMPT_TWO" in woken
+        terminal.kill()  # told to end, a session that was resumed takes ten seconds
+    until(lambda: bell(client, cleared) is None)

@@ -34,6 +34,9 @@ CALLS = (
     *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "utimensat", "flock", "openat"),
 )
 """System calls that change a file, its name, its durability or who may touch it; of ``openat`` those that make one."""
+LASTING = frozenset(CALLS) - {"fsync", "fdatasync", "flock", "openat"}
+"""Those that leave something other programs see, whoever dies after them. A sync leaves it to a power failure, a lock
+goes with its process."""
 PROGRAM = (sys.executable, "-I", "-S", "-B", str(ROOT / "agent_mailbox" / "__main__.py"))
 MODULE = (sys.executable, "-B", "-m", "agent_mailbox")
 
@@ -47,6 +50,7 @@ class Call:
         self.number = number
         self.made = new and "O_CREAT" in text
         self.changes = (name != "openat" or "O_CREAT" in text) and " = -1 " not in text
+        self.leaves = name in LASTING or self.made
 
     def __repr__(self) -> str:
         return f"{self.name} #{self.number} of {self.path}"

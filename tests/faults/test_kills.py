@@ -13,12 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.faults.commands import Command
-    from tests.faults.faults import Call, Case
-
-
-def tells(case: Case, call: Call) -> bool:
-    """Is this one that the shorter run must not leave out where a start is slow?"""
-    return call.name != "flock" and (case.is_log(call) or not case.command.steward)
+    from tests.faults.faults import Case
 
 
 @pytest.mark.usefixtures("strace")
@@ -26,9 +21,11 @@ def tells(case: Case, call: Call) -> bool:
 def test_killed_before_any_system_call(
     command: Command, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
 ) -> None:
-    """Before every call that changes a file, its name or its durability, takes a lock, or writes output."""
+    """Before every call that changes a file or its name, or writes output: killed before a sync, a lock or the opening
+    of what is there, a command leaves what it leaves killed before the next of those, or at its end; exhaustively it is
+    killed there as well."""
     case = case_of(command)
-    calls = [call for call in case.calls() if EXHAUSTIVE or command.lean or tells(case, call)]
+    calls = [call for call in case.calls() if EXHAUSTIVE or call.leaves]
     for call in calls:
         verdict = case.killed_before(call)
         try:

@@ -9,10 +9,15 @@ what is in ``BOX.beside`` is copied.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 STEPS = ("write", "rename", "replace", "link", "unlink", "ftruncate", "fsync", "fdatasync", "mkdir", "utime", "open")
 KILLED = 77
@@ -50,12 +55,21 @@ class Fuse:
         return step
 
 
+def loaded() -> Callable[[Sequence[str]], int]:
+    """The program's entry with what that imports at its first call: once, before the forks."""
+    from agent_mailbox.cli.main import main
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        main(["--version"])
+    return main
+
+
 def run(box: str, out: str, within: bool, words: list[str]) -> None:
     """All the runs, from a first step not taken to an end that was reached."""
-    from agent_mailbox import steward  # noqa: F401 - loaded once, before the forks
-    from agent_mailbox.cli.main import main
+    from agent_mailbox import backup, doctor, steward  # noqa: F401 - loaded once, before the forks
     from agent_mailbox.store import rotation
 
+    main = loaded()
     rotation.COMPACT_ABOVE = COMPACT_ABOVE
     beside = f"{box}.beside" if os.path.isdir(f"{box}.beside") else None
     step = 0

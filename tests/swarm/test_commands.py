@@ -121,7 +121,7 @@ def test_a_woken_agent_is_told_all_it_needs(machine: Make, tmp_path: Path) -> No
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Trigger)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     secret = tmp_path / "wake"
     secret.touch(mode=0o600)
     secret.write_text("open sesame\n")

@@ -67,15 +67,16 @@ def test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it(tmp_path: P
         sender = carol if action == "member_left" else master
         message = sender.system(SWARM, "beta", action=action, **more)
         with traced.dying(("write", str(beta.box / "agent-mailbox.jsonl"), 1)):
-            with pytest.raises(httpx.HTTPError):
-                Line(beta).post("message", message)
+            with Line(beta) as line, pytest.raises(httpx.HTTPError):
+                line.post("message", message)
             assert beta.gateway is not None
             beta.gateway.wait(60)
         assert beta.remote() == [], action
         assert (beta.knows().state, beta.knows().master, len(beta.knows().members)) != ("active", "master", 3), action
         for _ in range(2):
             beta.serve()
-            again = Line(beta).post("message", message).status_code
+            with Line(beta) as line:
+                again = line.post("message", message).status_code
             assert again == (200 if action == "master_changed" else 404 if beta.knows().state != "active" else 403)
             beta.stop()
         assert [m["subject"] for m in beta.remote()] == [told], action

@@ -53,7 +53,7 @@ def answering(authority: Authority, status: int, body: bytes) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.cert, authority.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"https://localhost:{server.server_port}/swarm"
     server.shutdown()
     server.server_close()
