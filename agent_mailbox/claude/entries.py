@@ -31,6 +31,9 @@ PERMIT_TIMEOUT = 600
 CLIENTS = ("codex", "gemini")
 """The last word of a hook that tells the shim whose it is."""
 _PARTS = (BELL, PERMIT)
+_EXEC = "exec"
+"""Before a doorbell's command: the client ends what waits beside it with itself, and gives a shell that dies of that a
+second and a half, in which its person waits; the doorbell in the shell's place it does not."""
 
 
 class Wanted(Record):
@@ -46,6 +49,10 @@ class Wanted(Record):
     def is_bell(self) -> bool:
         """Is it a doorbell?"""
         return self.event == BELL
+
+    def command(self, call: str) -> str:
+        """The hook's command line, of the one that calls ours."""
+        return f"{_EXEC} {call}" if self.is_bell else call
 
     @property
     def part(self) -> str:
@@ -93,9 +100,14 @@ def _words(hook: Any) -> list[str]:
 
     command = hook.get("command") if isinstance(hook, dict) else None
     try:
-        return shlex.split(command) if isinstance(command, str) else []
+        return called(shlex.split(command)) if isinstance(command, str) else []
     except ValueError:
         return []  # no shell would run it
+
+
+def called(words: list[str]) -> list[str]:
+    """The words of a command line without the one that has the shell make way for it."""
+    return words[1:] if words[:1] == [_EXEC] else words
 
 
 def covers(group: Mapping[str, Any], matcher: str | None) -> bool:

@@ -97,7 +97,7 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
-    hooks = [(wanted, texts.hook_command(hook, wanted.event, client.word)) for wanted in client.hooks]
+    hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
     more: dict[str, Any] = {"permissions": {merge.ALLOW: [*client.rules(program)], merge.ASK: [*bounds.asks]}}
     more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
     yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then

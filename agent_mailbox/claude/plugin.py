@@ -28,7 +28,7 @@ def files(version: str) -> dict[str, str]:
     manifest = {"name": NAME, "version": version, "description": _ABOUT, "author": author, "license": "MIT"}
     hooks: dict[str, list[dict[str, Any]]] = {}
     for wanted in CLAUDE_CODE.hooks:
-        hooks.setdefault(wanted.on, []).append(group(wanted, f"{PLACE} {wanted.event}"))
+        hooks.setdefault(wanted.on, []).append(group(wanted, wanted.command(f"{PLACE} {wanted.event}")))
     return {
         ".claude-plugin/plugin.json": _json(manifest),
         ".claude-plugin/marketplace.json": _json(

@@ -12,7 +12,7 @@ import shutil
 
 from ..core.text import clipped, neutral
 from . import places
-from .entries import PROGRAM
+from .entries import PROGRAM, called
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def wrong(command: str, project: str, environ: Mapping[str, str], root: str = ""
     for variable, value in known:
         command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
     try:
-        words = shlex.split(command)
+        words = called(shlex.split(command))
     except ValueError:
         return "its quotes do not match; correct the command"
     while words and "=" in words[0].partition("/")[0]:

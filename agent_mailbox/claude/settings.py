@@ -19,7 +19,7 @@ from ..core.roster import DEAD
 from ..doctor.findings import Problem
 from . import install, others, places, runnable
 from . import install_texts as texts
-from .entries import BELL, PERMIT, PROGRAM, SHIM, calls_us, covers, part
+from .entries import BELL, PERMIT, PROGRAM, SHIM, called, calls_us, covers, part
 from .hook import HOOKS
 from .runnable import INSTALL, SHIMS
 
@@ -214,7 +214,7 @@ def _own_program(hook: Found, environ: Mapping[str, str]) -> tuple[str, ...]:
     if not calls_us({"command": hook.command}):
         return ()
     command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
-    words = shlex.split(command)
+    words = called(shlex.split(command))
     own = [install.shim(environ)[0], *([os.path.join(hook.source.root, "hooks", SHIM)] if hook.source.root else [])]
     if len(words) == 2 and words[0] in own:
         return (words[0],)

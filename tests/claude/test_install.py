@@ -132,6 +132,7 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
         assert os.access(command.split()[0], os.X_OK)
     assert set(house.loaded()["hooks"]) == set(EVENTS)
     for (bell,) in (house.bells()[event] for event in ("SessionStart", "UserPromptSubmit")):
+        assert bell["command"].startswith("exec /")
         assert bell["command"].endswith("/agent-mailbox-hook Doorbell")
         assert bell["asyncRewake"] is True
         assert bell["timeout"] * 1000 < 2**31  # above that the client's timers end at once
@@ -153,6 +154,9 @@ def test_an_earlier_installation_gets_its_doorbell_and_a_persons_own_is_left(hou
     for event in BELLS:
         without["hooks"][event] = without["hooks"][event][:1]
     house.write(without)
+    house.install()
+    assert house.loaded() == whole
+    house.write(json.loads(json.dumps(whole).replace('"exec ', '"')))
     house.install()
     assert house.loaded() == whole
     own = {"type": "command", "command": "LC_ALL=C agent-mailbox hook Doorbell", "asyncRewake": True, "timeout": 60}

@@ -31,7 +31,7 @@ def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -
 def test_its_hooks_are_those_of_an_installation() -> None:
     """Every event, matcher and timeout; only where the shim lies is told otherwise."""
     shim = "/x/agent-mailbox-hook"
-    ours = merge.Ours([(wanted, texts.hook_command(shim, wanted.event)) for wanted in CLAUDE_CODE.hooks], {})
+    ours = merge.Ours([(one, one.command(texts.hook_command(shim, one.event))) for one in CLAUDE_CODE.hooks], {})
     installed = merge.merged("x", {}, ours)["hooks"]
     plugged = json.loads(
         plugin.files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")

@@ -15,7 +15,6 @@ import subprocess
 import termios
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.helpers import PATIENCE, until
@@ -67,7 +66,6 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
-            self._end_doorbells()
             self.process.terminate()  # it ends what runs in its background
             try:
                 self.process.wait(PATIENCE / 6)
@@ -75,18 +73,6 @@ class Terminal:
                 self.kill()
         self._reader.join(PATIENCE)
         os.close(self._master)
-
-    def _end_doorbells(self) -> None:
-        """The client gives hooks that it has to kill itself a second and a half, though they are dead at once."""
-        for place in Path(f"/proc/{self.pid}/task").glob("*/children"):
-            for child in map(int, place.read_text().split()):
-                try:
-                    if b" Doorbell" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        below = Path(f"/proc/{child}/task/{child}/children").read_text().split()
-                        for pid in (*map(int, below), child):
-                            os.kill(pid, signal.SIGTERM)
-                except (FileNotFoundError, ProcessLookupError):
-                    pass  # it ended by itself
 
     def _read(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.standin import ANSWER, in_turn, said, use
@@ -11,8 +12,6 @@ from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.e2e.conftest import Client
 
 WOKEN = "agent-mailbox: mail is waiting"
@@ -55,6 +54,13 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_no_shell_stands_between_a_client_and_its_doorbell(client: Client) -> None:
+    """Which the client would end with itself and then, dead as it is, wait for: a second and a half of its person's."""
+    with Terminal(client) as terminal:
+        waits = bell(client, idle(client, terminal))
+        assert Path(f"/proc/{waits}/stat").read_text().rpartition(") ")[2].split()[1] == str(terminal.pid)
 
 
 def test_mail_wakes_an_idle_session(client: Client) -> None:
