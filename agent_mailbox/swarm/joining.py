@@ -48,7 +48,7 @@ async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitat
         "sender": sender,
     }
     data = wire.dumps(signing.sealed(signing.JOIN, body, key)).encode("utf-8")
-    return await peers.post(invitation.claims.endpoint.rstrip("/"), "join", data, known.agent_id)
+    return await peers.post(invitation.claims.endpoint, "join", data, known.agent_id)
 
 
 def _entering(
@@ -69,7 +69,7 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
     signer = swarm.members.get(claims.issuer or claims.master)
     if master is None or signer is None or not signer.public_key or claims.master != swarm.master:
         raise Refusal("KEY_MISMATCH", f"this gateway is in a swarm of that id, {swarm.alias}, with another master")
-    if claims.endpoint.rstrip("/") != master.endpoint:
+    if claims.endpoint != master.endpoint:
         raise Refusal("KEY_MISMATCH", f"the master of {swarm.alias} is not at {claims.endpoint}")
     try:
         tokens.verified(invitation.token, signer.public_key)

@@ -37,7 +37,8 @@ from .statuses import Statuses
 from .wake import Waker, secret_in
 
 GRACE = 2.0
-"""Seconds that requests under way have once we are told to stop. Connections nobody uses are not waited for."""
+"""Seconds that requests under way have once we are told to stop. A connection whose peer does not answer its end is
+waited for as long."""
 
 
 class Listening(Record):

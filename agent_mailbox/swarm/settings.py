@@ -12,7 +12,7 @@ from ..core.records import Record
 class Settings(Record):
     """Limits a minute or an hour (founding text, "Recommended limits"); ``requests_per_minute``: from one address,
     whatever it sends; ``private_addresses``: may peers be on this machine or a private network (never in production);
-    ``retry_seconds``: the longest pause between two tries; ``require_join_proof``: must a request to join be signed
+    ``retry_seconds``: the longest pause between two tries; ``require_join_proof``: must a request to join be sealed
     (the reference's is not)."""
 
     messages_per_minute: int = 60

@@ -76,11 +76,11 @@ def parse(data: bytes) -> JoinRequest:
 
 
 def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False) -> Admission:
-    """Admit, have it wait, or raise ``Refusal``. ``proof``: whoever has not signed the request is refused."""
+    """Admit, have it wait, or raise ``Refusal``. ``proof``: whoever has not sealed the request is refused."""
     swarm, claims = _verified(request.invite_token, known)
     asked = _answered_once(request, swarm, now, proof)
     asking, token = request.sender, tokens.fingerprint(request.invite_token)
-    new = Member(asking.agent_id, wire.check_endpoint(asking.endpoint), asking.public_key, instant.text(now))
+    new = Member(asking.agent_id, asking.endpoint, asking.public_key, instant.text(now))
     member = swarm.members.get(asking.agent_id)
     if member is not None:
         # whoever is in, and shows that it is, is told who else is, by a token however old; nobody is re-keyed by it
@@ -116,15 +116,15 @@ def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
 
 
 def _answered_once(request: JoinRequest, swarm: Swarm, now: int, proof: bool) -> dict[str, str]:
-    """What is written down of a signed request, so that it is answered once; nothing of an unsigned one."""
+    """What is written down of a sealed request, so that it is answered once; nothing of another."""
     if not isinstance(request, Proven):
         if proof:
-            raise Refusal("INVALID_SIGNATURE", "requests to join are to be signed here")
+            raise Refusal("INVALID_SIGNATURE", "requests to join are to be sealed here")
         return {}
     if abs(instant.parse(request.timestamp) - now) > wire.FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
     if request.message_id in swarm.asked:
-        raise Refusal("INVALID_SIGNATURE", "this request was answered before; sign another")
+        raise Refusal("INVALID_SIGNATURE", "this request was answered before; seal another")
     return {"request": request.message_id}
 
 
@@ -133,8 +133,8 @@ def _noted(swarm: Swarm, asked: dict[str, str], now: int) -> tuple[Event, ...]:
 
 
 def _check_unproven(claims: tokens.Claims, use: Use, member: Member, now: int) -> None:
-    """Who asks unsigned in a member's name gets what anybody gets by that token. But the answer to a joining may be
-    lost: for a while it is given again by the token that was used for it."""
+    """Who asks without a seal in a member's name gets what anybody gets by that token. But the answer to a joining may
+    be lost: for a while it is given again by the token that was used for it."""
     lately = now < instant.parse(member.joined_at) + wire.FRESH
     if use.revoked or not lately or (member.agent_id, member.public_key) not in use.by:
         _check_token(claims, use, None, now)
@@ -161,7 +161,7 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
     if issuer not in swarm.members:
         raise Refusal("INVALID_SIGNATURE", "whoever made this token is no member")
     claims = tokens.verified(token, swarm.members[issuer].public_key)
-    if claims.endpoint.rstrip("/") != known.endpoint or claims.master not in (known.agent_id, *swarm.members):
+    if claims.endpoint != known.endpoint or claims.master not in (known.agent_id, *swarm.members):
         raise Refusal("INVALID_TOKEN", "the invite token names another master")
     return swarm, claims
 

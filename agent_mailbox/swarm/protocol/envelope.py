@@ -151,13 +151,8 @@ def read(model: type[M], value: Any, what: str) -> M:
         raise Refusal("INVALID_FORMAT", f"{where}: {first['msg'][:200]}") from None
 
 
-def parse(data: bytes) -> Envelope:
-    """The envelope in a request's body; raises ``Refusal`` (400)."""
-    return of(wire.parse_json(data))
-
-
 def of(value: dict[str, Any]) -> Envelope:
-    """The same of a body that was read."""
+    """The envelope that the object in a request's body is; raises ``Refusal`` (400)."""
     found = read(Envelope, value, "the message")
     wire.check_version(found.protocol_version)
     if "\0" in found.content:
