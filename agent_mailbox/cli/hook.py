@@ -168,7 +168,7 @@ def given() -> bytes:
     """The client's JSON, as far as it may go: a little more shows that it went further."""
     data = b""
     while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
-        data += (part := sys.stdin.buffer.read(_PART))
+        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: its writer's pipe does not wait
         if len(part) < _PART:
             break
     return data
