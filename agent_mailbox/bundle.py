@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 _BASE = (
     *("plain", "errors", "core", "core.instant", "core.records", "core.codec", "core.text", "core.address"),
     *("core.claims", "core.roster", "core.expiry", "core.inbox", "core.rollbook", "core.frame"),
-    *("store", "store.system", "store.paths", "store.lock", "store.trail", "store.log", "store.cache", "store.sieve"),
+    *(
+        "store",
+        "store.system",
+        "store.user_state",
+        "store.paths",
+        "store.lock",
+        "store.trail",
+        "store.log",
+        "store.cache",
+        "store.sieve",
+    ),
     *("store.logs", "config", "desk", "cli", "cli.output", "cli.place"),
 )
 _TYPED = ("clients", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")

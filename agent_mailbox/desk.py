@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from .plane import Reading
 
 
+def nobody(_: str) -> str | None:
+    """Prove nothing of who writes: what a program that only imports us may say of itself."""
+    return None
+
+
 def wall_clock() -> int:
     """Milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000
@@ -30,7 +35,8 @@ class Desk:
     """A mailbox directory, opened.
 
     ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs), ``wait`` the seconds to wait for a
-    lock. Raises ``NoMailbox`` where there is none, ``Refused`` if it is another user's.
+    lock. ``prove`` tells what is proven when a record is written in the name of an agent (``core.proofs``; None:
+    nothing). Raises ``NoMailbox`` where there is none, ``Refused`` if it is another user's.
     """
 
     def __init__(
@@ -40,10 +46,12 @@ class Desk:
         clock: Callable[[], int] = wall_clock,
         new_id: Callable[[], str] | None = None,
         wait: float | None = None,
+        prove: Callable[[str], str | None] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
         self.logs = Logs(self.directory) if wait is None else Logs(self.directory, wait)
         self.now = clock
+        self.prove = prove or nobody
         self._config: Config | None = None
         self.reading: Reading | None = None  # of the control plane; see ``plane``
         self._new_id = new_id

@@ -7,11 +7,11 @@ only ``places.create`` makes one.
 from __future__ import annotations
 
 from ..errors import NoMailbox, Refused, StorageFailed
-from . import system
+from . import system, user_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
@@ -118,20 +118,29 @@ def check_owner(directory: str) -> None:
 
 
 def trusted_file(environ: Mapping[str, str]) -> str:
-    """Where the user's own mailboxes are recorded, a real path a line (XDG base directory specification)."""
-    state = environ.get("XDG_STATE_HOME") or ""
-    if not state.startswith("/"):
-        state = system.join(environ.get("HOME") or "/", ".local", "state")
-    return system.join(state, "agent-mailbox", "mailboxes")
+    """Where the user's own mailboxes are recorded, a real path a line."""
+    return system.join(user_state.directory(environ), "mailboxes")
+
+
+def _trusted_files(environ: Mapping[str, str]) -> Iterator[str]:
+    """That file, and the one of versions that went by the environment (XDG base directory specification)."""
+    yield trusted_file(environ)
+    state = environ.get("XDG_STATE_HOME", "")
+    if state.startswith("/") and not user_state.is_switched(environ):
+        yield system.join(state, "agent-mailbox", "mailboxes")
 
 
 def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     """Did this user's ``init`` record the mailbox? A cloned repository may ship a directory that looks like one; hooks
     read only what is recorded or was named outright."""
-    try:
-        with open(trusted_file(environ), "rb") as file:
-            known = file.read().split(b"\n")
-    except OSError:
+    known: list[bytes] = []
+    for path in _trusted_files(environ):
+        try:
+            with open(path, "rb") as file:
+                known += file.read().split(b"\n")
+        except OSError:
+            pass
+    if not known:
         return False
     if directory.encode("utf-8", "surrogateescape") in known:
         return True

@@ -46,7 +46,7 @@ def shells() -> dict[str, tuple[str, ...]]:
 def environment(scratch: Path) -> dict[str, str]:
     """A home of its own, the measured program first on the PATH, nothing else of the caller's."""
     path = os.pathsep.join([str(Path(PYTHON).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-    home = {"HOME": str(scratch), "XDG_STATE_HOME": str(scratch / "state"), "TMPDIR": str(scratch)}
+    home = {"HOME": str(scratch), "AGENT_MAILBOX_TEST_STATE": str(scratch / "state"), "TMPDIR": str(scratch)}
     return {"PATH": path, "LANG": "C.UTF-8", **home}
 
 

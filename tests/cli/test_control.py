@@ -589,7 +589,7 @@ def test_a_strangers_configuration_starts_no_program(team: Team) -> None:
     mark = team.scratch / "cleaned"
     team.file("config.toml").write_text(f'[control]\ncleanup = ["touch", {json.dumps(str(mark))}]\n')
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
-    found = {"AGENT_MAILBOX_DIR": None, "XDG_STATE_HOME": str(team.scratch / "elsewhere")}
+    found = {"AGENT_MAILBOX_DIR": None, "AGENT_MAILBOX_TEST_STATE": str(team.scratch / "elsewhere")}
     result = team.run("control", "answer", request, "approve", "--session", WORKER, env=found, cwd=team.box)
     assert result.rc == 0
     assert result.warnings

@@ -241,7 +241,11 @@ def test_a_place_where_nothing_can_be_made_refuses_init(frugal: Bound) -> None:
     (frugal.scratch / "file").write_text("")
     refused(frugal.run("init", frugal.scratch / "file"), 5)
     with closed(frugal.home):
-        refused(frugal.run("init", frugal.cwd / "new", env={"XDG_STATE_HOME": str(frugal.home / "other")}), 5, "other")
+        refused(
+            frugal.run("init", frugal.cwd / "new", env={"AGENT_MAILBOX_TEST_STATE": str(frugal.home / "other")}),
+            5,
+            "other",
+        )
 
 
 # -- the disk says no -------------------------------------------------------------------------------------------------

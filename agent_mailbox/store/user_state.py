@@ -1,0 +1,35 @@
+"""Where the user's own records are kept, outside every project: the key, which mailboxes are theirs, who is bound.
+
+Belongs here: that one place. What is kept there decides, so an environment that lies must not move it: it follows from
+the password database, not from ``HOME`` or ``XDG_STATE_HOME``. Tests name another by ``SWITCH``; what is sealed there
+bears another key, whatever the directory holds (``store.keys``).
+"""
+
+from __future__ import annotations
+
+from . import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SWITCH = "AGENT_MAILBOX_TEST_STATE"
+"""The variable by which tests keep the records of a run apart: an absolute path."""
+
+
+def is_switched(environ: Mapping[str, str]) -> bool:
+    """Return whether the records are a test's."""
+    return environ.get(SWITCH, "").startswith("/")
+
+
+def directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of the user's records; it need not exist."""
+    if is_switched(environ):
+        return environ[SWITCH].rstrip("/") or "/"
+    import pwd
+
+    try:
+        home = pwd.getpwuid(system.geteuid()).pw_dir
+    except KeyError:  # a user whom the database does not know, as in some containers
+        home = environ.get("HOME") or "/"
+    return system.join(home, ".local", "state", "agent-mailbox")
