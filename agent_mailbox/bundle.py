@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from .launch import Module, Source
 
 _BASE = (
-    *("plain", "errors", "core", "core.instant", "core.records", "core.codec", "core.text", "core.address"),
-    *("core.claims", "core.roster", "core.expiry", "core.inbox", "core.rollbook", "core.frame"),
     *(
-        "store",
-        "store.system",
-        "store.user_state",
-        "store.paths",
-        "store.lock",
-        "store.trail",
-        "store.log",
-        "store.cache",
-        "store.sieve",
+        "plain",
+        "errors",
+        "core",
+        "core.instant",
+        "core.records",
+        "core.proofs",
+        "core.seals",
+        "core.codec",
+        "core.text",
     ),
-    *("store.logs", "config", "desk", "cli", "cli.output", "cli.place"),
+    *("core.address", "core.claims", "core.roster", "core.expiry", "core.inbox", "core.rollbook", "core.frame"),
+    *("store", "store.system", "store.user_state", "store.paths", "store.tails", "store.custody", "store.lock"),
+    *("store.trail", "store.log", "store.cache", "store.sieve", "store.logs", "config", "desk"),
+    *("cli", "cli.output", "cli.place"),
 )
 _TYPED = ("clients", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "delivery")

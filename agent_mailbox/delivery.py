@@ -6,7 +6,7 @@ found without reading everything is ``store.poll``.
 
 from __future__ import annotations
 
-from .core import codec
+from .core import claims, codec
 from .core.records import USER, Read, Record
 from .core.roster import ALIVE, DEAD
 from .desk import Desk
@@ -100,15 +100,16 @@ class Delivery(Desk):
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
         if offering is not None and records:
             records = self._offered(me, records, offering)
-        lines = b"".join(map(codec.read_line, records))
-        if lines:  # with more patience than before: what is not recorded now is shown again
-            self.logs.patient_reads().append([lines])
+        size = 0
+        if records:  # with more patience than before: what is not recorded now is shown again
+            proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
+            size = self.logs.patient_reads().append(map(codec.read_line, records), (), proofs)
         if not items and self.logs.trail.is_quiet(me):
             poll.save()
             return 0
         quiet = offering is None or (offering.quiet and (offering.nonce is None or not records))
         try:
-            self._settle(poll, {record.message_id for record in records}, len(lines), quiet)
+            self._settle(poll, {record.message_id for record in records}, size, quiet)
         except Busy:
             pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 
 from . import config as configuration
-from .store import paths
+from .store import custody, paths
+from .store.lock import WAIT
 from .store.logs import Logs
+from .store.system import environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class Desk:
         prove: Callable[[str], str | None] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
-        self.logs = Logs(self.directory) if wait is None else Logs(self.directory, wait)
+        self.logs = Logs(self.directory, WAIT if wait is None else wait, custody.of(self.directory, environment()))
         self.now = clock
         self.prove = prove or nobody
         self._config: Config | None = None

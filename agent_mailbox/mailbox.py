@@ -14,6 +14,7 @@ from .delivery import Delivery
 from .errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
 from .posting import Posting, retryable
 from .registry import Registry
+from .store.logs import weighed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ class Mailbox(Posting, Delivery, Registry):
         found = self.find(message_id)
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
-        if not found.reads.acked(found.message.id, lineage):
+        if not found.reads.acked(found.message, lineage):
             _refuse_non_reader(found, session_id, roster)
             record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
-            self.logs.reads.append([codec.read_line(record)])
+            self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
         else:
             self._sync_reads()
         return found.message
@@ -85,7 +86,7 @@ class Mailbox(Posting, Delivery, Registry):
         ]
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
             _refuse_archived(found.message, not self._is_live(found.message.id))
-            log.append(map(codec.read_line, records), None)
+            log.append(map(codec.read_line, records), None, [self.prove(session_id)] * len(records))
             log.sync()
         return found.message
 
@@ -123,13 +124,14 @@ class Mailbox(Posting, Delivery, Registry):
         """Messages whose id is, or begins with, what is wanted (case does not count), live ones first."""
         wanted = wanted.casefold()
         prefixes = len(wanted) >= MIN_MESSAGE_PREFIX
-        live = ((line, False) for _, line in self.logs.messages.lines())
-        for line, archived in (*live, *((line, True) for line in self.archive.lines())):
+        view = self.logs.messages.view()
+        live = [*self.logs.messages.lines()]  # before the archive: a message moves from here to there, never back
+        for position, line in (*live, *((None, line) for line in self.archive.lines())):
             message = codec.message(line)
             if isinstance(message, Message):
                 found = message.id.casefold()
                 if found == wanted or (prefixes and found.startswith(wanted)):
-                    yield message, archived
+                    yield weighed(message, view, line, position), position is None
 
 
 def _refuse_archived(message: Message, archived: bool) -> None:
@@ -138,7 +140,7 @@ def _refuse_archived(message: Message, archived: bool) -> None:
 
 
 def _refuse_non_reader(found: Found, session_id: str, roster: Roster) -> None:
-    if claims.read_by(found.message, found.reads, roster.lineage(session_id)):
+    if claims.read_by(found.message, found.reads, roster.lineage(session_id), roster):
         return
     holder = claims.holder(found.message, found.reads, roster)
     raise Refused(

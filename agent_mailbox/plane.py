@@ -15,13 +15,14 @@ from .store.log import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from .core.control.state import Verdict
     from .core.roster import Roster
     from .desk import Desk
     from .posting import Posting
+    from .store.custody import View
     from .store.logs import Logs
 
 _MARK = b'"control"'
@@ -33,14 +34,18 @@ class Reading:
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
-        self._inode, self._position = 0, 0
-        self.messages: list[Message] = []
+        self._forget()
         self._roster: Roster | None = None
+
+    def _forget(self) -> None:
+        self._inode, self._position = 0, 0
+        self._counted: tuple[int, int, bytes] | None = None
+        self.messages: list[Message] = []
         self._plane: Plane | None = None
 
     def plane(self) -> Plane:
         """Everything up to the log's end, folded. The roster is read after the log: who wrote is in it."""
-        fresh = self._news()
+        fresh = self._logs.messages.attentively(self._news) or []
         roster = self._logs.read_roster()
         if self._plane is None or roster is not self._roster:
             self._plane, fresh = Plane(roster), self.messages
@@ -49,29 +54,37 @@ class Reading:
             self._plane.apply(message)
         return self._plane
 
-    def _news(self) -> list[Message]:
-        fd = self._logs.messages.open()
-        if fd is None:
-            return []
-        try:
-            there = system.fstat(fd)
-            if there.st_ino != self._inode or there.st_size < self._position:
-                self._inode, self._position, self.messages, self._plane = there.st_ino, 0, [], None
-            if there.st_size == self._position:
-                return []
-            end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
-            found = [line for _, line in lines_of(fd, self._position, end) if _MARK in line]
-            self._position = max(end, self._position)
-        finally:
-            system.close(fd)
-        news = _control(found)
+    def _news(self, fd: int, view: View | None) -> list[Message]:
+        there = system.fstat(fd)
+        continues = there.st_ino == self._inode and there.st_size >= self._position
+        if not continues or not self._resumes(view):
+            self._forget()
+            self._inode = there.st_ino
+            if view is not None:
+                view.begin()
+        end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
+        news = [message for at, line in lines_of(fd, self._position, end) for message in _control(at, line, view)]
+        self._position = max(end, self._position)
+        self._counted = None if view is None else view.counted
         self.messages += news
         return news
 
+    def _resumes(self, view: View | None) -> bool:
+        """Does the record still say of what was read what it said then?"""
+        if view is None:
+            return self._counted is None
+        return self._counted is not None and view.resume(*self._counted)
 
-def _control(lines: Iterable[bytes]) -> list[Message]:
-    found = [codec.message(line) for line in lines]
-    return [m for m in found if isinstance(m, Message) and m.type == "control"]
+
+def _control(position: int | None, line: bytes, view: View | None) -> Iterator[Message]:
+    """The control message on a line, with what is proven of its writer, if it is one."""
+    if _MARK not in line:
+        return
+    message = codec.message(line)
+    if not isinstance(message, Message) or message.type != "control":
+        return
+    proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
+    yield message if proof is None else message.replace(proof=proof)
 
 
 def of(desk: Desk) -> Plane:
@@ -85,7 +98,8 @@ def archived(desk: Posting, word: str) -> tuple[Plane, list[Message]]:
     """The fold of the archived control messages in which the word occurs, and those. A request is archived whole, once
     it is decided, so they tell what became of it; in which order months were written, the clock had a say."""
     mark = word.encode("utf-8", "surrogatepass")
-    found = _control(line for line in desk.archive.lines() if _MARK in line and mark in line)
+    view = desk.logs.messages.view()
+    found = [one for line in desk.archive.lines() if mark in line for one in _control(None, line, view)]
     found.sort(key=lambda message: not state.opens(message.content))
     return Plane(desk.logs.read_roster(), found), found
 

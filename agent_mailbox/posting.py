@@ -62,7 +62,7 @@ class Posting(Desk):
         """What the steward moved."""
         from .store.archive import Archive  # asked only for an id that is given
 
-        return Archive(self.logs.path(paths.ARCHIVE))
+        return Archive(self.logs.path(paths.ARCHIVE), self.logs.custody)
 
     def send(self, draft: Draft, *, strict: bool = False) -> Sent:
         """Append one message durably; the same id with the same mail again is the same message.
@@ -72,15 +72,18 @@ class Posting(Desk):
         """
         return self.send_all([draft], strict=strict)[0]
 
-    def send_all(self, drafts: Sequence[Draft], *, strict: bool = False, answering: str | None = None) -> list[Sent]:
-        """Append many messages as one durable batch, all or none; raises as ``send`` does."""
+    def send_all(
+        self, drafts: Sequence[Draft], *, strict: bool = False, answering: str | None = None, sealed: bool = True
+    ) -> list[Sent]:
+        """Append many messages as one durable batch, all or none; raises as ``send`` does. ``sealed``: off for mail
+        that proves nothing of its writer, whoever appends it."""
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
         ids = [made.message.id for made in prepared]
         _refuse_twins(ids)
         try:
-            known = self._append(prepared, given)
+            known = self._append(prepared, given, sealed)
         except StorageFailed as error:
             raise retryable(error, ids) from None
         if any(draft.type == "control" for draft in drafts):
@@ -119,11 +122,11 @@ class Posting(Desk):
             known = self._known({*again}, log) if again else {}
             new = [message for message in messages if message.id not in known]
             if new:
-                log.append([lines[message.id] for message in new], self._concerned(new))
+                log.append([lines[message.id] for message in new], self._concerned(new))  # from elsewhere: no seal
             if len(new) < len(messages):
                 log.sync()
 
-    def _append(self, prepared: Sequence[_Prepared], given: set[str]) -> dict[str, Message]:
+    def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
         """Append those whose id is new; returns the ones that were there already, which are synced again."""
         with self.logs.messages.held() as log:
             known = self._known(given, log) if given else {}
@@ -133,7 +136,8 @@ class Posting(Desk):
                 # A decision that came too late because of a limit would be worse than any flood.
                 chat = [made.message.sender for made in new if made.message.type != "control"]
                 self._refuse_flood(chat, self.config.max_per_minute, log)
-            log.append([made.line for made in new], self._concerned([made.message for made in new]))
+            proofs = [self.prove(made.message.sender) if sealed else None for made in new]
+            log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
                 log.sync()
         return known

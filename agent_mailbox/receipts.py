@@ -50,7 +50,8 @@ def settle(desk: Desk, session_id: str, judge: Callable[[Sequence[Offer]], Verdi
         ]
         if lines:
             with desk.logs.reads.held() as log:
-                log.append(lines, None if verdict.lost else ())
+                proof = desk.prove(session_id) if verdict.lost else None
+                log.append(lines, None if verdict.lost else (), [proof] * len(lines))
                 log.sync()
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
         offers.save(desk.logs, session_id, left)

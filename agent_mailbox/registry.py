@@ -19,22 +19,25 @@ if TYPE_CHECKING:
     from .core.roster import Agent, Roster
 
 
-def change_roster(desk: Desk, decide: Callable[[Roster], Decision]) -> Decision:
+def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
     """Carry out a decision about the roster, taken and appended under its lock; raises what ``decide`` raises.
 
-    Whoever's death is recorded gives back, at once, the role mail that waits for its ack.
+    ``actor`` is in whose name it is done (default: the session that an event is about). Whoever's death is recorded
+    gives back, at once, the role mail that waits for its ack.
     """
     with desk.logs.roster.held() as log:
         roster = desk.logs.read_roster()
         decision = decide(roster)
         changed = {event.session_id for event in decision.events}
         heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
-        log.append([codec.roster_line(event) for event in decision.events], changed | heirs)
+        proofs = [desk.prove(actor or event.session_id) for event in decision.events]
+        log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
         log.sync()  # also where nothing changed: whoever wrote what stands there may have died before its sync
     for event in decision.events:
         if event.event == "retire":
             try:
-                give_back(desk, roster.lineage(event.session_id))  # its own claims, and those it had come into
+                # its own claims, and those it had come into
+                give_back(desk, roster.lineage(event.session_id), actor)
             except Busy:
                 pass  # the death is recorded; the steward gives back what is left
     return decision
@@ -45,8 +48,10 @@ def admit(desk: Desk, session_id: str) -> None:
     change_roster(desk, lambda roster: enrol.checked_in(session_id, roster, desk.now()))
 
 
-def give_back(desk: Desk, sessions: Iterable[str]) -> None:
-    """Append releases for what dead agents still owed, decided under the reads' lock, so that no ack is lost."""
+def give_back(desk: Desk, sessions: Iterable[str], actor: str | None = None) -> None:
+    """Append releases for what dead agents still owed, decided under the reads' lock, so that no ack is lost.
+
+    ``actor`` is in whose name (default: each agent's own)."""
     with desk.logs.reads.held() as log:
         state, now = desk.state(), desk.now()
         records = [
@@ -54,14 +59,14 @@ def give_back(desk: Desk, sessions: Iterable[str]) -> None:
             for session_id in sessions
             for i in owing.owed_on_death(session_id, state)
         ]
-        log.append(map(codec.read_line, records), None)
+        log.append(map(codec.read_line, records), None, [desk.prove(actor or r.session_id) for r in records])
         log.sync()
 
 
 def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]:
     """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
     decision = change_roster(
-        desk, lambda roster: enrol.enrolled(request, roster, actor, desk.now(), desk.config.namespaces)
+        desk, lambda roster: enrol.enrolled(request, roster, actor, desk.now(), desk.config.namespaces), actor
     )
     if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
         desk.logs.beat(request.session_id, desk.now())
@@ -73,20 +78,22 @@ def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]
 
 def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
     """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
-    decision = change_roster(desk, lambda roster: enrol.ended(session_id, event, roster, actor, desk.now(), reason))
+    decision = change_roster(
+        desk, lambda roster: enrol.ended(session_id, event, roster, actor, desk.now(), reason), actor
+    )
     roster = desk.logs.read_roster()
     agent = roster.find(session_id)
     if event == "retire" and not decision.events:  # whoever recorded its death may have died before giving back
-        give_back(desk, roster.lineage(agent.session_id))
+        give_back(desk, roster.lineage(agent.session_id), actor)
     return agent
 
 
 class Registry(Desk):
     """The part of the facade that keeps the roster."""
 
-    def change_roster(self, decide: Callable[[Roster], Decision]) -> Decision:
+    def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
         """See ``change_roster``."""
-        return change_roster(self, decide)
+        return change_roster(self, decide, actor)
 
     def register(self, request: Request, actor: str) -> tuple[Agent, Decision]:
         """See ``register``."""

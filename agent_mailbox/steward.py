@@ -12,6 +12,7 @@ import sys
 
 from . import doctor, registry
 from .core import enrol, owing, retention
+from .core.proofs import STEWARD
 from .core.records import Record, RosterEvent
 from .core.roster import DEAD
 from .core.text import shell_quoted
@@ -71,13 +72,13 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
             events=enrol.swept(roster, seen, mailbox.now(), config.freeze_after_hours, config.retire_after_days)
         )
 
-    decision = mailbox.change_roster(decide)
+    decision = mailbox.change_roster(decide, STEWARD)
     # A process killed between recording a death and giving back leaves this to us.
     state = mailbox.state()
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = [r for r in readers if state.roster.state(r) == DEAD and owing.owed_on_death(r, state)]
     if debtors:
-        registry.give_back(mailbox, debtors)
+        registry.give_back(mailbox, debtors, STEWARD)
     return decision.events
 
 

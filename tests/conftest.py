@@ -7,15 +7,26 @@ And the program in a scratch directory, without and with a mailbox.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agent_mailbox import desk
+from agent_mailbox.core import proofs
+from agent_mailbox.core.records import USER
+from agent_mailbox.store import user_state
 from tests.helpers import Post, Program
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+os.environ[user_state.SWITCH] = tempfile.mkdtemp(prefix="agent-mailbox-")
+"""The records of what tests do within their own process: never the user's."""
+desk.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
+"""Within a test everyone is whom it says; tests of who is whom use real processes."""
 
 settings.register_profile(
     "mailbox",

@@ -9,18 +9,11 @@ import posix
 
 from ..errors import NoMailbox
 from ..store import paths
+from ..store.system import environment as environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def environment() -> dict[str, str]:
-    """The environment as text (``os.environ`` would be the first to import ``os``)."""
-    return {
-        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
-        for key, value in posix.environ.items()
-    }
 
 
 class Place:

@@ -149,7 +149,7 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
     if not drafts:
         raise Malformed("the batch is empty", "one JSON message a line")
     try:
-        sent = app.mailbox.send_all(drafts, strict=strict)
+        sent = app.mailbox.send_all(drafts, strict=strict, sealed=False)
     except MailboxError as error:
         raise error if error.at is None else _about_line(error, numbers[error.at]) from None
     for one, number in zip(sent, numbers, strict=True):

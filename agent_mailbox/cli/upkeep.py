@@ -15,7 +15,7 @@ import click
 from ..core import instant
 from ..core.text import neutral
 from ..store import mounts, paths, places
-from . import exporting, render, values
+from . import exporting, letters, render, values
 from .hook import answer
 from .main import Commands, cli
 from .options import App, Verb, pass_app
@@ -23,14 +23,35 @@ from .options import App, Verb, pass_app
 
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
+@click.option("--adopt", is_flag=True, help="Confirm what stands there unsealed: leads, policies and decisions count.")
 @pass_app
-def init(app: App, where: str | None) -> None:
-    """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error."""
+def init(app: App, where: str | None, adopt: bool) -> None:
+    """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error.
+
+    With --adopt you confirm a mailbox of an earlier version, or one that came from elsewhere: its unsealed lines bind
+    agents until then, and free nobody.
+    """
     made = places.create(where or _wanted_place(app), app.environ)
+    if adopt:
+        _trust(app, made, adopt=True)
+        return
     doubt = mounts.doubt(made)
     if doubt is not None:
         app.warn(f"{made} {doubt}")
     app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
+
+
+def _trust(app: App, directory: str, *, adopt: bool) -> None:
+    """Take the logs as they are, and tell what counts now."""
+    from .. import adoption
+    from ..mailbox import Mailbox
+
+    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt)
+    lines = [f"{done.why}; you have looked"] if done.why else []
+    lines += [f"confirmed {letters.plural(done.adopted, 'unsealed line')}"] if adopt else []
+    lines += [*done.standing] or ["no agent is under a lead, a mode or rules"]
+    value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
+    app.done("".join(f"{neutral(line)}\n" for line in lines), value)
 
 
 def _wanted_place(app: App) -> str:
@@ -92,13 +113,17 @@ def crontab(app: App, install: bool) -> None:
     is_flag=True,
     help="Mend modes and torn lines (the original file is kept beside); remove derived files that disagree.",
 )
+@click.option("--trust", is_flag=True, help="You looked at logs that were cut or replaced: they count as they are.")
 @pass_app
-def doctor(app: App, repair: bool) -> int:
+def doctor(app: App, repair: bool, trust: bool) -> int:
     """Verify everything: logs, archive, derived files, permissions, hooks, the files of its gateway to other machines.
 
     Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
     no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
     """
+    if trust:
+        _trust(app, app.mailbox.directory, adopt=False)
+        return 0
     from .. import doctor as doctors
     from ..claude import settings
     from ..swarm import files

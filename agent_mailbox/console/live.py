@@ -19,6 +19,7 @@ from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
 from ..store.log import boundary, lines_of
+from ..store.logs import weighed
 from ..store.watch import Watch
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ class Watcher:
         mail, reads, roster = self._messages.news(), self._reads.news(), self._roster.news()
         if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
             return [Event("resync")]
-        found = [Event("message", message) for message in map(codec.message, mail) if isinstance(message, Message)]
+        view = self._logs.messages.view()
+        read = ((line, codec.message(line)) for line in mail)
+        found = [Event("message", weighed(m, view, line, None)) for line, m in read if isinstance(m, Message)]
         if any(event.message is not None and event.message.type == "control" for event in found):
             found.append(Event("control"))
         ids = dict.fromkeys(read.message_id for read in map(codec.read, reads) if isinstance(read, Read))

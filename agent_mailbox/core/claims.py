@@ -6,8 +6,9 @@ decides about a line without ``as``, which an older writer left.
 
 from __future__ import annotations
 
+from . import proofs
 from .address import own_route
-from .records import Message, Read
+from .records import USER, Message, Read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,22 @@ READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
 knows yet if it was taken in · it was · it is dealt with."""
 
 
+def is_kept(message: Message) -> bool:
+    """Return whether our writers seal what is recorded about the message: control, and what the person asks an ack
+    for. Another program's line cannot settle these."""
+    return message.type == "control" or (message.ack and message.sender == USER)
+
+
 class Reads:
-    """The standing reads of every message: a release takes the reader's read back, a later read sets it anew."""
+    """The standing reads of every message: a release takes the reader's read back, a later read sets it anew.
+
+    An unproven line does not take back a proven one, and a sealed line that is there twice counts once.
+    """
 
     def __init__(self, records: Iterable[Read] = ()) -> None:
         self._standing: dict[str, dict[str, Read]] = {}
-        self._acked: set[tuple[str, str]] = set()
+        self._acked: dict[tuple[str, str], bool] = {}
+        self._sealed: set[Read] = set()
         self._released: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str, str | None]] = set()
         for record in records:
@@ -35,29 +46,46 @@ class Reads:
     def apply(self, record: Read) -> None:
         """Fold one more record in. An ack implies the read; ``seen`` is a receipt of the read with its nonce."""
         key = (record.message_id, record.session_id)
+        proven = proofs.proves(record.proof)
+        if proven:
+            if record in self._sealed:
+                return
+            self._sealed.add(record)
+        standing = self._standing.get(record.message_id, {})
+        before = standing.get(record.session_id)
         if record.event == "release":
-            self._standing.get(record.message_id, {}).pop(record.session_id, None)
-            self._acked.discard(key)
+            if before is not None and proofs.proves(before.proof) and not proven:
+                return
+            standing.pop(record.session_id, None)
+            self._acked.pop(key, None)
             self._released.add(key)
         elif record.event == "seen":
             self._seen.add((*key, record.nonce))
         else:
-            self._standing.setdefault(record.message_id, {}).setdefault(record.session_id, record)
+            if before is None or (proven and not proofs.proves(before.proof)):
+                self._standing.setdefault(record.message_id, {})[record.session_id] = record
             if record.event == "ack":
-                self._acked.add(key)
+                self._acked[key] = proven or self._acked.get(key, False)
 
     def of(self, message_id: str) -> list[Read]:
         """The standing reads of a message, first reader first."""
         return list(self._standing.get(message_id, {}).values())
+
+    def standing(self, message_id: str, lineage: Sequence[str]) -> list[Read]:
+        """The standing reads of the message by these sessions."""
+        standing = self._standing.get(message_id)
+        return [standing[session] for session in lineage if session in standing] if standing else []
 
     def by(self, message_id: str, lineage: Sequence[str]) -> list[str]:
         """Which of these sessions have a standing read of the message."""
         standing = self._standing.get(message_id)
         return [session for session in lineage if session in standing] if standing else []
 
-    def acked(self, message_id: str, lineage: Sequence[str]) -> bool:
-        """Has one of these sessions acknowledged the message?"""
-        return any((message_id, session) in self._acked for session in lineage)
+    def acked(self, message: Message, lineage: Sequence[str]) -> bool:
+        """Has one of these sessions acknowledged the message? What the person proved to have asked, only provably."""
+        least = proofs.is_person(message.proof)
+        known = [self._acked[message.id, session] for session in lineage if (message.id, session) in self._acked]
+        return any(proven or not least for proven in known)
 
     def stages(self, message_id: str) -> dict[str, str]:
         """How far each reader has come with the message: one of the four words above."""
@@ -86,11 +114,18 @@ def readers(message: Message, reads: Reads) -> list[str]:
     return list(dict.fromkeys([*(read.session_id for read in reads.of(message.id)), *message.read_by]))
 
 
-def read_by(message: Message, reads: Reads, lineage: Sequence[str]) -> bool:
-    """Has one of these sessions read the message?"""
-    if message.read_by and any(session in message.read_by for session in lineage):
+def read_by(message: Message, reads: Reads, lineage: Sequence[str], roster: Roster) -> bool:
+    """Has one of these sessions read the message?
+
+    Of a session that has a client, another program's line does not say so where the message is proven and ``is_kept``.
+    """
+    unproven_too = not (proofs.proves(message.proof) and is_kept(message))
+    if message.read_by and unproven_too and any(session in message.read_by for session in lineage):
         return True
-    return bool(reads.by(message.id, lineage))
+    return any(
+        unproven_too or proofs.proves(read.proof) or not roster.has_client(read.session_id)
+        for read in reads.standing(message.id, lineage)
+    )
 
 
 def is_claim(read: Read, message: Message, roster: Roster) -> bool:

@@ -190,9 +190,10 @@ def _lead(request: Request, present: Agent | None, roster: Roster, actor: str) -
         raise Refused("an agent cannot be its own lead", "name another agent, or user")
     if present is None:
         return lead
-    if lead == present.lead:
+    is_proven = bool(present.proven_leads) and present.proven_leads[-1][1] == present.lead
+    if lead == present.lead and (is_proven or actor != USER):
         return None
-    if actor not in (USER, present.lead):
+    if actor != USER and not (is_proven and actor == present.lead):  # one that a foreign line names makes nobody lead
         raise Refused(
             f"the lead of {request.session_id} is {present.lead or 'not set'}; {actor} may not change it",
             "only the person or the present lead can",

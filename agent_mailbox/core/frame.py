@@ -6,7 +6,7 @@ through ``text``; lines of a body stand behind a bar, so that nothing in it can 
 
 from __future__ import annotations
 
-from . import instant
+from . import instant, proofs
 from .address import is_remote
 from .records import USER
 from .text import clipped, neutral, neutral_lines
@@ -69,7 +69,7 @@ def sender_of(message: Message, roster: Roster) -> str:
     """Who says it sent the message: name, and the roles it holds."""
     agent = roster.get(message.sender)
     if message.sender == USER:
-        return f"{USER} (the person)"
+        return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
     shown = name_of(message.sender, roster)
@@ -87,6 +87,8 @@ def target_of(message: Message, roster: Roster) -> str:
 def notes(message: Message) -> list[str]:
     """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
     said = [message.type] if message.type != "message" else []
+    if message.type == "control" and not proofs.proves(message.proof):
+        said = ["unverified control"]
     if message.type == "system" and is_remote(message.sender):
         from . import pointers  # most mail has none
 

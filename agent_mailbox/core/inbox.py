@@ -60,7 +60,7 @@ def item_for(message: Message, reader: Reader, state: State, now: int) -> Item |
     if message.sender == reader.session_id:
         return None
     way = route(message.recipients, reader)
-    if way is None or claims.read_by(message, state.reads, reader.lineage):
+    if way is None or claims.read_by(message, state.reads, reader.lineage, state.roster):
         return None
     if way.claims and claims.holder(message, state.reads, state.roster) is not None:
         return None

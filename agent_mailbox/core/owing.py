@@ -6,7 +6,7 @@ of one ``State`` and ``now``.
 
 from __future__ import annotations
 
-from . import claims
+from . import claims, proofs
 from .address import DIRECT, route
 from .records import USER
 from .roster import DEAD
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 def repliers(state: State) -> dict[str, set[str]]:
-    """Who replied to each message that has replies."""
+    """Who replied to each message that has replies; to what the person proved to have asked, who provably did."""
     found: dict[str, set[str]] = {}
     for message in state.messages.values():
-        if message.thread is not None:
+        if message.thread is not None and _settles(message, state.messages.get(message.thread)):
             found.setdefault(message.thread, set()).add(message.sender)
     return found
+
+
+def _settles(reply: Message, parent: Message | None) -> bool:
+    return parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof)
 
 
 def obligations(session_id: str, state: State) -> list[Message]:
@@ -35,7 +39,7 @@ def obligations(session_id: str, state: State) -> list[Message]:
         return []
     replies = repliers(state)
     return [
-        m for m in asked if not state.reads.acked(m.id, lineage) and replies.get(m.id, frozenset()).isdisjoint(lineage)
+        m for m in asked if not state.reads.acked(m, lineage) and replies.get(m.id, frozenset()).isdisjoint(lineage)
     ]
 
 
@@ -49,7 +53,7 @@ def unanswered(session_id: str, state: State) -> list[Message]:
     return [
         m
         for m in asked
-        if not state.reads.acked(m.id, claims.readers(m, state.reads))
+        if not state.reads.acked(m, claims.readers(m, state.reads))
         and replies.get(m.id, frozenset()) <= frozenset(lineage)
     ]
 
@@ -75,7 +79,7 @@ def owed_on_death(session_id: str, state: State) -> list[str]:
     owed = {
         m.id
         for m in obligations(session_id, state)
-        if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m.id, line)
+        if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m, line)
     }
     owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))
     replies = repliers(state)

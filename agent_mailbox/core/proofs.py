@@ -10,6 +10,10 @@ from .records import USER
 
 TERMINAL, CONSOLE, STEWARD = "user@terminal", "user@console", "steward"
 """The person at a terminal of their own, and on the console's page; the maintenance job."""
+ADOPTED = "adopted"
+"""The person confirmed the line by ``init --adopt``, with the writer that it names."""
+BEFORE = "before"
+"""The line was there before the mailbox had seals: nothing is proven of it, and as mail it counts as it did."""
 SESSION = "session:"
 """What stands before a session's id: a process of its client wrote."""
 
@@ -24,11 +28,20 @@ def is_person(proof: str | None) -> bool:
     return proof in (TERMINAL, CONSOLE)
 
 
-def speaker(proof: str | None) -> str | None:
-    """Return who is proven to speak: ``user``, a session's id; None for nobody, and for the steward, who decides
-    nothing."""
+def proves(proof: str | None) -> bool:
+    """Return whether anything is proven of the writer."""
+    return proof is not None and proof != BEFORE
+
+
+def speaker(proof: str | None, claimed: str) -> str | None:
+    """Return who is proven to speak in a record that names ``claimed`` as its writer: ``user``, or a session's id.
+
+    None means nobody: also for the steward, who decides nothing.
+    """
     if is_person(proof):
         return USER
+    if proof == ADOPTED:
+        return claimed
     if proof is not None and proof.startswith(SESSION):
         return proof.removeprefix(SESSION)
     return None

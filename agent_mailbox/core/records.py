@@ -79,7 +79,8 @@ class Message(Record):
 
     ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` is in milliseconds since
     1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does); ``extra``
-    keeps every key we do not know, so that it survives a round trip.
+    keeps every key we do not know, so that it survives a round trip. ``proof`` is what the line's seal proves of its
+    writer (``core.proofs``), once somebody looked; None where nothing does, or nobody did.
     """
 
     id: str
@@ -98,6 +99,7 @@ class Message(Record):
     metadata: Any = None
     read_by: tuple[str, ...] = ()
     extra: Mapping[str, Any] | None = None
+    proof: str | None = None
 
 
 class Read(Record):
@@ -114,6 +116,7 @@ class Read(Record):
     via: str | None = None
     nonce: str | None = None
     tokens: int | None = None
+    proof: str | None = None
 
 
 class RosterEvent(Record):
@@ -130,6 +133,7 @@ class RosterEvent(Record):
     reason: str | None = None
     client: str | None = None
     muted: tuple[str, ...] | None = None
+    proof: str | None = None
 
 
 class BadLine(Record):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import claims, inbox, owing
 from .address import DIRECT, ROLE
 from .control.state import Plane
+from .proofs import BEFORE
 from .records import Message, Record, RosterEvent
 from .roster import DEAD, Agent, Roster
 
@@ -77,7 +78,7 @@ def _part_done(address: str, message: Message, state: State) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
         heirs = _heirs(address, state.roster)
-        return all(claims.read_by(message, state.reads, state.roster.lineage(h)) for h in heirs)
+        return all(claims.read_by(message, state.reads, state.roster.lineage(h), state.roster) for h in heirs)
     if mode == ROLE:
         return claims.holder(message, state.reads, state.roster) is not None
     return False  # tag and broadcast mail is finished by expiry alone
@@ -93,7 +94,7 @@ def _owed(message: Message, state: State, repliers: set[str] | frozenset[str]) -
     for read in state.reads.of(message.id):
         for heir in state.roster.heirs(read.session_id):
             lineage = state.roster.lineage(heir)
-            if not state.reads.acked(message.id, lineage) and repliers.isdisjoint(lineage):
+            if not state.reads.acked(message, lineage) and repliers.isdisjoint(lineage):
                 return True
     return False
 
@@ -115,7 +116,8 @@ def is_pending(message: Message, state: State, now: int) -> bool:
 
 
 def compacted(events: Iterable[RosterEvent], since: int) -> list[RosterEvent]:
-    """The fewest events that fold into the same agents, frozen spans that ended before ``since`` forgotten.
+    """The fewest events that fold into the same agents, frozen spans that ended before ``since`` forgotten. What was
+    proven of them is not any more: nothing is retold under a seal.
 
     ``since`` is the instant of the oldest live message: no earlier span can stop a clock that still runs.
     """
@@ -135,7 +137,7 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
     that may matter; its end."""
 
     def event(kind: str, at: int, **said: Any) -> RosterEvent:
-        return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, **said)
+        return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, proof=BEFORE, **said)
 
     lost = tuple(sorted(held - set(agent.tags)))
     at_first = dict(agent.leads[:1]).get(agent.registered)

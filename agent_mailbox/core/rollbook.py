@@ -149,7 +149,7 @@ def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
     for key in obj.keys() & {"tags", "continues", "heir", "muted"}:
         obj[key] = tuple(obj[key])
-    for key in obj.keys() & {"frozen", "leads"}:
+    for key in obj.keys() & {"frozen", "leads", "proven_leads"}:
         obj[key] = tuple((since, then) for since, then in obj[key])
     return Agent(**obj), lineage
 

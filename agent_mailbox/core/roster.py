@@ -7,7 +7,7 @@ another are the table below; a pair that is not in it changes nothing.
 from __future__ import annotations
 
 from ..errors import Ambiguous, NotFound
-from . import address
+from . import address, proofs
 from .address import Reader
 from .records import USER, Record, RosterEvent
 from .text import near
@@ -44,6 +44,8 @@ class Agent(Record):
     ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it,
     ``leads`` every lead it had, each with the instant from which it was that: a command counts by who led it then.
     ``again`` is when it last registered though it was known already: what it agreed to before, it agreed to no more.
+    ``proven_leads`` are those of its leads that a proven event named: only these may allow it anything. ``proven``:
+    some event of it was.
     """
 
     session_id: str
@@ -61,6 +63,8 @@ class Agent(Record):
     muted: tuple[str, ...] = ()
     leads: tuple[tuple[int, str], ...] = ()
     again: int = 0
+    proven_leads: tuple[tuple[int, str], ...] = ()
+    proven: bool = False
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -76,7 +80,8 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     again = event.event == "register" and agent is not None
     before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
     if event.event not in ("register", "update"):
-        event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason)  # it says no more
+        # it says no more
+        event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason, proof=event.proof)
     continues, heir = before.continues, before.heir
     if event.continues is not None and event.continues not in (*continues, event.session_id):
         continues, heir = (event.continues, *continues), (event.timestamp, *heir)
@@ -96,7 +101,31 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         muted=event.muted if event.muted is not None else before.muted,
         leads=(*before.leads, (event.timestamp, event.lead)) if event.lead not in (None, before.lead) else before.leads,
         again=event.timestamp if again else before.again,
+        proven_leads=_proven_leads(before, event),
+        proven=before.proven or proofs.proves(event.proof),
     )
+
+
+def _proven_leads(before: Agent, event: RosterEvent) -> tuple[tuple[int, str], ...]:
+    known = before.proven_leads
+    if event.lead is None or not proofs.proves(event.proof) or (known and known[-1][1] == event.lead):
+        return known
+    return (*known, (event.timestamp, event.lead))
+
+
+def narrowed(agent: Agent | None, event: RosterEvent, continued: Agent | None) -> RosterEvent | None:
+    """Return what of another program's line counts; None for nothing of it.
+
+    It may register, tag, rename and end an agent that has no client. To one that has it may give a lead where there is
+    none: that binds, and frees nobody. ``continued`` is the agent that it names as its older self.
+    """
+    if agent is None or agent.client is None:
+        mine = agent is None or agent.lead is None
+        older = event.continues if continued is None or continued.client is None else None
+        return event.replace(client=None, lead=event.lead if mine else None, continues=older)
+    if event.event in ("register", "update") and event.lead is not None and agent.lead is None:
+        return RosterEvent("update", event.session_id, event.timestamp, lead=event.lead)
+    return None
 
 
 def _spans(before: Agent, state: str, at: int) -> tuple[tuple[int, int | None], ...]:
@@ -130,6 +159,11 @@ class Roster:
         if event.session_id == USER:
             return
         before = self.agents.get(event.session_id)
+        if event.proof is None:
+            known = narrowed(before, event, self.agents.get(event.continues or ""))
+            if known is None:
+                return
+            event = known
         agent = changed(before, event)
         if agent is None or agent is before:
             return
@@ -155,6 +189,11 @@ class Roster:
     def get(self, session_id: str) -> Agent | None:
         """The agent of that session id, ``user`` included; None for a stranger."""
         return Agent(session_id=USER) if session_id == USER else self.agents.get(session_id)
+
+    def has_client(self, session_id: str) -> bool:
+        """Return whether a client's process was known to run the session."""
+        agent = self.get(session_id)
+        return agent is not None and agent.client is not None
 
     def state(self, session_id: str) -> str | None:
         """Its state, or None for a stranger."""

@@ -16,7 +16,7 @@ from ..store import index as search_index
 from ..store import paths, rotation
 from ..store.lock import FileLock
 from ..store.log import CHUNK, Log
-from . import agents, archive, derived, logs, place, torn
+from . import agents, archive, derived, logs, place, proofs, torn
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 
 TYPE_CHECKING = False
@@ -40,6 +40,7 @@ def examine(
 
     for part in (
         place.examine(mailbox, environ),
+        proofs.examine(mailbox),
         logs.examine(mailbox, archived=archived, at_work=at_work),
         archive.examine(mailbox, at_work),
         derived.examine(mailbox),
@@ -105,7 +106,12 @@ def _without_torn_lines(log: Log, when: str) -> None:
     """Replace the log by one without its torn lines, under its lock; the original is kept as ``.damaged-…``."""
     with log.held() as held:
         size = os.fstat(held.fd).st_size
-        held.replace(_whole_lines(held.fd, size), size, keep_as=_aside(log.path, when, held.fd))
+
+        def lines(misplaced: bool) -> Iterator[bytes]:
+            whole = _whole_lines(held.fd, size)
+            return (line for at, line in whole if held.is_misplaced(at, line) == misplaced)
+
+        held.replace(lines(False), size, _aside(log.path, when, held.fd), lines(True))
 
 
 def _aside(path: str, when: str, fd: int) -> str | None:
@@ -120,17 +126,21 @@ def _aside(path: str, when: str, fd: int) -> str | None:
     return f"{path}.damaged-{when.replace(':', '')}"
 
 
-def _whole_lines(fd: int, size: int) -> Iterator[bytes]:
-    """The lines that are not torn, without newlines, as they stand and however long, read a chunk at a time."""
+def _whole_lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not torn, without newlines, with their positions, as they stand and however long, read a chunk
+    at a time."""
     rest = b""
-    offset = 0
+    offset = position = 0
     while offset < size and (chunk := os.pread(fd, min(CHUNK, size - offset), offset)):
         offset += len(chunk)
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()
-        yield from (line for line in lines if line and not _is_torn(line))
+        for line in lines:
+            if line and not _is_torn(line):
+                yield position, line
+            position += len(line) + 1
     if rest and not _is_torn(rest):
-        yield rest
+        yield position, rest
 
 
 def _is_torn(line: bytes) -> bool:

@@ -22,7 +22,7 @@ from ..core.roster import DEAD, Roster
 from ..errors import BadData, MailboxError, StorageFailed
 from ..store import cache, trail
 from ..store.log import lines_of
-from ..store.logs import ROLLBOOK, Logs, parse_roster
+from ..store.logs import Logs, parse_roster, read_head
 from ..store.poll import CURSORS, Poll
 from . import index
 from .findings import REMOVE_DERIVED, Problem
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item, State
     from ..mailbox import Mailbox
+    from ..store.custody import View
     from ..store.log import Log
     from ..store.poll import Cursor
 
@@ -45,11 +46,11 @@ class Underived(Logs):
     """The logs without anything derived from them: what all derived files have to agree with."""
 
     def __init__(self, logs: Logs) -> None:
-        super().__init__(logs.directory, logs.wait)
+        super().__init__(logs.directory, logs.wait, logs.custody)
         self.derives = False
 
-    def _folded_roster(self, fd: int, end: int) -> Roster:
-        return Roster(parse_roster(line for _, line in lines_of(fd, 0, end)))
+    def _folded_roster(self, fd: int, end: int, view: View | None) -> Roster:
+        return Roster(parse_roster(lines_of(fd, 0, end), view))
 
 
 class Afresh(Poll):
@@ -196,7 +197,8 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
 
 
 def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
-    path = mailbox.logs.cache(ROLLBOOK)
+    view = mailbox.logs.roster.view()
+    path = mailbox.logs.rollbook(view)
     body = cache.load(path)
     if body is None:
         yield from _unsound(path)
@@ -204,10 +206,12 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
     head, _, text = body.partition(b"\n")
     fd = mailbox.logs.roster.open()
     try:
-        at = tuple(map(int, head.split()))
-        if fd is None or not cache.holds(fd, at):
+        at, counted = read_head(head)
+        if fd is None or not cache.holds(fd, at) or (view is not None and view.counted is None):
             return  # of another log: no one uses it
-        told = Roster(parse_roster(line for _, line in lines_of(fd, 0, at[1])))
+        told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
+        if view is not None and view.counted != counted:
+            return
         if text != rollbook.written(told) and _differs(Rollbook(text), told):
             yield Problem(path, None, "tells another roster than the log does", REMOVE_DERIVED)
     except (ValueError, IndexError, TypeError, KeyError):

@@ -10,11 +10,14 @@ from ..core.records import BadLine, Message, Read
 from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
+from .paths import MESSAGES, READS
 from .sieve import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .custody import Custody, View
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""
@@ -24,8 +27,13 @@ ROSTER = "roster.jsonl"
 class Archive:
     """The months of an archive directory, which need not exist."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, custody: Custody | None = None) -> None:
         self.directory = directory
+        self._custody = custody
+
+    def view(self, name: str) -> View | None:
+        """What is proven of the writers of lines that were in the live log of that name; None where nothing is."""
+        return None if self._custody is None else self._custody.log(name).view()
 
     def months(self) -> list[str]:
         """The months there are, oldest first: ``2026-03``."""
@@ -63,16 +71,18 @@ class Archive:
 
     def messages(self) -> dict[str, Message]:
         """Every archived message by id."""
-        return parse_messages(self.lines())
+        return parse_messages(((None, line) for line in self.lines()), self.view(MESSAGES))
 
     def reads(self) -> Iterator[Read]:
         """Every archived read record."""
+        view = self.view(READS)
         for month in self.months():
-            yield from parse_reads(line for _, line in self.reads_log(month).lines())
+            yield from parse_reads(((None, line) for _, line in self.reads_log(month).lines()), view)
 
     def reads_of(self, message: Message) -> Iterator[Read]:
         """The archived read records of the message's month."""
-        return parse_reads(line for _, line in self.reads_log(instant.month(message.timestamp)).lines())
+        lines = self.reads_log(instant.month(message.timestamp)).lines()
+        return parse_reads(((None, line) for _, line in lines), self.view(READS))
 
     def mentioning(self, ids: set[str]) -> Iterator[bytes]:
         """The archived message lines that may be of one of the ids."""

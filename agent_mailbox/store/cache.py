@@ -8,6 +8,7 @@ does not exist.
 from __future__ import annotations
 
 from . import system
+from .tails import tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,22 +17,17 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 VERSION = b"agent-mailbox 4"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
-TAIL = 512
-"""Bytes before a position that a mark checks: inodes are reused, and a restored file may have the same size."""
-
 _HEAD = 64
 """Bytes that hold the first line of a derived file: the version, the length of what follows, its seal."""
 
 Mark = tuple[int, int, int]
-"""(inode, position, checksum of the ``TAIL`` bytes before the position) of a log read so far."""
+"""(inode, position, checksum of the ``tails.TAIL`` bytes before the position) of a log read so far."""
 NOWHERE: Mark = (0, 0, 0)
 
 
 def mark(fd: int, position: int, inode: int | None = None) -> Mark:
     """The mark of an open log at a position; ``inode`` is the log's, where it is known."""
-    start = max(0, position - TAIL)
-    tail = system.pread(fd, position - start, start)
-    return system.fstat(fd).st_ino if inode is None else inode, position, system.checksum(tail)
+    return system.fstat(fd).st_ino if inode is None else inode, position, tail(fd, position)
 
 
 def holds(fd: int | None, at: Sequence[int], inode: int | None = None) -> bool:

@@ -8,28 +8,70 @@ from __future__ import annotations
 
 import fcntl
 
+from ..core import proofs as proven
 from ..core.codec import MAX_LINE
 from ..errors import StorageFailed
 from . import system
 from .lock import WAIT, FileLock
 from .paths import open_file, storage_failed
+from .tails import tail
 from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
+    from typing import TypeVar
+
+    from .custody import Entry, Kept, View
+
+    T = TypeVar("T")
 
 CHUNK = 1 << 20
+DOUBTS = 3
+"""Times that a log which was not replaced meanwhile must look wrong before it is."""
 
 
 class Log:
     """One log file. It need not exist to be read; the first append makes it."""
 
-    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None) -> None:
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
         self.path = path
         self.wait = wait
         self.trail = trail
+        self.kept = kept
+
+    def view(self) -> View | None:
+        """What the mailbox's record says of the lines; None where it has none."""
+        return None if self.kept is None else self.kept.view()
+
+    def attentively(self, read: Callable[[int, View | None], T]) -> T | None:
+        """Have ``read`` go through the open log with the record's word on its lines, and notice where the log does not
+        continue what was left: then again, with nothing proven. None where there is no log.
+
+        ``read`` is repeated where the log was replaced meanwhile.
+        """
+        doubts = 0
+        while doubts < DOUBTS:
+            fd = self.open()
+            if fd is None:
+                if self.kept is not None and self.kept.entry().size:
+                    self.kept.custody.note_broken(f"{self.path} is gone")
+                return None
+            try:
+                view = self.view()
+                if view is None or not view.trusted:
+                    return read(fd, view)
+                if view.follows(fd):
+                    found = read(fd, view)
+                    if view.is_whole():
+                        return found
+                doubts += self.is_at_path(fd)
+            finally:
+                system.close(fd)
+        if self.kept is not None:
+            self.kept.custody.note_broken(f"{self.path} does not hold what was written to it")
+        return self.attentively(read)
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """(position, line without newline) from ``start`` on; see ``lines_of``."""
@@ -61,12 +103,15 @@ class Log:
 
     def held(self) -> HeldLog:
         """The log under its lock, for a ``with`` block that looks and then appends."""
-        return HeldLog(self.path, self.wait, self.trail)
+        return HeldLog(self.path, self.wait, self.trail, self.kept)
 
-    def append(self, lines: Iterable[bytes], disturbs: Iterable[str] | None = ()) -> None:
-        """Append whole lines (with their newlines) durably; raises ``StorageFailed`` if that is not certain."""
+    def append(
+        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
+    ) -> int:
+        """Append whole lines (with their newlines) durably; raises ``StorageFailed`` if that is not certain. See
+        ``HeldLog.append``."""
         with self.held() as log:
-            log.append(lines, disturbs)
+            return log.append(lines, disturbs, proofs)
 
 
 class HeldLog(FileLock):
@@ -75,23 +120,34 @@ class HeldLog(FileLock):
 
     files_only = True
 
-    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None) -> None:
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
         super().__init__(path, wait)
         self._trail = trail
+        self._kept = kept
+        self._entry: Entry | None = None
+        self._end = 0
         self._dirty = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """The log's lines, from ``start`` on."""
         return lines_of(self.fd, start)
 
-    def append(self, lines: Iterable[bytes], disturbs: Iterable[str] | None = ()) -> None:
-        """Write the lines in one go behind whatever is there; a failed write takes back only its own bytes.
+    def append(
+        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
+    ) -> int:
+        """Write the lines in one go behind whatever is there, and return how many bytes that was; a failed write takes
+        back only its own bytes.
 
-        ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``).
+        ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``). ``proofs`` say what
+        is proven of each line's writer: with it the line is sealed for its place (``core.seals``).
         """
-        data = b"".join(lines)
+        todo = list(lines)
+        about = [*proofs, *[None] * (len(todo) - len(proofs))]
+        written = 0
         try:
-            while data:
+            if todo and self._kept is not None:
+                self._look_at_what_was_left(self._kept)
+            while todo:
                 there = system.fstat(self.fd)
                 inode, size = there.st_ino, there.st_size
                 left = self._left_by_us(inode, size)
@@ -99,28 +155,90 @@ class HeldLog(FileLock):
                     # Whoever made this file, or put it in the place of another, may have died before its name was
                     # synced.
                     sync_directory(system.dirname(self.path))
-                if size and system.pread(self.fd, 1, size - 1) != b"\n":
-                    # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
-                    data = b"\n" + data
+                # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
+                first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
+                data, decided = self._sealed(todo, about, size + len(first))
+                data = first + data
                 self._announce(inode, size + len(data), left, disturbs)
                 self._write(data, size)
-                data = self._swallowed(data, size)
+                written, self._end = written + len(data), size + len(data)
+                todo = todo[: self._swallowed(data, size, len(todo))]
+                if decided and not todo and self._kept is not None:
+                    self._count(self._kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
+        return written
 
-    def _swallowed(self, data: bytes, size: int) -> bytes:
-        """What must be written again, because a program without the lock left a torn line where ours begins, between
-        our look at the ``size`` and our write: nothing, but for that."""
+    def _swallowed(self, data: bytes, size: int, lines: int) -> int:
+        """How many of the lines must be written again, because a program without the lock left a torn line where ours
+        begin, between our look at the ``size`` and our write: none, but for that."""
         more = system.fstat(self.fd).st_size - size
         if more == len(data):
-            return b""
+            return 0
         there = system.pread(self.fd, more, size)
         place = there.find(data)
         if place < 0:
-            return data  # cut in two
+            return lines  # cut in two
         if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
-            return b""
-        return data[: data.index(b"\n") + 1]
+            return 0
+        return 1
+
+    # -- what is proven, and where the log ended (``custody``) --------------------------------------------------------
+
+    def _look_at_what_was_left(self, kept: Kept) -> None:
+        """Notice, before anything is added, that the log does not continue what we left; count what a writer that was
+        killed wrote and did not count."""
+        entry = kept.checked(self.fd)
+        if entry is None:
+            kept.custody.note_broken(f"{self.path} is shorter than it was, or another file")
+        elif entry.generation != kept.entry().generation:
+            kept.follow(entry)  # who replaced the log was killed before it noted that
+        if entry is not None and entry.size:
+            size = system.fstat(self.fd).st_size
+            if entry.size < size:
+                self._count(kept, entry.size)
+        self._entry = entry or kept.entry()
+
+    def _sealed(self, lines: Sequence[bytes], about: Sequence[str | None], position: int) -> tuple[bytes, bool]:
+        """The lines as they are written from a position on, and whether any of them decides something."""
+        kept, entry = self._kept, self._entry
+        if kept is None or entry is None or not any(about):
+            return b"".join(lines), False
+        data, decided = [], False
+        for line, proof in zip(lines, about, strict=False):
+            if proof:
+                line = kept.seal(line[:-1], position, entry.generation, proof) + b"\n"
+                decided = decided or kept.decides(line)
+            data.append(line)
+            position += len(line)
+        return b"".join(data), decided
+
+    def _count(self, kept: Kept, start: int) -> None:
+        """Count the lines from a position on that decide something: durable first, for a line that is counted and lost
+        would look taken away."""
+        size = system.fstat(self.fd).st_size
+        view = kept.view()
+        lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
+        found = [line for at, line in lines if proven.proves(view.proof(line, at))]
+        if not found:
+            return
+        system.fdatasync(self.fd)
+        inode = system.fstat(self.fd).st_ino
+
+        def counted(entry: Entry) -> Entry:
+            from .keys import digest
+
+            summed_up = entry.digest
+            for line in found:
+                summed_up = digest(summed_up, line)
+            return _ending(entry.replace(count=entry.count + len(found), digest=summed_up), inode, size, self.fd)
+
+        kept.change(counted)
+
+    def _settle(self, kept: Kept) -> None:
+        """Note where the log ended with what we wrote, now that it is durable: what came behind may not be yet."""
+        inode = system.fstat(self.fd).st_ino
+        kept.change(lambda entry: _ending(entry, inode, self._end, self.fd))
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """The log's epoch if it is as our last writer left it; None if that is not certain."""
@@ -138,10 +256,23 @@ class HeldLog(FileLock):
         """Have what is there already synced when the block ends (an id that was found is acknowledged again)."""
         self._dirty = True
 
-    def replace(self, lines: Iterable[bytes], size: int, keep_as: str | None = None) -> None:
+    def view(self) -> View | None:
+        """What the mailbox's record says of the lines; None where it has none."""
+        return None if self._kept is None else self._kept.view()
+
+    def is_misplaced(self, position: int, line: bytes) -> bool:
+        """Was the line sealed by us, and written again elsewhere?"""
+        view = self.view()
+        return view is not None and view.is_misplaced(line, position)
+
+    def replace(
+        self, lines: Iterable[bytes], size: int, keep_as: str | None = None, misplaced: Iterable[bytes] = ()
+    ) -> None:
         """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
 
         What an unlocked writer added meanwhile follows them. ``keep_as`` is a name to keep the old file under.
+        ``misplaced`` are lines that were written again behind others, out of their places: they come last, where they
+        prove as little as before.
         """
         aside = self.path + ".new"
         try:
@@ -150,6 +281,8 @@ class HeldLog(FileLock):
             )
             with open(fd, "wb") as file:
                 file.writelines(line + b"\n" for line in lines)
+                base = file.tell()
+                file.writelines(line + b"\n" for line in misplaced)
                 file.flush()
                 system.fsync(fd)
                 there = system.fstat(fd)
@@ -157,15 +290,34 @@ class HeldLog(FileLock):
                 system.link(self.path, keep_as)
             inode = system.fstat(self.fd).st_ino
             self._announce(inode, size, self._left_by_us(inode, size), ())
+            entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)
             system.rename(aside, self.path)
             sync_directory(system.dirname(self.path))
+            if self._kept is not None and entry is not None:
+                self._kept.follow(entry)
             if self._trail is not None:  # only now: it also says that the log's name is safe
                 self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
             late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
         except OSError as error:
             raise storage_failed("replace", self.path, error) from None
         if late:
-            Log(self.path, trail=self._trail).append([late if late.endswith(b"\n") else late + b"\n"], None)
+            again = Log(self.path, trail=self._trail, kept=self._kept)
+            again.append([late if late.endswith(b"\n") else late + b"\n"], None)
+
+    def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> Entry | None:
+        """Have the mailbox's record follow: what is there instead was put there by us."""
+        if self._kept is None:
+            return None
+        from .custody import counted  # a replacement is rare
+
+        fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
+        try:
+            entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
+            entry = _ending(entry, inode, size, fd)
+        finally:
+            system.close(fd)
+        self._kept.announce(entry)
+        return entry
 
     def _write(self, data: bytes, size: int) -> None:
         written = 0
@@ -191,11 +343,20 @@ class HeldLog(FileLock):
         try:
             fcntl.flock(self.fd, fcntl.LOCK_UN)
             system.fdatasync(self.fd)
+            if self._kept is not None and self._end:
+                self._settle(self._kept)
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; what was written may or may not last",
                 "repeat the command when the disk is well; with the same id nothing is doubled",
             ) from None
+
+
+def _ending(entry: Entry, inode: int, size: int, fd: int) -> Entry:
+    """The entry of a log that ends there; as it is where another noted more, or has put another log in its place."""
+    if entry.inode not in (0, inode) or entry.size >= size:
+        return entry
+    return entry.replace(inode=inode, size=size, checksum=tail(fd, size))
 
 
 def sync_directory(path: str) -> None:

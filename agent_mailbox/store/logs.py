@@ -10,7 +10,7 @@ from ..core import codec, rollbook
 from ..core.address import check_id
 from ..core.claims import Reads
 from ..core.inbox import State
-from ..core.records import BadLine, Message, Read, RosterEvent
+from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.rollbook import Rollbook
 from ..core.roster import Roster
 from ..errors import Busy
@@ -24,26 +24,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TypeVar
+
+    from .custody import Custody, View
 
     End = tuple[int, int]
     Ends = tuple[End, End, End]
+    R = TypeVar("R", Message, Read)
 
 ROLLBOOK = "roster"
+SEALED = b',"seal":"'
+"""What a sealed line holds."""
 
 
 class Logs:
     """The mailbox directory as logs. ``wait`` is how many seconds to wait for any lock in it."""
 
-    def __init__(self, directory: str, wait: float = WAIT) -> None:
+    def __init__(self, directory: str, wait: float = WAIT, custody: Custody | None = None) -> None:
         self.directory = directory
         self.wait = wait
+        self.custody = custody
         self.derives = True  # off: not even a derived file is written
         self.trail = Trail(self.cache())
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
+        self._trusted = True
         self.messages, self.reads, self.roster = (
-            Log(self.path(name), wait, self.trail) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
+            Log(self.path(name), wait, self.trail, None if custody is None else custody.log(name))
+            for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
 
     def path(self, *names: str) -> str:
@@ -60,8 +68,8 @@ class Logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
             return State(
-                messages=parse_messages(line for _, line in messages),
-                reads=Reads(parse_reads(line for _, line in reads)),
+                messages=parse_messages(messages, self.messages.view()),
+                reads=Reads(parse_reads(reads, self.reads.view())),
                 roster=self.read_roster(),
                 ttls=ttls,
             )
@@ -71,12 +79,13 @@ class Logs:
         passed by undecoded."""
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
-            messages = parse_messages(line for _, line in lines if b'"ack"' in line or b'"thread":null' not in line)
+            asking = (at for at in lines if b'"ack"' in at[1] or b'"thread":null' not in at[1])
+            messages = parse_messages(asking, self.messages.view())
             about = {message_id.encode() for message_id in messages}
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
             return State(
                 messages=messages,
-                reads=Reads(parse_reads(line for _, line in reads if may_be_about(line, about))),
+                reads=Reads(parse_reads((at for at in reads if may_be_about(at[1], about)), self.reads.view())),
                 roster=self.read_roster(),
                 ttls=ttls,
             )
@@ -87,7 +96,7 @@ class Logs:
 
     def patient_reads(self) -> Log:
         """The reads, for who must not fail to write there: it waits ``WAIT`` seconds at least."""
-        return Log(self.reads.path, max(self.wait, WAIT), self.trail)
+        return Log(self.reads.path, max(self.wait, WAIT), self.trail, self.reads.kept)
 
     def ends(self) -> Ends:
         """(inode, size) of the messages, the reads and the roster; zeros for a log that does not exist."""
@@ -108,38 +117,43 @@ class Logs:
 
     def read_records(self) -> Iterator[Read]:
         """The live read records, in log order."""
-        return parse_reads(line for _, line in self.reads.lines())
+        return parse_reads(self.reads.lines(), self.reads.view())
 
     def read_roster(self) -> Roster:
         """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
         which this keeps it."""
-        if self._roster is not None and self._roster_at == _end(self.roster.path):
+        if self._roster is not None and self._roster_at == _end(self.roster.path) and not self._is_newly_broken():
             return self._roster
-        fd = self.roster.open()
-        if fd is None:
-            return Roster()
-        try:
-            at = _end(fd)
-            self._roster = self._folded_roster(fd, at[1])
-            self._roster_at = at
-            return self._roster
-        finally:
-            system.close(fd)
+        return self.roster.attentively(self._folded) or Roster()
 
-    def _folded_roster(self, fd: int, end: int) -> Roster:
-        kept = cache.load(self.cache(ROLLBOOK)) or b""
+    def _is_newly_broken(self) -> bool:
+        return self._trusted and self.custody is not None and self.custody.broken() is not None
+
+    def _folded(self, fd: int, view: View | None) -> Roster:
+        at = _end(fd)
+        self._roster, self._roster_at = self._folded_roster(fd, at[1], view), at
+        self._trusted = view is None or view.trusted
+        return self._roster
+
+    def _folded_roster(self, fd: int, end: int, view: View | None) -> Roster:
+        kept = cache.load(self.rollbook(view)) or b""
         start = kept.find(b"\n") + 1
-        at = tuple(map(int, kept[:start].split())) if start else cache.NOWHERE
-        if not cache.holds(fd, at):
+        at, counted = read_head(kept[:start])
+        if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
             start, at = 0, cache.NOWHERE
         if start and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
             return Rollbook(kept, start)
-        news = parse_roster(line for _, line in lines_of(fd, at[1], end))
+        news = parse_roster(lines_of(fd, at[1], end), view)
         roster = Roster(news, Rollbook(kept, start) if start else None)
-        if self.derives and boundary(fd, end) == end:
-            head = b"%d %d %d\n" % cache.mark(fd, end)
-            cache.save(self.cache(ROLLBOOK), head + rollbook.written(roster))
+        if self.derives and boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole())):
+            told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
+            head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
+            cache.save(self.rollbook(view), head + rollbook.written(roster))
         return roster
+
+    def rollbook(self, view: View | None) -> str:
+        """Where the rollbook is: it tells who leads whom, so outside the project where anything is proven."""
+        return self.cache(ROLLBOOK) if view is None else view.kept.custody.path("rollbook")
 
     def heart(self, session_id: str) -> str:
         """The heartbeat file of a session; it is also what the session's delivery lock is taken on."""
@@ -182,30 +196,46 @@ class Logs:
             raise paths.storage_failed("make", self.path(name), error) from None
 
 
-def parse_messages(lines: Iterable[bytes]) -> dict[str, Message]:
-    """Messages by id in log order; of a duplicate id the first written counts."""
+def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: View | None = None) -> dict[str, Message]:
+    """Messages by id in log order, from lines with their positions; of a duplicate id the first written counts.
+    ``view`` tells what is proven of their writers. Archived lines have no positions."""
     found: dict[str, Message] = {}
-    for line in lines:
+    for position, line in lines:
         message = codec.message(line)
         if not isinstance(message, BadLine):
-            found.setdefault(message.id, message)
+            found.setdefault(message.id, weighed(message, view, line, position))
     return found
 
 
-def parse_reads(lines: Iterable[bytes]) -> Iterator[Read]:
-    """The read records, in log order."""
-    for line in lines:
+def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: View | None = None) -> Iterator[Read]:
+    """The read records, in log order, from lines with their positions."""
+    for position, line in lines:
         record = codec.read(line)
         if not isinstance(record, BadLine):
-            yield record
+            yield proven(record, view, line, position)
 
 
-def parse_roster(lines: Iterable[bytes]) -> Iterator[RosterEvent]:
-    """The roster events, in log order."""
-    for line in lines:
+def parse_roster(lines: Iterable[tuple[int, bytes]], view: View | None = None) -> Iterator[RosterEvent]:
+    """The roster events, in log order, from lines with their positions; ``view`` counts those that decide."""
+    for position, line in lines:
+        proof = view.read(line, position) if view is not None else None
         event = codec.roster_event(line)
         if not isinstance(event, BadLine):
-            yield event
+            yield event if proof is None else event.replace(proof=proof)
+
+
+def weighed(message: Message, view: View | None, line: bytes, position: int | None) -> Message:
+    """The message with what is proven of its writer, where anything may hang on that: control, the person's words, and
+    replies, which settle what somebody asked for."""
+    if message.type == "control" or message.sender == USER or message.thread is not None:
+        return proven(message, view, line, position)
+    return message
+
+
+def proven(record: R, view: View | None, line: bytes, position: int | None) -> R:
+    """The record with what is proven of its writer."""
+    proof = view.proof(line, position) if view is not None and SEALED in line else None
+    return record if proof is None else record.replace(proof=proof)
 
 
 class OpenLogs:
@@ -221,6 +251,10 @@ class OpenLogs:
         self.messages: int | None = None
         self.reads: int | None = None
         self.roster: int | None = None
+
+    def views(self) -> tuple[View | None, View | None]:
+        """What is proven of the writers of messages, and of reads."""
+        return self._logs.messages.view(), self._logs.reads.view()
 
     def __enter__(self) -> Self:
         for _ in range(100):
@@ -246,6 +280,15 @@ class OpenLogs:
             if fd is not None:
                 system.close(fd)
         self.messages = self.reads = self.roster = None
+
+
+def read_head(head: bytes) -> tuple[cache.Mark, tuple[int, int, bytes]]:
+    """Of a rollbook: the mark of the log up to which it was made, and what was counted on the way."""
+    words = head.split()
+    if len(words) != 6:
+        return cache.NOWHERE, (0, 0, b"-")
+    inode, position, checksum, generation, count = map(int, words[:5])
+    return (inode, position, checksum), (generation, count, words[5])
 
 
 def _end(log: int | str | None) -> End:

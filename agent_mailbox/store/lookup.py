@@ -14,6 +14,7 @@ from ..core.claims import Reads
 from ..core.records import BadLine
 from .index_keys import EVER, EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, id_term, month_of, rank, term_of
 from .log import line_at
+from .logs import parse_reads, weighed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class View:
         self._db = db
         self._live = live
         self._archive = archive
+        self._views = live.views()
 
     # -- candidates, newest first -------------------------------------------------------------------------------------
 
@@ -138,9 +140,8 @@ class View:
         for message in messages:
             key = zlib.crc32(message.id.encode())
             places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
-            for record in [codec.read(self._line(place, True)) for (place,) in places]:
-                if not isinstance(record, BadLine) and record.message_id == message.id:
-                    yield record
+            lines = [(_position(place), self._line(place, True)) for (place,) in places]
+            yield from (read for read in parse_reads(lines, self._views[1]) if read.message_id == message.id)
 
     def replies(self, message_id: str) -> int:
         """How many messages answer this one directly (twins and texts that share a number count)."""
@@ -155,7 +156,7 @@ class View:
         message = codec.message(line)
         if zlib.crc32(line) != row[2] or isinstance(message, BadLine):
             raise Doubt("the line is another")
-        return message
+        return weighed(message, self._views[0], line, _position(row[1]))
 
     def _line(self, place: int, reads: bool) -> bytes:
         if place >= LIVE:
@@ -169,6 +170,11 @@ class View:
             return line_at(fd, place & POSITION)
         finally:
             os.close(fd)
+
+
+def _position(place: int) -> int | None:
+    """Where in the live log a place is; None in the archive."""
+    return place & POSITION if place >= LIVE else None
 
 
 def _common(these: Iterable[Row], those: Iterator[Row]) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from . import bindings, custody, user_state
 from .paths import (
     ARCHIVE,
     HEARTBEATS,
@@ -43,12 +44,23 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         for name in (HEARTBEATS, ARCHIVE):
             os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
         path = os.path.join(directory, MESSAGES)
+        is_new = not os.path.lexists(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
     check_owner(directory)
     _record(directory, environ)
+    if is_new:
+        _forget(directory, environ)
+    custody.of(directory, environ)
     return directory
+
+
+def _forget(directory: str, environ: Mapping[str, str]) -> None:
+    """Begin a new record for a mailbox that is made where another was, unless that one bound somebody."""
+    known = custody.find(directory, environ)
+    if known is not None and not bindings.here(user_state.directory(environ), directory):
+        custody.remove(known.directory)
 
 
 def _record(directory: str, environ: Mapping[str, str]) -> None:

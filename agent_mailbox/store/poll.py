@@ -19,7 +19,7 @@ from ..core.inbox import State
 from ..core.records import BadLine, Record
 from . import cache, system
 from .log import boundary, line_at, lines_of
-from .logs import parse_roster
+from .logs import parse_roster, proven, weighed
 from .sieve import addresses, id_for_others, may_be_about
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read, RosterEvent
     from ..core.roster import Roster
     from .cache import Mark
+    from .custody import View
     from .log import Log
     from .logs import End, Ends, Logs, OpenLogs
 
@@ -158,7 +159,7 @@ class Poll:
             return True
         roster = self._logs.read_roster()
         concerns = {*roster.lineage(self.session_id), *cursor.words}
-        news = parse_roster(line for _, line in lines_of(logs.roster, cursor.roster[1], logs.roster_end))
+        news = parse_roster(lines_of(logs.roster, cursor.roster[1], logs.roster_end))
         return not any(_changes(event, concerns, roster) for event in news)
 
     # -- catching up --------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class Poll:
             pending, relevant = scan.lines(logs, reader, roster, now, self._ttls)
             ends = {"messages": (0, logs.messages_end, 0), "reads": (0, logs.reads_end, 0)}
             cursor = cursor.replace(pending=tuple(pending), relevant=tuple(relevant), **ends)
-        messages = _mail(logs.messages, cursor, logs.messages_end, reader)
+        messages = _mail(logs.messages, cursor, logs.messages_end, reader, self._logs.messages.view())
         known = {m.id: m for m in messages.values()}
         reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
@@ -190,6 +191,7 @@ class Poll:
         found: dict[int, Read] = {}
         about = {message_id.encode() for message_id in ids}
         since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # to who begins, nothing can return
+        view = self._logs.reads.view()
         for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
             if not may_be_about(line, about) and (position < since or b"release" not in line):
                 continue
@@ -197,7 +199,7 @@ class Poll:
             if isinstance(record, BadLine):
                 continue
             if record.message_id in ids:
-                found[position] = record
+                found[position] = proven(record, view, line, position)
             elif position >= since and record.event == "release" and _may_return(record, reader):
                 return None
         return found
@@ -236,7 +238,7 @@ class Poll:
         self._messages, self._reads = messages, reads
 
 
-def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader) -> dict[int, Message]:
+def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: View | None) -> dict[int, Message]:
     """The messages that may concern the reader, by position. Of an id that a foreign program wrote twice the first
     counts, whoever it was for: so mail for others, which is passed by, is decoded where its id turns up again."""
     found: dict[int, Message] = {}
@@ -253,7 +255,7 @@ def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader) -> dict[int,
         seen.add(message.id)
         concerns = message.sender != reader.session_id and route(message.recipients, reader) is not None
         if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
-            found[position] = message
+            found[position] = weighed(message, view, line, position)
     return found
 
 

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 
 import portalocker
 
-from ..core import codec, instant
+from ..core import codec, instant, proofs
 from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
 from ..core.retention import compacted
-from ..errors import Busy, StorageFailed
+from ..core.roster import DEAD, Roster
+from ..errors import Busy, Refused, StorageFailed
 from . import paths
 from .archive import LOCK, Archive
 from .log import Log, boundary
@@ -28,9 +29,12 @@ from .manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ..core.records import RosterEvent
     from ..core.retention import Plan
+    from ..core.roster import Agent
+    from .custody import Place, View
     from .log import HeldLog
 
 LAST_RUN = "steward"
@@ -111,13 +115,14 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
     manifest = Manifest(archive)
     manifest.seal()  # what an older version archived, before others have to wait for it
     with logs.messages.held() as messages, logs.reads.held() as reads:
+        _refuse_broken(logs)
         _clear_leftover(messages)
         _clear_leftover(reads)
         message_lines, messages_size = _raw_lines(messages)
         read_lines, reads_size = _raw_lines(reads)
         state = State(
-            messages=parse_messages(message_lines),
-            reads=Reads(parse_reads(read_lines)),
+            messages=parse_messages(message_lines, messages.view()),
+            reads=Reads(parse_reads(read_lines, reads.view())),
             roster=logs.read_roster(),
             ttls=ttls,
         )
@@ -127,34 +132,90 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
         moved, kept = _split(message_lines, months, _message_id)
         moved_reads, kept_reads = _split(read_lines, months, _read_id)
         for name in archive.files():
-            _drop_torn_copy(Log(os.path.join(archive.directory, name)), (*message_lines, *read_lines))
+            _drop_torn_copy(
+                Log(os.path.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
+            )
         for month, lines in moved.items():
             _add(archive.log(month), lines)
         for month, lines in moved_reads.items():
             _add(archive.reads_log(month), lines)
         manifest.seal()
         if moved:
-            messages.replace(kept, messages_size)
+            _replace(messages, kept, messages_size)
         if moved_reads:
-            reads.replace(kept_reads, reads_size)
+            _replace(reads, kept_reads, reads_size)
     return Rotated(archived=len(plan.move), kept=len(state.messages) - len(plan.move), pending=plan.pending)
 
 
 def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
-    """Retell a long roster in fewer events, the old lines archived; returns how many lines that saved."""
+    """Retell a long roster in fewer events, the old lines archived; returns how many lines that saved.
+
+    What is proven stays as it was written: an agent with sealed lines that is not dead keeps all of its own. Where the
+    fewer events would not come to the same agents, nothing is done.
+    """
     with logs.roster.held() as roster:
+        _refuse_broken(logs)
         _clear_leftover(roster)
         lines, size = _raw_lines(roster)
         if len(lines) <= COMPACT_ABOVE:
             return 0
-        told = [codec.roster_line(event).rstrip(b"\n") for event in compacted(parse_roster(lines), since)]
-        if len(told) * 2 > len(lines):
+        before = Roster(parse_roster(lines, roster.view()))
+        kept = [(at, line) for at, line in lines if _stays(line, before)]
+        rest = [(at, line) for at, line in lines if not _stays(line, before)]
+        told = compacted(parse_roster(rest, roster.view()), since)
+        if (len(told) + len(kept)) * 2 > len(lines):
             return 0
-        _drop_torn_copy(archive.roster_log(), lines)
-        _add(archive.roster_log(), lines)
+        after = Roster(_retold(told, kept, roster.view()))
+        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, since):
+            return 0
+        _drop_torn_copy(archive.roster_log(), (line for _, line in lines))
+        _add(archive.roster_log(), (line for _, line in lines))
         Manifest(archive).seal()
-        roster.replace(told, size)
-        return len(lines) - len(told)
+        retold = [codec.roster_line(event).rstrip(b"\n") for event in told]
+        roster.replace([*retold, *(line for _, line in kept)], size)
+        return len(lines) - len(told) - len(kept)
+
+
+def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
+    """Put the lines that stay in the log's place; sealed ones that were written again elsewhere come last."""
+    misplaced = {place for place in kept if log.is_misplaced(*place)}
+    log.replace(
+        (line for at, line in kept if (at, line) not in misplaced), size, misplaced=[line for _, line in misplaced]
+    )
+
+
+def _stays(line: bytes, roster: Roster) -> bool:
+    """Is the line of an agent, not dead, of which anything is proven?"""
+    event = codec.roster_event(line)
+    agent = None if isinstance(event, BadLine) else roster.agents.get(event.session_id)
+    return agent is not None and agent.state != DEAD and agent.proven
+
+
+def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: View | None) -> Iterator[RosterEvent]:
+    """The events as they will be read: all of them stand below the base then."""
+    yield from told
+    for event in parse_roster(kept, view):
+        yield event if event.proof else event.replace(proof=proofs.BEFORE)
+
+
+def _same(before: Roster, after: Roster, since: int) -> bool:
+    """Do both come to the same agents, but for spans of being frozen that ended before ``since``?"""
+
+    def agents(roster: Roster) -> dict[str, Agent]:
+        return {
+            agent.session_id: agent.replace(
+                frozen=tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
+            )
+            for agent in roster.agents.values()
+        }
+
+    return agents(before) == agents(after)
+
+
+def _refuse_broken(logs: Logs) -> None:
+    """Move nothing of a log that does not continue what was left: the person has to look at it as it is."""
+    if logs.custody is not None and (why := logs.custody.broken()) is not None:
+        raise Refused(f"{logs.directory} is not as it was left: {why}", "`agent-mailbox doctor --trust`", code="broken")
 
 
 def _clear_leftover(log: HeldLog) -> None:
@@ -167,14 +228,19 @@ def _clear_leftover(log: HeldLog) -> None:
             raise paths.storage_failed("remove", path, error) from None
 
 
-def _raw_lines(log: HeldLog) -> tuple[list[bytes], int]:
-    """Every line as it stands, however long or foreign, and how many bytes were read."""
+def _raw_lines(log: HeldLog) -> tuple[list[Place], int]:
+    """Every line as it stands, however long or foreign, with its position, and how many bytes were read."""
     parts = []
     offset = 0
     while part := os.pread(log.fd, 1 << 24, offset):
         parts.append(part)
         offset += len(part)
-    return [line for line in b"".join(parts).split(b"\n") if line], offset
+    found, position = [], 0
+    for line in b"".join(parts).split(b"\n"):
+        if line:
+            found.append((position, line))
+        position += len(line) + 1
+    return found, offset
 
 
 def _message_id(line: bytes) -> str | None:
@@ -187,21 +253,21 @@ def _read_id(line: bytes) -> str | None:
     return None if isinstance(record, BadLine) else record.message_id
 
 
-def _strays(read_lines: Iterable[bytes], state: State) -> set[str]:
+def _strays(read_lines: Iterable[Place], state: State) -> set[str]:
     """Ids that reads speak of and that are not live: archived already, or foreign."""
-    return {i for i in map(_read_id, read_lines) if i is not None and i not in state.messages}
+    return {i for _, line in read_lines if (i := _read_id(line)) is not None and i not in state.messages}
 
 
 def _split(
-    lines: Iterable[bytes], months: Mapping[str, str], id_of: Callable[[bytes], str | None]
-) -> tuple[dict[str, list[bytes]], list[bytes]]:
-    """What goes to each month, and what stays (foreign lines always do)."""
+    lines: Iterable[Place], months: Mapping[str, str], id_of: Callable[[bytes], str | None]
+) -> tuple[dict[str, list[bytes]], list[Place]]:
+    """What goes to each month, and what stays, with its position (foreign lines always do)."""
     moved: dict[str, list[bytes]] = {}
     kept = []
-    for line in lines:
+    for position, line in lines:
         month = months.get(id_of(line) or "")
         if month is None:
-            kept.append(line)
+            kept.append((position, line))
         else:
             moved.setdefault(month, []).append(line)
     return moved, kept

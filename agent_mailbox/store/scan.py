@@ -45,7 +45,7 @@ _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01]
 _INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
 _CLAIM = re.compile(
     rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"read","as":("role:[^"\\]+")%b\}'
-    % (_WORD, _WORD, _INSTANT, rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?')
+    % (_WORD, _WORD, _INSTANT, rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"seal":"[^"\\]+")?')
 )
 """A read by which role mail is claimed, as our writers spell it (but for leap days, which are decoded)."""
 

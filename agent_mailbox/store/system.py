@@ -17,6 +17,14 @@ S_IFMT, S_IFREG, S_IFDIR, S_IFIFO = 0o170000, 0o100000, 0o040000, 0o010000
 """What ``st_mode`` says of a file's kind (inode(7))."""
 
 
+def environment() -> dict[str, str]:
+    """The environment as text (``os.environ`` would be the first to import ``os``)."""
+    return {
+        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+        for key, value in posix.environ.items()
+    }
+
+
 def join(*names: str) -> str:
     """The names as one path; an absolute one starts anew, as ``os.path.join`` has it."""
     path = ""
@@ -58,6 +66,22 @@ def is_directory(path: str) -> bool:
         return stat(path).st_mode & S_IFMT == S_IFDIR
     except (OSError, ValueError):
         return False
+
+
+def real_directory(path: str) -> str:
+    """Return a directory's path without links; the path itself where there is none."""
+    try:
+        fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    except OSError:
+        return path
+    try:
+        return posix.readlink(f"/proc/self/fd/{fd}")
+    except OSError:  # no such file system, as on macOS
+        from os.path import realpath
+
+        return realpath(path)
+    finally:
+        posix.close(fd)
 
 
 def make_directory(path: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_mailbox.core import proofs
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.instant import HOUR
-from agent_mailbox.core.records import Message, Read, RosterEvent
+from agent_mailbox.core.records import USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 
 T0 = 1_773_662_400_000
@@ -20,18 +21,25 @@ def at(hours: float) -> int:
     return T0 + round(hours * HOUR)
 
 
+def proof_of(who: str) -> str:
+    """What is proven where the writer is whom the record names."""
+    return proofs.TERMINAL if who == USER else proofs.of_session(who)
+
+
 def message(
     message_id: str = "m1", to: str | tuple[str, ...] = "bob-1", sender: str = "ann-1", hours: float = 0, **more: Any
 ) -> Message:
     """A message that ``sender`` sent so many hours after ``T0``."""
     recipients = (to,) if isinstance(to, str) else to
     content = more.pop("content", f"text of {message_id}")
+    more.setdefault("proof", proof_of(sender))
     return Message(id=message_id, sender=sender, recipients=recipients, timestamp=at(hours), content=content, **more)
 
 
 def read(message_id: str, session_id: str, via: str | None = None, event: str = "read", hours: float = 0) -> Read:
     """A line of the reads log."""
-    return Read(message_id=message_id, session_id=session_id, timestamp=at(hours), event=event, via=via)
+    proof = proof_of(session_id)
+    return Read(message_id=message_id, session_id=session_id, timestamp=at(hours), event=event, via=via, proof=proof)
 
 
 def ack(message_id: str, session_id: str) -> Read:
@@ -46,6 +54,7 @@ def release(message_id: str, session_id: str) -> Read:
 
 def event(kind: str, session_id: str, hours: float = 0, **said: Any) -> RosterEvent:
     """A line of the roster log."""
+    said.setdefault("proof", proof_of(session_id))
     return RosterEvent(event=kind, session_id=session_id, timestamp=at(hours), **said)
 
 

@@ -50,18 +50,18 @@ def test_an_ack_implies_the_read_and_a_release_takes_both_back():
     """Given back is unread again, and what was said to be done is not."""
     reads = Reads([ack("m1", "bob-1")])
     assert reads.by("m1", ("bob-1",)) == ["bob-1"]
-    assert reads.acked("m1", ("bob-1",))
+    assert reads.acked(message("m1"), ("bob-1",))
     reads.apply(release("m1", "bob-1"))
     assert not reads.by("m1", ("bob-1",))
-    assert not reads.acked("m1", ("bob-1",))
+    assert not reads.acked(message("m1"), ("bob-1",))
     reads.apply(read("m1", "bob-1"))
-    assert not reads.acked("m1", ("bob-1",))
+    assert not reads.acked(message("m1"), ("bob-1",))
 
 
 def test_reading_does_not_ack_and_a_receipt_does_not_read():
     """``seen`` and ``read`` say what they say, no more."""
     reads = Reads([read("m1", "bob-1"), read("m1", "cat-1", event="seen")])
-    assert not reads.acked("m1", ("bob-1",))
+    assert not reads.acked(message("m1"), ("bob-1",))
     assert reads.by("m1", ("cat-1",)) == []
     assert [r.session_id for r in reads.of("m1")] == ["bob-1"]
 
@@ -78,9 +78,9 @@ def test_a_release_of_what_was_not_read_changes_nothing_and_is_remembered():
 def test_sessions_and_messages_do_not_mix():
     """An ack by one is none by another, and of one message none of another."""
     reads = Reads([read("m1", "bob-1"), ack("m1", "cat-1"), read("m2", "bob-1"), release("m2", "bob-1")])
-    assert not reads.acked("m1", ("bob-1",))
-    assert not reads.acked("m2", ("cat-1",))
-    assert reads.acked("m1", ("bob-1", "cat-1"))
+    assert not reads.acked(message("m1"), ("bob-1",))
+    assert not reads.acked(message("m2"), ("cat-1",))
+    assert reads.acked(message("m1"), ("bob-1", "cat-1"))
     assert reads.by("m1", ("bob-1",)) == ["bob-1"]
 
 
@@ -89,9 +89,9 @@ def test_readers_are_all_who_read_it_the_foreign_lines_own_included():
     mail = message(read_by=("eve-1", "bob-1"))
     reads = Reads([read("m1", "cat-1"), read("m1", "bob-1")])
     assert claims.readers(mail, reads) == ["cat-1", "bob-1", "eve-1"]
-    assert claims.read_by(mail, Reads(), ("eve-1",))
-    assert not claims.read_by(mail, Reads(), ("dan-1",))
-    assert claims.read_by(message(), Reads([read("m1", "old-1")]), ("new-1", "old-1"))
+    assert claims.read_by(mail, Reads(), ("eve-1",), roster())
+    assert not claims.read_by(mail, Reads(), ("dan-1",), roster())
+    assert claims.read_by(message(), Reads([read("m1", "old-1")]), ("new-1", "old-1"), roster())
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import MailboxError, Malformed, NotFound, Refused
 
-from .build import at, event, register, roster
+from .build import at, event, proof_of, register, roster
 
 NOW = at(100)
 
@@ -29,7 +29,7 @@ def enrolled(agents: Roster, session_id: str, actor: str | None = None, **asked:
     """The same, carried out on ``agents``."""
     decision = decide(agents, session_id, actor, **asked)
     for told in decision.events:
-        agents.apply(told)
+        agents.apply(told.replace(proof=proof_of(actor or session_id)))
     return decision
 
 
@@ -333,6 +333,7 @@ def test_the_lead_is_set_at_registration_by_id_or_by_name():
 def test_the_lead_is_changed_only_by_the_user_or_the_present_lead(actor, may, kind):
     """An agent cannot choose whom it obeys, nor can another choose for it."""
     agents = roster(register("ann-1"), register("cat-1"), register("bob-1", lead="ann-1"))
+    assert agents.get("bob-1").proven_leads
     if may:
         enrolled(agents, "bob-1", actor, event=kind, lead="cat-1")
         assert agents.get("bob-1").lead == "cat-1"

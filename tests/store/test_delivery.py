@@ -167,5 +167,5 @@ def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox
     end = os.fstat(fd).st_size
     Mailbox(str(post.box)).register(Request(session_id="cat", name="kit"), "user")
     assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
-    assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end).agents.keys()
+    assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end, holder.logs.roster.view()).agents.keys()
     os.close(fd)

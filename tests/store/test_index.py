@@ -87,7 +87,7 @@ def told(messages: Iterable[Message], reads: claims.Reads) -> list[object]:
     return [
         (
             *(m, reads.of(m.id), claims.readers(m, reads)),
-            *([reads.acked(m.id, [who]), reads.released(m.id, [who])] for who in AGENTS),
+            *([reads.acked(m, [who]), reads.released(m.id, [who])] for who in AGENTS),
         )
         for m in messages
     ]

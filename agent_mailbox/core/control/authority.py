@@ -1,8 +1,8 @@
 """Who may command: the person, and the lead an agent had when the command was given.
 
 Belongs here: that one question. It is asked with the instant of the command, so that what was refused once is not
-allowed later because somebody became a lead, and what was allowed stays so when a lead changes. A name is a claim
-(any process of the user can write it); this keeps the confused apart, not the wicked.
+allowed later because somebody became a lead, and what was allowed stays so when a lead changes. A line of
+which nothing is proven may name a lead, which binds the agent; only a proven lead may allow it anything.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from ..records import USER
 from ..roster import Agent, Roster
 
 
-def lead_at(agent: Agent | None, when: int) -> str | None:
+def lead_at(agent: Agent | None, when: int, *, proven: bool = True) -> str | None:
     """The lead an agent had at an instant (ms). Before it registered at all it had the one it registered with."""
-    leads = agent.leads if agent is not None else ()
+    leads = () if agent is None else agent.proven_leads if proven else agent.leads
     lead = next((who for since, who in reversed(leads) if since <= when), None)
     if lead is None and agent is not None and leads and when < leads[0][0] == agent.registered:
         return leads[0][1]
@@ -35,16 +35,21 @@ def is_same(speaker: str, session_id: str, when: int, roster: Roster) -> bool:
     return False
 
 
-def commands(speaker: str, worker: str, when: int, roster: Roster) -> bool:
-    """May the speaker command the worker: answer its requests, set its mode and policy, shut it down? Never itself."""
+def commands(speaker: str, worker: str, when: int, roster: Roster, *, proven: bool = True) -> bool:
+    """May the speaker command the worker: answer its requests, set its mode and policy, shut it down? Never itself.
+
+    Without ``proven``: may it keep the worker from anything? That a lead may whom only a foreign line names.
+    """
     if worker == USER or speaker == worker or is_same(worker, speaker, when, roster):
         return False
     if is_same(speaker, worker, when, roster):
         return False
     if speaker == USER:
         return True
-    lead = lead_at(roster.get(worker), when)
-    return lead is not None and is_same(speaker, lead, when, roster)
+    leads = {lead_at(roster.get(worker), when, proven=True)}
+    if not proven:
+        leads.add(lead_at(roster.get(worker), when, proven=False))
+    return any(lead is not None and is_same(speaker, lead, when, roster) for lead in leads)
 
 
 def leads_itself(worker: str, roster: Roster) -> bool:
@@ -57,12 +62,13 @@ def leads_itself(worker: str, roster: Roster) -> bool:
 
 
 def lead_of(worker: str, roster: Roster) -> str:
-    """Who decides for a worker now: its lead, or what continues that; the person where it has none, or one that is
-    gone."""
+    """Who decides for a worker now: its proven lead, or what continues that; the person where it has none, or one that
+    is gone."""
     agent = roster.get(worker)
-    if agent is None or agent.lead is None or agent.lead == USER:
+    lead = agent.proven_leads[-1][1] if agent is not None and agent.proven_leads else None
+    if lead is None or lead == USER:
         return USER
-    heirs = roster.heirs(agent.lead)
-    if agent.lead in heirs or roster.get(agent.lead) is None:
-        return agent.lead
+    heirs = roster.heirs(lead)
+    if lead in heirs or roster.get(lead) is None:
+        return lead
     return heirs[-1] if heirs else USER

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..address import ALL
 from ..records import Record
 from . import authority
-from .messages import PolicyUpdate
+from .messages import STRICTNESS, PolicyUpdate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MODE, POLICY, HOSTS, HOLD, RELEASE = "mode", "policy", "hosts", "hold", "release
 
 class Order(Record):
     """Something that was ordered: by whom, when (ms), to which agent or all whom that leads, what. ``place`` is its
-    place in the log's order."""
+    place in the log's order. One that is not ``proven`` narrows, and loosens nothing."""
 
     place: int
     sender: str
@@ -32,6 +32,7 @@ class Order(Record):
     kind: str
     value: Any
     message_id: str
+    proven: bool = True
 
 
 class Policy(Record):
@@ -47,21 +48,33 @@ class Policy(Record):
         return not (self.allow or self.deny or self.hosts)
 
 
-def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iterator[Order]:
+def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iterator[tuple[Order, bool]]:
+    """The orders that concern an agent, each with whether it may loosen anything."""
     line = roster.lineage(session_id)
+
+    def led(order: Order, proven: bool) -> bool:
+        return any(authority.commands(order.sender, one, order.when, roster, proven=proven) for one in line)
+
     for order in orders:
-        if order.to in line or (
-            order.to == ALL and any(authority.commands(order.sender, one, order.when, roster) for one in line)
-        ):
-            yield order
+        if order.to in line:
+            yield order, order.proven
+        elif order.to == ALL and led(order, False):
+            yield order, order.proven and led(order, True)
+
+
+def stricter(one: str, other: str) -> str:
+    """Return the stricter of two modes."""
+    return max(one, other, key=STRICTNESS.index)
 
 
 def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
     """The mode and the orders it rests on."""
     mode, since = "default", -1
     rests: list[Order] = []
-    for order in _orders_of(orders, session_id, roster):
+    for order, may_loosen in _orders_of(orders, session_id, roster):
         if order.kind == MODE:
+            if not may_loosen and stricter(mode, order.value) == mode:
+                continue
             mode, since, rests = order.value, order.place, [order]
         elif order.kind == RELEASE and mode == "plan" and order.value[0] > since:
             mode, rests = order.value[1] or "default", [*rests, order]
@@ -76,11 +89,13 @@ def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
 def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[Policy, list[Order]]:
     found = Policy()
     rests: list[Order] = []
-    for order in _orders_of(orders, session_id, roster):
+    for order, may_loosen in _orders_of(orders, session_id, roster):
         if order.kind == HOSTS:
             found = found.replace(hosts=_joined(found.hosts, order.value))
         elif order.kind == POLICY:
             update: PolicyUpdate = order.value
+            if not may_loosen:  # its deny rules bind; it takes nothing away, and allows nothing
+                update = PolicyUpdate(deny=update.deny, adds=True)
             base = found if update.adds else Policy()
             rests = rests if update.adds else []
             found = Policy(
@@ -104,7 +119,7 @@ def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> Policy:
 def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
     held: Order | None = None
     rests: list[Order] = []
-    for order in _orders_of(orders, session_id, roster):
+    for order, _ in _orders_of(orders, session_id, roster):
         if order.kind == HOLD:
             held, rests = order, [order]
         elif order.kind == RELEASE and held is not None and order.value[0] > held.value:

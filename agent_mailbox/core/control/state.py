@@ -3,10 +3,14 @@
 Belongs here: the state of every request and task, every agent's mode, policy and whether it must wait for a plan; and
 what became of each message. The first decision on a request counts; all others, repeated, late or contrary, change
 nothing. Who may is ``authority``, what follows what is ``flows``.
+
+It goes by what is proven of a message's writer, never by the sender that it names. An unproven message may keep an
+agent from something, if the sender it names might: it denies, it holds, it orders a stricter mode. It never allows.
 """
 
 from __future__ import annotations
 
+from .. import proofs
 from ..address import ALL
 from ..records import USER, Record
 from ..roster import DEAD
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
 """What became of a message: it took effect; it only informs; it said again what was so; it came after another
 decision; its sender may not, or there is no such step; it is none that we know."""
+UNPROVEN = "unverified: nothing proves who wrote it"
 
 SHUT_DOWN = "shut down at its lead's request"
 """Why the roster has an agent dead that agreed to end: it says so still when the messages are archived."""
@@ -68,7 +73,8 @@ def told(verdict: Verdict) -> str:
 
 class Request(Record):
     """A request, or a task, and how it stands. ``asker`` asked, ``answerer`` is who has to answer where that is one
-    agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing."""
+    agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing. Who asked
+    is ``proven``, or else nothing can be approved."""
 
     id: str
     flow: str
@@ -83,6 +89,7 @@ class Request(Record):
     by: str = ""
     answer_id: str = ""
     decided: int | None = None
+    proven: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -147,11 +154,20 @@ class Plane:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
 
+    def may_deny(self, speaker: str, request: Request, when: int) -> bool:
+        """May it say no? So may a lead whom nothing proves."""
+        if request.flow == flows.SHUTDOWN:
+            return self.may_answer(speaker, request, when)
+        return authority.commands(speaker, request.asker, when, self.roster, proven=False)
+
     def is_for(self, message: Message, reader: str) -> bool:
         """Does what is ordered to all concern this reader, too? Only whom the sender leads."""
         to_all = ALL in message.recipients and reader not in message.recipients
         ordered = self.verdicts[message.id].kind in (NAMES[ModeSet], NAMES[PolicyUpdate])
-        return not (to_all and ordered) or authority.commands(message.sender, reader, message.timestamp, self.roster)
+        speaker = proofs.speaker(message.proof, message.sender) or message.sender
+        return not (to_all and ordered) or authority.commands(
+            speaker, reader, message.timestamp, self.roster, proven=False
+        )
 
     def standing(self) -> frozenset[str]:
         """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
@@ -207,7 +223,9 @@ class Plane:
             if len(message.recipients) != 1 or message.recipients[0] == ALL or ":" in message.recipients[0]:
                 return Verdict(REFUSED, "", "a shutdown is asked of one agent by its id")
             answerer = about = message.recipients[0]
-            if not authority.commands(message.sender, answerer, message.timestamp, self.roster):
+            if not self._is_proven(message):
+                return self._forbidden(message, about, UNPROVEN)
+            if not authority.commands(self._speaker(message), answerer, message.timestamp, self.roster):
                 return self._forbidden(message, about)
         if known is not None:
             if known.asker == message.sender and _same(known.payload, payload):
@@ -218,9 +236,9 @@ class Plane:
         state = flows.after(flow, None, flows.REQUEST) or flows.OPEN
         self.requests[payload.request_id] = Request(
             payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
-            message.timestamp, state,
+            message.timestamp, state, proven=self._is_proven(message),
         )  # fmt: skip
-        return Verdict(APPLIED, "", after=state, about=about)
+        return Verdict(APPLIED, "", "" if self._is_proven(message) else UNPROVEN, after=state, about=about)
 
     def _decided(self, message: Message, payload: Payload, flow: str) -> Verdict:
         request = self.requests.get(payload.request_id)
@@ -229,10 +247,13 @@ class Plane:
         what, about = flows.event(payload), request.worker
         if flow != request.flow:
             return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
+        speaker, when = self._speaker(message), message.timestamp
         if what == TIMEOUT:
-            if not authority.is_same(message.sender, request.asker, message.timestamp, self.roster):
+            if not authority.is_same(speaker, request.asker, when, self.roster):
                 return self._forbidden(message, about, "only who asked says that it waits no longer")
-        elif not self.may_answer(message.sender, request, message.timestamp):
+        elif what == flows.APPROVE and not (self._is_proven(message) and request.proven):
+            return self._forbidden(message, about, UNPROVEN)
+        elif not (self.may_answer if what == flows.APPROVE else self.may_deny)(speaker, request, when):
             return self._forbidden(message, about)
         after = flows.after(flow, request.state, what)
         if after is None:
@@ -240,12 +261,14 @@ class Plane:
             why = f"{request.state} before, by {request.by}"
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
-            state=after, answer=payload, by=message.sender, answer_id=message.id, decided=message.timestamp
+            state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp
         )
         self.requests[request.id] = decided
         if what != TIMEOUT:
             self._consequences(decided, message)
-        return Verdict(APPLIED, "", before=request.state, after=after, about=about)
+        return Verdict(
+            APPLIED, "", "" if self._is_proven(message) else UNPROVEN, before=request.state, after=after, about=about
+        )
 
     def _consequences(self, request: Request, message: Message) -> None:
         """What a decision changes beside its request: mode, rules, hosts, the wait for a plan."""
@@ -268,19 +291,20 @@ class Plane:
     def _ordered(self, message: Message, payload: Payload) -> Verdict:
         """A mode or a policy: for each agent it is addressed to by its id, or for everyone the sender leads."""
         refused = []
-        about = message.recipients[0]
+        about, speaker = message.recipients[0], self._speaker(message)
         for to in message.recipients:
             if to != ALL and ":" in to:
                 refused.append(f"{to}: only ids and all are taken here, for an agent chooses its own tags")
-            elif to != ALL and not authority.commands(message.sender, to, message.timestamp, self.roster):
-                refused.append(f"{message.sender} is not the lead of {to}")
+            elif to != ALL and not authority.commands(speaker, to, message.timestamp, self.roster, proven=False):
+                refused.append(f"{speaker} is not the lead of {to}")
             elif isinstance(payload, ModeSet):
                 self._order(message, to, MODE, payload.mode)
             else:
                 self._order(message, to, POLICY, payload)
         if len(refused) == len(message.recipients):
             return Verdict(REFUSED, "", "; ".join(refused), about=about, forbidden=True)
-        return Verdict(APPLIED, "", "; ".join(refused), about=about)
+        why = [] if self._is_proven(message) else [f"{UNPROVEN}, so it only narrows"]
+        return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=about)
 
     def _task(self, message: Message, payload: Payload) -> Verdict:
         known = self.tasks.get(payload.request_id)
@@ -290,19 +314,21 @@ class Plane:
                 same = known is not None and known.asker == message.sender and _same(known.payload, payload)
                 return Verdict(REPEATED if same else REFUSED, "", "this task is there already")
             worker = message.recipients[0]
-            leads = authority.commands(message.sender, worker, message.timestamp, self.roster)
+            leads = authority.commands(self._speaker(message), worker, message.timestamp, self.roster, proven=False)
             if payload.plan_required and leads:
                 self._order(message, worker, HOLD, len(self.verdicts))
             why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
             state = flows.after(flows.TASK, None, what) or flows.ASSIGNED
             self.tasks[payload.request_id] = Request(
                 payload.request_id, flows.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
-                message.timestamp, state,
+                message.timestamp, state, proven=self._is_proven(message),
             )  # fmt: skip
             return Verdict(APPLIED, "", why, after=state, about=worker)
         if known is None:
             return Verdict(NOTED, "", "of a task nobody assigned here", about=message.sender)
-        if not authority.is_same(message.sender, known.answerer, message.timestamp, self.roster):
+        if not self._is_proven(message) and self.roster.has_client(known.answerer):
+            return self._forbidden(message, known.answerer, UNPROVEN)
+        if not authority.is_same(self._speaker(message), known.answerer, message.timestamp, self.roster):
             return self._forbidden(message, known.answerer, f"the task is {known.answerer}'s")
         after = flows.after(flows.TASK, known.state, what)
         if after is None:
@@ -312,8 +338,20 @@ class Plane:
         return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
 
     def _order(self, message: Message, to: str, kind: str, value: object) -> None:
-        place = len(self.verdicts)
-        self._orders.append(Order(place, message.sender, message.timestamp, to, kind, value, message.id))
+        place, speaker = len(self.verdicts), self._speaker(message)
+        proven = self._is_proven(message) and (
+            to == ALL or authority.commands(speaker, to, message.timestamp, self.roster)
+        )
+        self._orders.append(Order(place, speaker, message.timestamp, to, kind, value, message.id, proven))
+
+    def _is_proven(self, message: Message) -> bool:
+        return proofs.speaker(message.proof, message.sender) is not None
+
+    def _speaker(self, message: Message) -> str:
+        """Who decides by the message: whom its seal proves, in the name of a teammate of its own the teammate; where
+        nothing is proven, whom it names."""
+        speaker = proofs.speaker(message.proof, message.sender)
+        return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
 
     def _forbidden(self, message: Message, about: str, why: str = "") -> Verdict:
         own = message.sender == about

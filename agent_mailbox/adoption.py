@@ -1,0 +1,107 @@
+"""The person looked: what a mailbox holds now counts from here on, and with ``adopt`` its unsealed lines too.
+
+Belongs here: beginning a mailbox's record again from the logs as they are (``store.custody``), and telling what counts
+then. Whose word that takes is the command line's business.
+"""
+
+from __future__ import annotations
+
+from .control import Control
+from .core import codec, frame, proofs
+from .core.records import USER, BadLine, Record
+from .core.roster import DEAD
+from .errors import Refused
+from .store import custody, rotation
+from .store.log import lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .mailbox import Mailbox
+    from .store.custody import Custody
+    from .store.log import HeldLog
+
+
+class Trusted(Record):
+    """What the person's word did: why it was needed (empty: it was not), how many lines it confirmed, and what agents
+    are under now, a line each."""
+
+    why: str
+    adopted: int
+    standing: tuple[str, ...]
+
+
+def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
+    """Take the logs as they are: what is sealed in them counts, and nothing is missed any more.
+
+    With ``adopt`` the unsealed lines that decide count too, for the writers that they name. Raises ``Refused`` for a
+    mailbox that the user's ``init`` did not make, ``Busy`` beside a steward.
+    """
+    record = mailbox.logs.custody
+    if record is None or record.key is None:
+        raise Refused(
+            f"{mailbox.directory} is not one that your `init` made",
+            f"`agent-mailbox init --adopt {mailbox.directory}`",
+            code="not_yours",
+        )
+    why = record.broken() or ""
+    logs = mailbox.logs
+    with (
+        rotation.alone(mailbox.archive, logs.wait),
+        logs.messages.held() as messages,
+        logs.reads.held() as reads,
+        logs.roster.held() as roster,
+    ):
+        held = (messages, reads, roster)
+        adopted = _adopt(record, held) if adopt else 0
+        for log in held:
+            _begin_again(record, log)
+        record.forget_broken()
+        logs.trail.disturb(None)
+    return Trusted(why, adopted, tuple(_standing(mailbox)))
+
+
+def _begin_again(record: Custody, log: HeldLog) -> None:
+    """Have the log's entry say what the log holds: everything in it is below the base of a new generation."""
+    kept = record.log(log.path)
+    entry = custody.left(log.path, kept.entry())
+    generation = entry.generation + 1
+    counted = custody.counted(kept, lines_of(log.fd, 0, entry.size), generation, entry.base)
+    kept.follow(entry.replace(generation=generation, count=counted.count, digest=counted.digest))
+
+
+def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:
+    """Confirm the unsealed lines that decide, by their MACs; those confirmed before stay so."""
+    known = record.adopted()
+    found: set[bytes] = set()
+    for log in held:
+        kept, view = record.log(log.path), log.view()
+        for _, line in lines_of(log.fd):
+            sealed = view is not None and proofs.proves(view.proof(line))
+            if not sealed and (kept.decides(line) or _is_the_person_s(line)):
+                found.add(record.adoption(kept.name, line))
+    record.adopt(known | found)
+    return len(found - known)
+
+
+def _is_the_person_s(line: bytes) -> bool:
+    message = codec.message(line)
+    return not isinstance(message, BadLine) and message.sender == USER
+
+
+def _standing(mailbox: Mailbox) -> Iterator[str]:
+    """What agents are under, as far as anything is said of them."""
+    control = Control(mailbox.directory)
+    roster = control.plane().roster
+    for agent in roster.agents.values():
+        if agent.state == DEAD:
+            continue
+        now = control.standing(agent.session_id)
+        said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []
+        said += [f"mode {now.mode}"] if now.mode != "default" else []
+        said += ["waits for a plan's approval"] if now.waits_for_plan else []
+        said += [f"allow {rule}" for rule in now.policy.allow] + [f"deny {rule}" for rule in now.policy.deny]
+        said += [f"host {host}" for host in now.policy.hosts]
+        if said:
+            yield f"{frame.name_of(agent.session_id, roster)}: {', '.join(said)}"

@@ -1,0 +1,60 @@
+"""How a line says what was proven of its writer: the seal at its end.
+
+Belongs here: the form of a sealed line, putting it together, and taking it apart. Keys and positions are the store's
+(``store.keys``, ``store.custody``). A seal is the last key of the line's object:
+
+    {"id":"…","sender":"user",…,"seal":"1 3f2a9c01 0 4711 user@terminal 0123456789abcdef0123456789abcdef"}
+
+In this order: the version of the form, the id of the key, the generation of the log and the position in it at which
+the line was written, the proof, and a MAC (32 hex digits) over the mailbox, the log and every byte before the MAC. So
+a line counts in its own mailbox, in its own log, at its own place, and once.
+"""
+
+from __future__ import annotations
+
+from .records import Record
+
+VERSION = b"1"
+MAC = 32
+"""Hex digits of a MAC: 128 bits."""
+_KEY = b',"seal":"'
+_END = b'"}'
+_LONGEST = 320
+"""Bytes of the longest seal with its key: the longest session id has 128."""
+
+
+class Seal(Record):
+    """A seal, taken apart but not verified: ``signed`` is what its MAC covers, beside the mailbox and the log."""
+
+    key_id: bytes
+    generation: int
+    position: int
+    proof: str
+    signed: bytes
+    mac: bytes
+
+
+def begun(line: bytes, key_id: bytes, generation: int, position: int, proof: str) -> bytes:
+    """Return the line (an object without newline) with its seal, but for the MAC: what the MAC is made of."""
+    return b"%s%s%s %s %d %d %s " % (line[:-1], _KEY, VERSION, key_id, generation, position, proof.encode())
+
+
+def ended(signed: bytes, mac: bytes) -> bytes:
+    """Return the sealed line, without newline."""
+    return signed + mac + _END
+
+
+def of(line: bytes) -> Seal | None:
+    """Return the seal of a line; None where it has none of this form."""
+    line = line.rstrip(b" \t\r\n")
+    place = line.rfind(_KEY, -_LONGEST)
+    if place < 0 or not line.endswith(_END):
+        return None
+    words = line[place + len(_KEY) : -len(_END)].split(b" ")
+    if len(words) != 6 or words[0] != VERSION or len(words[5]) != MAC:
+        return None
+    _, key_id, generation, position, proof, mac = words
+    if not (generation.isdigit() and position.isdigit() and len(generation) < 20 and len(position) < 20):
+        return None
+    signed = line[: -len(_END) - MAC]
+    return Seal(key_id, int(generation), int(position), proof.decode("ascii", "replace"), signed, mac)

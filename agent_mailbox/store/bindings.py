@@ -1,0 +1,28 @@
+"""Who is bound by a lead or a policy, as the user's own records have it.
+
+Belongs here: asking them. ``trail`` keeps them.
+"""
+
+from __future__ import annotations
+
+from . import system
+
+BOUND = "bound"
+
+
+def everyone(state: str) -> dict[str, str]:
+    """Return the sessions that are bound, each with the real path of its mailbox."""
+    directory = system.join(state, BOUND)
+    found = {}
+    try:
+        for session_id in system.listdir(directory):
+            with open(system.join(directory, session_id), encoding="utf-8", errors="surrogateescape") as file:
+                found[session_id] = file.readline(8192).rstrip("\n")
+    except OSError:
+        pass
+    return found
+
+
+def here(state: str, directory: str) -> list[str]:
+    """Return the sessions that are bound in the mailbox."""
+    return sorted(session_id for session_id, place in everyone(state).items() if place == directory)

@@ -1,0 +1,446 @@
+"""A mailbox's record outside the project: that it exists, where each of its logs ended, and what of them is proven.
+
+Belongs here: the record's files, and the three questions asked of it. *Does the log continue what we left?* A log that
+is shorter, replaced or rolled back does not. *What does a line's seal prove, at that place?* *Are all lines that decide
+still there?* Their number and a digest of them all are kept, so that none can be taken out of the middle either.
+
+A record is made for a mailbox that the user's own ``init`` made, and for none else: without one nothing is proven. What
+stood in the logs before the record was made is ``proofs.BEFORE``.
+
+    STATE/key                        the user's key
+    STATE/boxes/NAME/place           the mailbox's real path, its id
+    STATE/boxes/NAME/agent-mailbox   of each log: see ``Entry``
+    STATE/boxes/NAME/adopted         what the person confirmed of unsealed lines, by MAC
+    STATE/boxes/NAME/broken          why the logs do not continue what we left, until the person has looked
+"""
+
+from __future__ import annotations
+
+import fcntl
+
+from ..core import proofs, seals
+from ..core.records import Record
+from ..errors import StorageFailed
+from . import paths, system, user_state
+from .tails import tail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .keys import Key
+
+    Place = tuple[int, bytes]
+
+BOXES = "boxes"
+NEXT = ".next"
+"""Behind a log's name: the entry of the log that is put in its place."""
+SLIP = 1 << 16
+"""Bytes that a program without the lock may have put before a line between our look and our write."""
+_CONTROL = b'"type":"control"'
+_ROSTER = paths.ROSTER.removesuffix(".jsonl")
+
+
+class Entry(Record):
+    """Where a log ended when our last writer left it, and what of it is proven.
+
+    ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that.
+    ``generation`` counts how often the log was replaced; what stands before ``base`` was put there by the replacement.
+    ``count`` and ``digest`` are of all lines that decide, in their order.
+    """
+
+    inode: int = 0
+    size: int = 0
+    checksum: int = 0
+    generation: int = 0
+    base: int = 0
+    count: int = 0
+    digest: bytes = b"-"
+
+    def text(self) -> bytes:
+        """Return the entry as it is written: always as long, so that one write replaces another."""
+        numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count)
+        return b" ".join([*(b"%020d" % number for number in numbers), self.digest.ljust(32)]) + b"\n"
+
+    def continues(self, fd: int) -> bool:
+        """Return whether the open log continues what was left."""
+        there = system.fstat(fd)
+        if not self.size:
+            return True
+        return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
+
+
+def read_entry(text: bytes) -> Entry | None:
+    """Return the entry that a text is; None for what is none."""
+    words = text.split()
+    if len(words) != 7 or not all(word.isdigit() for word in words[:6]):
+        return None
+    inode, size, checksum, generation, base, count = map(int, words[:6])
+    return Entry(inode, size, checksum, generation, base, count, words[6])
+
+
+class Custody:
+    """The record of one mailbox; ``directory`` is the record's own."""
+
+    def __init__(self, directory: str, mailbox_id: bytes, state: str, environ: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.id = mailbox_id
+        self._state = state
+        self._environ = environ
+        self._key: Key | None = None
+        self._asked = False
+
+    @property
+    def key(self) -> Key | None:
+        """The user's key, read when it is first needed."""
+        if not self._asked:
+            from . import keys  # 0.3 ms, for whoever writes or weighs a seal
+
+            self._key, self._asked = keys.load(self._state, self._environ), True
+        return self._key
+
+    def path(self, *names: str) -> str:
+        """Return a path in the record."""
+        return system.join(self.directory, *names)
+
+    def log(self, path: str) -> Kept:
+        """Return what the record has of the log at a path."""
+        return Kept(self, system.basename(path).removesuffix(".jsonl"))
+
+    def broken(self) -> str | None:
+        """Return why the logs do not continue what our writers left; None where they do, as far as anybody noticed."""
+        text = _content(self.path("broken"))
+        return None if text is None else text.decode("utf-8", "replace").strip() or "?"
+
+    def note_broken(self, why: str) -> None:
+        """Note that nothing here counts as proven, until the person has looked."""
+        if self.broken() is None:
+            replace_file(self.path("broken"), why.encode("utf-8", "replace") + b"\n")
+
+    def forget_broken(self) -> None:
+        """Note that the person has looked."""
+        try:
+            system.unlink(self.path("broken"))
+        except FileNotFoundError:
+            pass
+
+    def adopt(self, macs: Iterable[bytes]) -> None:
+        """Keep the MACs of all unsealed lines that the person confirmed."""
+        replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
+
+    def adopted(self) -> frozenset[bytes]:
+        """Return the MACs of the unsealed lines that the person confirmed."""
+        return frozenset((_content(self.path("adopted")) or b"").split())
+
+    def adoption(self, log: str, line: bytes) -> bytes:
+        """Return the MAC by which an unsealed line is confirmed."""
+        return b"" if self.key is None else self.key.mac(self.id, log.encode(), b"adopted", line)
+
+
+class Kept:
+    """What the record has of one log, by the log's name."""
+
+    def __init__(self, custody: Custody, name: str) -> None:
+        self.custody = custody
+        self.name = name
+        self.path = custody.path(name)
+
+    def entry(self) -> Entry:
+        """Return the entry; an empty one where none was made yet."""
+        text = _content(self.path)
+        return (read_entry(text) if text else None) or Entry()
+
+    def checked(self, fd: int) -> Entry | None:
+        """Return the entry that the open log continues: the one that is kept, or that of a replacement which is about
+        to be noted, or whose writer was killed before that. None where it continues neither."""
+        entry = self.entry()
+        if entry.continues(fd):
+            return entry
+        following = _content(self.path + NEXT)
+        wanted = read_entry(following) if following else None
+        return wanted if wanted is not None and wanted.continues(fd) else None
+
+    def announce(self, entry: Entry) -> None:
+        """Note what the log will be once it is replaced: whichever of the two is there is then what we left."""
+        replace_file(self.path + NEXT, entry.text())
+
+    def follow(self, entry: Entry) -> None:
+        """Note that the log was replaced."""
+        replace_file(self.path, entry.text())
+        try:
+            system.unlink(self.path + NEXT)
+        except OSError:
+            pass
+
+    def change(self, how: Callable[[Entry], Entry]) -> None:
+        """Change the entry; two who do so at once do it one after the other."""
+        flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
+        try:
+            fd = system.open(self.path, flags, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                before = read_entry(system.pread(fd, 400, 0)) or Entry()
+                after = how(before)
+                if after != before:
+                    system.pwrite(fd, after.text(), 0)
+            finally:
+                system.close(fd)
+        except OSError:
+            pass  # the log goes on beyond what is noted: who writes next notes that
+
+    def view(self) -> View:
+        """Return what the record says of the log's lines, from when it is first asked on."""
+        return View(self)
+
+    def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
+        """Return the line (without newline) sealed for its place; as it is where there is no key."""
+        key = self.custody.key
+        if key is None:
+            return line
+        signed = seals.begun(line, key.id, generation, position, proof)
+        return seals.ended(signed, key.mac(self.custody.id, self.name.encode(), signed))
+
+    def decides(self, line: bytes) -> bool:
+        """Return whether a proven line of this log may decide something."""
+        return self.name == _ROSTER or _CONTROL in line
+
+
+class View:
+    """The record's word on the lines of one log, at one moment, for whoever reads them in order.
+
+    ``trusted`` is off where the logs do not continue what was left: then nothing is proven.
+    """
+
+    def __init__(self, kept: Kept, entry: Entry | None = None) -> None:
+        self.kept = kept
+        self._entry = entry
+        self._trusted = None if entry is None else True
+        self.count, self.digest = 0, b"-"
+        self._differs = False
+        self._adopted: frozenset[bytes] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """Where the log ended, and what of it is proven."""
+        if self._entry is None:
+            self._entry = self.kept.entry()
+        return self._entry
+
+    @property
+    def trusted(self) -> bool:
+        """Return whether the logs continue what was left, as far as anybody noticed."""
+        if self._trusted is None:
+            self._trusted = self.kept.custody.broken() is None
+        return self._trusted
+
+    def proof(self, line: bytes, position: int | None = None) -> str | None:
+        """Return what is proven of a line's writer; without a ``position`` (archived mail) wherever the line is."""
+        if not self.trusted:
+            return proofs.BEFORE
+        seal = seals.of(line)
+        if seal is not None and self._is_ours(seal):
+            return seal.proof if position is None or self._is_in_place(seal, position) else None
+        if position is None or position >= self.entry.base:
+            return None
+        return proofs.ADOPTED if self._is_adopted(line) else proofs.BEFORE
+
+    def is_misplaced(self, line: bytes, position: int) -> bool:
+        """Return whether the line is sealed by us, and written again elsewhere."""
+        return proofs.proves(self.proof(line)) and not proofs.proves(self.proof(line, position))
+
+    def read(self, line: bytes, position: int) -> str | None:
+        """Return the same for the next line, and count it if it decides."""
+        proof = self.proof(line, position)
+        if proofs.proves(proof) and self.kept.decides(line):
+            from .keys import digest
+
+            self.count, self.digest = self.count + 1, digest(self.digest, line)
+            if self.count == self.entry.count and self.digest != self.entry.digest:
+                self._differs = True
+        return proof
+
+    def follows(self, fd: int) -> bool:
+        """Return whether the open log continues what was left, and go by the entry that it continues."""
+        entry = self.kept.checked(fd)
+        if entry is not None:
+            self._entry = entry
+        return entry is not None
+
+    @property
+    def counted(self) -> tuple[int, int, bytes] | None:
+        """How far it was read, for ``resume``; None where nothing is proven."""
+        return (self.entry.generation, self.count, self.digest) if self.trusted else None
+
+    def begin(self) -> None:
+        """Read from the log's first line on."""
+        self.count, self.digest, self._differs = 0, b"-", False
+
+    def resume(self, generation: int, count: int, digest: bytes) -> bool:
+        """Go on where another view of the same log stopped; returns whether that is of this generation, and was so."""
+        if not self.trusted or generation != self.entry.generation or count > self.entry.count:
+            return False
+        self.count, self.digest = count, digest
+        self._differs = count == self.entry.count and digest != self.entry.digest
+        return not self._differs
+
+    def is_whole(self) -> bool:
+        """Return whether every line that decides was read as it was left, or more of them."""
+        return not self._differs and self.count >= self.entry.count
+
+    def _is_ours(self, seal: seals.Seal) -> bool:
+        key = self.kept.custody.key
+        if key is None or seal.key_id != key.id:
+            return False
+        return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac
+
+    def _is_in_place(self, seal: seals.Seal, position: int) -> bool:
+        if seal.generation == self.entry.generation:
+            return seal.position <= position <= seal.position + SLIP
+        return seal.generation < self.entry.generation and position < self.entry.base
+
+    def _is_adopted(self, line: bytes) -> bool:
+        if self._adopted is None:
+            self._adopted = self.kept.custody.adopted()
+        return bool(self._adopted) and self.kept.custody.adoption(self.kept.name, line) in self._adopted
+
+
+def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> Entry:
+    """Return an entry (without inode, size and checksum) for lines that stand below ``base`` of a new generation."""
+    view = View(kept, Entry(generation=generation, base=base))
+    for position, line in lines:
+        view.read(line, position)
+    return Entry(generation=generation, base=base, count=view.count, digest=view.digest)
+
+
+def of(directory: str, environ: Mapping[str, str]) -> Custody | None:
+    """Return the record of a mailbox, made if the user's ``init`` made the mailbox; None for a stranger's.
+
+    Where no record can be made nothing is proven, and mail goes on.
+    """
+    real = system.real_directory(directory)
+    found = find(real, environ)
+    if found is not None or not paths.recorded(real, environ):
+        return found
+    try:
+        return make(real, environ, [system.join(real, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)])
+    except (OSError, StorageFailed):
+        return None
+
+
+def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
+    """Return the record of a mailbox by its real path; None where there is none."""
+    state = user_state.directory(environ)
+    for name in _names(directory):
+        record = system.join(state, BOXES, name)
+        text = _content(system.join(record, "place"))
+        if text is None:
+            return None
+        place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
+        if place == _encoded(directory):
+            return Custody(record, mailbox_id, state, environ)
+    return None
+
+
+def make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
+    """Make the record of a mailbox (its real path) whose ``logs`` are there; what they hold is ``BEFORE``.
+
+    Of two who do so at once, one does.
+    """
+    from . import keys
+
+    state = user_state.directory(environ)
+    keys.make(state)
+    system.make_directory(system.join(state, BOXES))
+    for name in _names(directory):
+        record = system.join(state, BOXES, name)
+        text = _content(system.join(record, "place"))
+        if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != _encoded(directory):
+            continue
+        if text is None:
+            _begin(record, directory, logs)
+        found = find(directory, environ)
+        if found is not None:
+            return found
+    raise paths.storage_failed("make the record of", directory, OSError(0, "its place is taken"))
+
+
+def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
+    """Make a record aside and put it in its place whole: whoever finds one finds all of it."""
+    aside = f"{record}.{system.getpid()}"
+    try:
+        system.make_directory(aside)
+        for path in logs:
+            name = system.basename(path).removesuffix(".jsonl")
+            replace_file(system.join(aside, name), left(path).text())
+        replace_file(
+            system.join(aside, "place"), b"%s\n%s\n" % (_encoded(directory), system.urandom(16).hex().encode())
+        )
+        try:
+            system.rename(aside, record)
+        except OSError:  # another was first
+            remove(aside)
+    except OSError as error:
+        raise paths.storage_failed("make the record", record, error) from None
+
+
+def left(path: str, entry: Entry | None = None) -> Entry:
+    """Return an entry for a log as it is now: all that it holds stands below the base."""
+    entry = entry or Entry()
+    try:
+        fd = paths.open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return entry.replace(inode=0, size=0, checksum=0, base=0)
+    try:
+        there = system.fstat(fd)
+        size = there.st_size
+        return entry.replace(inode=there.st_ino, size=size, checksum=tail(fd, size), base=size)
+    finally:
+        system.close(fd)
+
+
+def remove(directory: str) -> None:
+    """Remove a record, or what is left of one."""
+    try:
+        for name in system.listdir(directory):
+            system.unlink(system.join(directory, name))
+        system.rmdir(directory)
+    except FileNotFoundError:
+        pass
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put a small file in the place of another, durably."""
+    aside = f"{path}.{system.getpid()}~"
+    try:
+        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)
+        try:
+            system.write(fd, data)
+            system.fsync(fd)
+        finally:
+            system.close(fd)
+        system.rename(aside, path)
+    except OSError as error:
+        raise paths.storage_failed("write", path, error) from None
+
+
+def _names(directory: str) -> list[str]:
+    name = f"{system.checksum(_encoded(directory)):08x}"
+    return [name, *(f"{name}-{n}" for n in range(1, 8))]
+
+
+def _encoded(directory: str) -> bytes:
+    return directory.encode("utf-8", "surrogateescape")
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        fd = paths.open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        parts = []
+        while part := system.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        system.close(fd)

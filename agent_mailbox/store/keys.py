@@ -1,0 +1,89 @@
+"""The user's key, by which records are sealed.
+
+Belongs here: the key's file, and the MAC (keyed BLAKE2b, RFC 7693). The key stands among the user's own records, 0600.
+Whoever reads it can forge every seal: files are all that keeps it, and docs/trust.md says from whom they do not.
+Under the test switch the key is derived from the file's, so that the switch proves nothing in a real mailbox.
+"""
+
+from __future__ import annotations
+
+from ..errors import StorageFailed
+from . import paths, system, user_state
+
+try:  # ``hashlib`` has it from there, and costs three times as much to import
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE = "key"
+_FORM = b"agent-mailbox-key 1"
+_PERSON = b"agent-mailbox"
+
+
+class Key:
+    """A key and its id, by which a seal names it."""
+
+    def __init__(self, key_id: bytes, secret: bytes) -> None:
+        self.id = key_id
+        self._secret = secret
+
+    def mac(self, *parts: bytes) -> bytes:
+        """Return the MAC of the parts, 32 hex digits."""
+        whole = b"".join([b"%d:%s" % (len(part), part) for part in parts])
+        return blake2b(whole, digest_size=16, key=self._secret, person=_PERSON).hexdigest().encode()
+
+
+def digest(*parts: bytes) -> bytes:
+    """Return a digest of the parts, 32 hex digits: for what nobody has to keep secret."""
+    return blake2b(b"".join(parts), digest_size=16, person=_PERSON).hexdigest().encode()
+
+
+def load(state: str, environ: Mapping[str, str]) -> Key | None:
+    """Return the user's key; None where there is none. Raises ``StorageFailed`` for a file that holds none."""
+    path = system.join(state, FILE)
+    try:
+        fd = paths.open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        form, _, rest = system.read(fd, 200).rpartition(b" ")
+        form, _, key_id = form.rpartition(b" ")
+        secret = bytes.fromhex(rest.decode("ascii").strip())
+    except ValueError:
+        form, key_id, secret = b"", b"", b""
+    finally:
+        system.close(fd)
+    if form != _FORM or len(secret) != 32:
+        raise StorageFailed(f"{path} holds no key", "move it away: nothing is proven then; `init` makes another")
+    if user_state.is_switched(environ):
+        secret = blake2b(secret, digest_size=32, person=b"for tests only").digest()
+        key_id = digest(secret)[:8]
+    return Key(key_id, secret)
+
+
+def make(state: str) -> None:
+    """Make the user's key if there is none; of two who do so at once, one does."""
+    path = system.join(state, FILE)
+    if system.exists(path):
+        return
+    aside = f"{path}.{system.getpid()}"
+    text = b"%s %s %s\n" % (_FORM, system.urandom(4).hex().encode(), system.urandom(32).hex().encode())
+    try:
+        system.make_directory(state)
+        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
+        try:
+            system.write(fd, text)
+            system.fsync(fd)
+        finally:
+            system.close(fd)
+        try:
+            system.link(aside, path)
+        except FileExistsError:
+            pass
+        system.unlink(aside)
+    except OSError as error:
+        raise paths.storage_failed("make the key", path, error) from None
