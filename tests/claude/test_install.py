@@ -204,6 +204,17 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
 
 
+def test_a_closed_project_has_the_client_ask_about_all_that_acts(house: House) -> None:
+    """About commands, files, the network, other agents, skills and every server; nobody is asked about reading."""
+    house.say("install", "--closed")
+    asks = house.loaded()["permissions"]["ask"]
+    acting = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*")
+    assert [tool for tool in acting if tool not in asks] == []
+    assert [tool for tool in ("Read", "Grep", "Glob", "TodoWrite") if tool in asks] == []
+    assert house.uninstall() != []
+    assert house.tree() == {}
+
+
 def test_the_standing_text_is_small() -> None:
     """Under 150 tokens, counted as characters / 4; the commands name only commands that exist."""
     section = merge.with_section("x", "", texts.SECTION)

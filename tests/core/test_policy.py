@@ -376,6 +376,29 @@ def test_modes(mode: str, said: dict[str, str]) -> None:
     assert verdict(Policy(mode=mode), EXIT) is None
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        *(("src/a.py", ALLOW), ("/p/inscription/docs/.keep", ALLOW), ("./a..py", ALLOW), ("src/../b.py", ALLOW)),
+        *((".env", None), (".git/hooks/pre-commit", None), (".claude/settings.json", None), ("./.mcp.json", None)),
+        *(("src/../.envrc", None), ("/p/inscription/.vscode/tasks.json", None), ("linked/settings.json", None)),
+        *(("../other/a.py", None), ("/etc/passwd", None), ("~/a.py", None), ("away/a.py", None)),
+        ("/p/inscription-2/a.py", None),
+    ],
+)
+def test_accept_edits_lets_through_the_project_s_plain_files_alone(path: str, said: str | None) -> None:
+    """Neither hidden ones, by which programs are configured, nor others; whatever a path is called or leads to."""
+    links = {"/p/inscription/linked/": "/p/inscription/.claude/", "/p/inscription/away/": "/p/"}
+
+    def resolve(name: str) -> str:
+        return next((to + name[len(link) :] for link, to in links.items() if name.startswith(link)), name)
+
+    where = HERE.replace(resolve=resolve)
+    for tool, key in (("Write", "file_path"), ("Edit", "file_path"), ("NotebookEdit", "notebook_path")):
+        assert verdict(Policy(mode="acceptEdits"), (tool, {key: path}), where) == said
+    assert verdict(Policy(mode="acceptEdits"), bash(f"touch {path}"), where) is None
+
+
 def test_a_session_whose_plan_is_not_approved_only_reads_and_plans() -> None:
     """Whatever its rules allow and its mode; mail stays possible."""
     free = ("Bash(agent-mailbox control request:*)",)
