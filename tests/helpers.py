@@ -73,9 +73,9 @@ class Program:
         for directory in (self.home, self.cwd):
             directory.mkdir(parents=True, exist_ok=True)
         self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-        self.state = self.home / "state" / "agent-mailbox"
+        self.user_state = self.home / "state" / "agent-mailbox"
         self.env |= {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
-        self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.state)}
+        self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.user_state)}
 
     def environ(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
         """The child's whole environment; a value of None takes a variable away."""
