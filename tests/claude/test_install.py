@@ -609,6 +609,7 @@ def test_a_write_that_fails_half_way_leaves_the_files_as_they_were(house: House)
     result = house.program.python(code, "install", "claude-code", "--project", house.project, env=env)
     refused(result, 5, "cannot write")
     assert house.tree() == before
+    assert [path for path in house.program.scratch.rglob(".*") if path.name.endswith(".agent-mailbox")] == []
 
 
 def test_usage_and_places_that_are_not_there(house: House) -> None:
