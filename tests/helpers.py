@@ -26,7 +26,7 @@ PATIENCE = 60
 MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
 FRAME = "quotes other agents, not the user"
-"""Words that a hook shows with agents' mail. Whoever asserts that they are absent also asserts that mail brings them."""
+"""Words that a hook shows with agents' mail. A test that misses them also sees that mail brings them."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
 
 
