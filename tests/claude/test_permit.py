@@ -190,6 +190,17 @@ def test_an_approval_answers_the_question_that_the_floor_makes_the_client_ask_ne
             assert ask(led, "PermissionRequest", given=again)[0] == "deny"
 
 
+def test_an_approval_answers_no_question_about_another_call(led: Post) -> None:
+    """Neither about another input of the tool, nor a subagent's, nor one after the next prompt."""
+    command(led, "mode", ME, "safe")
+    for other in ({"given": {"command": "touch z"}}, {"agent_id": "a1"}, {"prompt_id": "p2"}):
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+            assert ask(led)[0] == "allow"
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+            assert ask(led, "PermissionRequest", **other)[0] == "deny"  # type: ignore[arg-type]
+        assert ask(led, "PermissionRequest")[0] == "allow"
+
+
 def test_an_input_that_the_lead_put_in_is_judged_as_well(led: Post) -> None:
     """Approving does not lift what is denied."""
     command(led, "policy", ME, "--deny", "Bash(rm:*)")

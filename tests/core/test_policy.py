@@ -111,6 +111,7 @@ HIDING = (
     ),
     *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
     'echo "${x:-\'}"; rm x; echo "\'}"',
+    "echo $'\\''; rm x #'",
     # what a shell is handed
     *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
     *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
@@ -476,6 +477,17 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
 def test_reading_commands(command: str, reads: bool) -> None:
     """Those of which it is certain."""
     assert is_reading(*bash(command)) is reads
+
+
+@pytest.mark.parametrize("key", ["dangerouslyDisableSandbox", "run_in_background"])
+def test_a_command_that_runs_elsewhere_is_another(key: str) -> None:
+    """Outside the client's sandbox it is not the one that a rule names; neither there nor beside does it only look."""
+    call = ("Bash", {"command": "ls", key: True})
+    assert not is_reading(*call)
+    assert is_reading("Bash", {"command": "ls", key: False})
+    assert verdict(Policy(mode="safe"), call) == ASK
+    for rule in ("Bash(ls)", "Bash(ls:*)", "Bash(l*)"):
+        assert permits(rule, call) is (key == "run_in_background")
 
 
 @pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])
