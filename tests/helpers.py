@@ -25,6 +25,8 @@ PATIENCE = 60
 """Seconds after which a child that should have ended counts as hung; never a synchronisation."""
 MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
+FRAME = "quotes other agents, not the user"
+"""Words that a hook shows with agents' mail. A test that misses them also sees that mail brings them."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
 
 
@@ -71,10 +73,10 @@ class Program:
         for directory in (self.home, self.cwd):
             directory.mkdir(parents=True, exist_ok=True)
         self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-        self.state = self.home / "state" / "agent-mailbox"
+        self.user_state = self.home / "state" / "agent-mailbox"
         self.env |= {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
-        self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.state), "AGENT_MAILBOX_TEST_CALLER": "as-said"}
-        os.environ["AGENT_MAILBOX_TEST_STATE"] = str(self.state)  # for mailboxes that the test opens within its process
+        self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.user_state), "AGENT_MAILBOX_TEST_CALLER": "as-said"}
+        os.environ["AGENT_MAILBOX_TEST_STATE"] = str(self.user_state)  # for mailboxes that the test opens within its process
 
     def environ(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
         """The child's whole environment; a value of None takes a variable away."""

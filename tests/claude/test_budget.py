@@ -42,6 +42,12 @@ def ids(found: budget.Told) -> list[str]:
     return [item.message.id for item in found.items]
 
 
+def around(*mail: Message) -> float:
+    """The tokens of a delivery of this mail beside its subjects and bodies: characters by four."""
+    text = told(items(*mail), nonce="3f9a2c").text
+    return (len(text) - sum(len(one.content) + len(one.subject or "") for one in mail)) / 4
+
+
 @pytest.mark.parametrize(
     "mail",
     [
@@ -53,13 +59,22 @@ def ids(found: budget.Told) -> list[str]:
     ],
     ids=["direct", "tag", "from a role to all", "role to role", "no subject"],
 )
-def test_a_message_costs_at_most_forty_tokens_beside_its_subject_and_body(mail: Message) -> None:
-    """Alone in its delivery, head, id, sender, address and the command to answer with: characters by four."""
-    around = len(told(items(mail), nonce="3f9a2c").text) - len(mail.content) - len(mail.subject or "")
-    assert around / 4 <= 40
-    many = [mail.replace(id=UUID.format(n)) for n in range(5)]
-    text = told(items(*many), nonce="3f9a2c").text
-    assert (len(text) - 5 * (len(mail.content) + len(mail.subject or ""))) / 4 <= 5 * 25
+def test_a_message_costs_at_most_thirty_tokens_beside_its_subject_and_body(mail: Message) -> None:
+    """Alone in its delivery, with head, id, sender and address; half of that as one of five."""
+    assert around(mail) <= 30
+    assert around(*(mail.replace(id=UUID.format(n)) for n in range(5))) <= 5 * 15
+
+
+def test_the_dearest_ordinary_message_costs_at_most_fifty() -> None:
+    """From a role to a role, in a thread, and it asks for an ack: with the command that answers it."""
+    mail = message(
+        UUID.format(1), sender="cat-1", to="role:x", subject="Schema change?", thread=UUID.format(9), ack=True
+    )
+    text = told(items(mail), nonce="3f9a2c").text
+    for part in ("cat (builder)", "role:x", "asks for an ack", "in reply to 0bc9f3d7", "agent-mailbox reply 0bc9f3d7"):
+        assert part in text
+    assert around(mail) <= 50
+    assert around(*(mail.replace(id=UUID.format(n)) for n in range(5))) <= 5 * 27
 
 
 def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> None:

@@ -164,6 +164,12 @@ def house(program: Post) -> House:
     return House(program)
 
 
+EVENTS = {
+    "codex": {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"},
+    "gemini": {"BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"},
+}
+
+
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: Client, scope: str) -> None:
@@ -195,6 +201,7 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert wanted <= set(tree())
     loaded = json.loads(settings.read_text())
     assert set(loaded) == {"hooks", "theme"}
+    assert {wanted.on for wanted in client.hooks} == EVENTS[client.name]
     for wanted in client.hooks:
         found = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if entries.calls_us(h)]
         assert len(found) == 1
@@ -235,16 +242,32 @@ def test_the_clients_directories_may_be_elsewhere(house: House) -> None:
         assert str(path) in result.json["changed"]
 
 
+GUARDED = (
+    *("roster retire", "roster retire bob", "roster register --lead user", "roster update", "roster freeze bob"),
+    *("control mode bob default", "control policy bob --allow Bash", "control report-all", "steward run"),
+    *("init", "install claude-code", "uninstall codex", "backup x", "restore x", "export", "doctor --repair"),
+    *("hook Stop", "console", "teams bridge", "swarm leave", "mute bob", "sendmail", "checkout"),
+)
+"""What no pattern of plain mail may let through."""
+
+
+def opened(command: str, prefixes: list[str]) -> bool:
+    """Does one of the patterns let the command run unasked? A client compares word by word."""
+    words = command.split()
+    return any(words[: len(prefix.split())] == prefix.split() for prefix in prefixes)
+
+
 def test_the_rules_open_plain_mail_only() -> None:
     """A pattern lets through whatever begins with it: no command that could be told to retire somebody else."""
     lines = texts.codex_rules("agent-mailbox").splitlines()
     patterns = [json.loads(line.partition("pattern=")[2].partition(", decision")[0]) for line in lines]
-    assert [" ".join(words[1:]) for words in patterns] == list(texts.FREE)
-    assert {words[0] for words in patterns} == {"agent-mailbox"}
     policies = texts.gemini_files("agent-mailbox", True)["policies/agent-mailbox.toml"]
-    assert json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0]) == [
-        f"agent-mailbox {w}" for w in texts.FREE
-    ]
+    prefixes = json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0])
+    assert [" ".join(words) for words in patterns] == prefixes
+    for command in ("check", "send --to bob", "reply 3f9a2c", "ack 3f9a2c", "roster list"):
+        assert opened(f"agent-mailbox {command}", prefixes), command
+    for command in GUARDED:
+        assert not opened(f"agent-mailbox {command}", prefixes), command
 
 
 def test_the_doctor_looks_at_every_client_s_hooks(house: House) -> None:

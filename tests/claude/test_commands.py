@@ -197,6 +197,12 @@ def test_another_s_name_is_refused_however_the_command_is_written(text: str) -> 
     assert any(word in why for word in ("the command knows who you are", "means yourself", "Ask the person")), why
 
 
+@pytest.mark.parametrize("around", ["{}", "cd /x && {}", "bash -c '{}'", "timeout 5 {} --port 0 &"])
+def test_the_console_is_the_person_s_to_open(around: str) -> None:
+    """It acts as user."""
+    assert "Only they open it" in str(refusal(around.format("agent-mailbox console"), is_me))
+
+
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_nothing_else_is_refused(text: str) -> None:
     """One's own name, other people's words, looking, upkeep."""

@@ -204,6 +204,17 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
 
 
+def test_a_closed_project_has_the_client_ask_about_all_that_acts(house: House) -> None:
+    """About commands, files, the network, other agents, skills and every server; nobody is asked about reading."""
+    house.say("install", "--closed")
+    asks = house.loaded()["permissions"]["ask"]
+    acting = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*")
+    assert [tool for tool in acting if tool not in asks] == []
+    assert [tool for tool in ("Read", "Grep", "Glob", "TodoWrite") if tool in asks] == []
+    assert house.uninstall() != []
+    assert house.tree() == {}
+
+
 def test_the_standing_text_is_small() -> None:
     """Under 150 tokens, counted as characters / 4; the commands name only commands that exist."""
     section = merge.with_section("x", "", texts.SECTION)
@@ -568,7 +579,7 @@ def test_what_cannot_be_written_is_a_storage_error(house: House) -> None:
 
 
 def test_a_directory_that_may_not_be_written_is_a_storage_error(house: House) -> None:
-    """Nothing half written stays in it."""
+    """Nothing of ours comes into it."""
     if os.geteuid() == 0:
         if not os.path.isdir("/sys/kernel"):
             pytest.skip("root may write everywhere here")
@@ -581,6 +592,24 @@ def test_a_directory_that_may_not_be_written_is_a_storage_error(house: House) ->
     assert not any(
         name.startswith(".") and name.endswith(".agent-mailbox") for name in os.listdir(house.project / ".claude")
     )
+
+
+def test_a_write_that_fails_half_way_leaves_the_files_as_they_were(house: House) -> None:
+    """A disk that is full, as far as a process can see: nothing half written stays beside them."""
+    house.write(SETTINGS)
+    house.write(b"Mine. " * 30, house.memory)
+    before = house.tree()
+    code = (
+        "import resource, sys\n"
+        "from agent_mailbox.launch import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}  # else the interpreter would keep half of a module for everybody
+    result = house.program.python(code, "install", "claude-code", "--project", house.project, env=env)
+    refused(result, 5, "cannot write")
+    assert house.tree() == before
+    assert [path for path in house.program.scratch.rglob(".*") if path.name.endswith(".agent-mailbox")] == []
 
 
 def test_usage_and_places_that_are_not_there(house: House) -> None:

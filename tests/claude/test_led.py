@@ -98,7 +98,7 @@ def test_control_is_in_force_before_the_chat_that_came_with_it_is_shown(led: Cli
     post = led.post
     post.send(LEAD, ME, "go ahead")
     post.ok("control", "mode", ME, "plan", "--session", LEAD)
-    post.send("peer-1", ME, '{"type": "mode_set_request", "mode": "acceptEdits"}', "--type", "control")
+    post.send("peer-1", ME, '{"type": "mode_set_request", "mode": "acceptEdits"}', "--type", "control", "--ack")
     assert post.ok("control", "mode", "--session", ME)["agents"][0]["mode"] == "plan"
     text = led.context("UserPromptSubmit")
     assert text.index("| mode_set_request: plan") < text.index("| go ahead")

@@ -118,14 +118,33 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
     assert post.file(".cache", "bound", ME).exists()
 
 
+def cleared(post: Post) -> None:
+    """The client clears its context: the session ends, and another begins in the same process."""
+    env = {**ENV, "CLAUDE_PID": "4711"}
+    post.call("hook", "SessionStart", stdin=json.dumps({"session_id": ME, "source": "startup"}), env=env)
+    post.call("hook", "SessionEnd", stdin=json.dumps({"session_id": ME, "reason": "clear"}), env=env)
+    start = json.dumps({"session_id": "next", "source": "clear"})
+    post.call("hook", "SessionStart", stdin=start, env={**env, "CLAUDE_CODE_SESSION_ID": "next"})
+
+
 def test_who_continues_a_session_is_bound_as_it_was(led: Post) -> None:
-    """Clearing a context sheds no policy, and no wait for a plan."""
+    """Clearing a context sheds no lead, and no policy."""
     command(led, "policy", ME, "--deny", "Bash(touch:*)")
-    led.call("hook", "SessionEnd", stdin=json.dumps({"session_id": ME, "reason": "clear"}), env=ENV)
-    next_one = {**ENV, "CLAUDE_CODE_SESSION_ID": "next"}
-    led.call("hook", "SessionStart", stdin=json.dumps({"session_id": "next", "source": "clear"}), env=next_one)
-    if led.ok("roster", "show", "next")["agent"]["continues"]:
-        assert ask(led, session_id="next")[0] == "deny"
+    cleared(led)
+    agent = led.ok("roster", "show", "next")["agent"]
+    assert (agent["continues"], agent["lead"]) == ([ME], LEAD)
+    assert ask(led, session_id="next")[0] == "deny"
+    assert ask(led, session_id="next", given={"command": "make"}) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest", session_id="next", given={"command": "make"})[0] == "deny"
+
+
+def test_clearing_a_context_ends_no_wait_for_a_plan(led: Post) -> None:
+    """The next session may not act either before its plan is approved."""
+    command(led, "request", "task", ME, "--title", "t", "--plan-required")
+    cleared(led)
+    assert ask(led, session_id="next")[0] == "deny"
+    assert ask(led, tool="Read", given={"file_path": "x"}, session_id="next") is None
 
 
 # -- what is answered -------------------------------------------------------------------------------------------------
@@ -169,6 +188,17 @@ def test_an_approval_answers_the_question_that_the_floor_makes_the_client_ask_ne
     for again in (changed, TOUCH):
         with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
             assert ask(led, "PermissionRequest", given=again)[0] == "deny"
+
+
+def test_an_approval_answers_no_question_about_another_call(led: Post) -> None:
+    """Neither about another input of the tool, nor a subagent's, nor one after the next prompt."""
+    command(led, "mode", ME, "safe")
+    for other in ({"given": {"command": "touch z"}}, {"agent_id": "a1"}, {"prompt_id": "p2"}):
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
+            assert ask(led)[0] == "allow"
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+            assert ask(led, "PermissionRequest", **other)[0] == "deny"  # type: ignore[arg-type]
+        assert ask(led, "PermissionRequest")[0] == "allow"
 
 
 def test_an_input_that_the_lead_put_in_is_judged_as_well(led: Post) -> None:

@@ -510,7 +510,9 @@ def test_every_record_says_when_in_utc_milliseconds(pair: Post) -> None:
     pair.send("x", "alice")
     pair.check("alice")
     for name in (MESSAGES, READS, "agent-roster.jsonl"):
-        for line in pair.objects(name):
+        lines = pair.objects(name)
+        assert lines, name
+        for line in lines:
             assert len(line["timestamp"]) == 24
             assert line["timestamp"][10] == "T"
             assert line["timestamp"].endswith("Z")
@@ -525,6 +527,7 @@ def test_direct_mail_expires_after_a_day_role_mail_never(pair: Post) -> None:
         pair.send("x", to, to)
         pair.send("x", to, to, "--ttl-hours", "1")
     messages = pair.ok("check", "--session", "alice", "--peek")["messages"]
+    assert len(messages) == 2 * len(wanted)
     for message in messages:
         hours = message["ttl_hours"] or wanted[message["content"]]
         sent = instant.parse(message["timestamp"])

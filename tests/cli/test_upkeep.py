@@ -435,6 +435,7 @@ def test_the_module_the_script_and_the_console_script_are_one_program(checkout: 
     assert wanted.startswith("agent-mailbox, version ")
     assert checkout.run("--version", env={"PYTHONPATH": str(root)}).stdout == wanted
     installed = os.path.join(os.path.dirname(sys.executable), "agent-mailbox")
-    if os.access(installed, os.X_OK):
-        done = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
-        assert done.stdout == wanted
+    if not os.access(installed, os.X_OK):
+        pytest.skip("the package is not installed: there is no console script")
+    done = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout == wanted

@@ -198,7 +198,8 @@ def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, b
     assert "user (the person)" in told
     for seen in (page, beside):
         seen.locator(".receipt", has_text="Ada").wait_for()
-    assert "bo" not in hook(quiet.post, "ada")
+    assert hook(quiet.post, "ada") == ""
+    assert "Stop at **noon**" in hook(quiet.post, "bo")
     assert one.problems == other.problems == []
 
 

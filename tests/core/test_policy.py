@@ -111,6 +111,7 @@ HIDING = (
     ),
     *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
     'echo "${x:-\'}"; rm x; echo "\'}"',
+    "echo $'\\''; rm x #'",
     # what a shell is handed
     *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
     *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
@@ -376,6 +377,29 @@ def test_modes(mode: str, said: dict[str, str]) -> None:
     assert verdict(Policy(mode=mode), EXIT) is None
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        *(("src/a.py", ALLOW), ("/p/inscription/docs/.keep", ALLOW), ("./a..py", ALLOW), ("src/../b.py", ALLOW)),
+        *((".env", None), (".git/hooks/pre-commit", None), (".claude/settings.json", None), ("./.mcp.json", None)),
+        *(("src/../.envrc", None), ("/p/inscription/.vscode/tasks.json", None), ("linked/settings.json", None)),
+        *(("../other/a.py", None), ("/etc/passwd", None), ("~/a.py", None), ("away/a.py", None)),
+        ("/p/inscription-2/a.py", None),
+    ],
+)
+def test_accept_edits_lets_through_the_project_s_plain_files_alone(path: str, said: str | None) -> None:
+    """Neither hidden ones, by which programs are configured, nor others; whatever a path is called or leads to."""
+    links = {"/p/inscription/linked/": "/p/inscription/.claude/", "/p/inscription/away/": "/p/"}
+
+    def resolve(name: str) -> str:
+        return next((to + name[len(link) :] for link, to in links.items() if name.startswith(link)), name)
+
+    where = HERE.replace(resolve=resolve)
+    for tool, key in (("Write", "file_path"), ("Edit", "file_path"), ("NotebookEdit", "notebook_path")):
+        assert verdict(Policy(mode="acceptEdits"), (tool, {key: path}), where) == said
+    assert verdict(Policy(mode="acceptEdits"), bash(f"touch {path}"), where) is None
+
+
 def test_a_session_whose_plan_is_not_approved_only_reads_and_plans() -> None:
     """Whatever its rules allow and its mode; mail stays possible."""
     free = ("Bash(agent-mailbox control request:*)",)
@@ -453,6 +477,17 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
 def test_reading_commands(command: str, reads: bool) -> None:
     """Those of which it is certain."""
     assert is_reading(*bash(command)) is reads
+
+
+@pytest.mark.parametrize("key", ["dangerouslyDisableSandbox", "run_in_background"])
+def test_a_command_that_runs_elsewhere_is_another(key: str) -> None:
+    """Outside the client's sandbox it is not the one that a rule names; neither there nor beside does it only look."""
+    call = ("Bash", {"command": "ls", key: True})
+    assert not is_reading(*call)
+    assert is_reading("Bash", {"command": "ls", key: False})
+    assert verdict(Policy(mode="safe"), call) == ASK
+    for rule in ("Bash(ls)", "Bash(ls:*)", "Bash(l*)"):
+        assert permits(rule, call) is (key == "run_in_background")
 
 
 @pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])

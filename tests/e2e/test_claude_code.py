@@ -9,9 +9,10 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
+from agent_mailbox.claude.install_texts import SECTION
 from tests.e2e.standin import bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
-from tests.helpers import PATIENCE, READS, stamp
+from tests.helpers import FRAME, PATIENCE, READS, stamp
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -27,6 +28,7 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     first = client.model.asked("PROMPT_ONE")[0]
     assert "MAIL_FOR_THE_ROLE" in first
     assert "MAIL_FOR_ALL" in first
+    assert first.count(FRAME) == 1
     assert {r["reader_session_id"] for r in client.post.objects(READS)} == {session}
     client.post.send("bob", session, "MAIL_MEANWHILE")
     assert client.ask("PROMPT_TWO", "--resume", session)["session_id"] == session
@@ -42,8 +44,8 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> 
     """The hooks cost no tokens; uninstalled, they do not even run."""
     session = client.ask("PROMPT_ONE")["session_id"]
     (talk,) = client.model.asked("PROMPT_ONE")
-    assert "other agents, not the user" not in talk
-    assert "Settle your mail" not in talk  # what a person may ask for is in nobody's conversation
+    assert FRAME not in talk
+    assert talk.count("agent-mailbox") == SECTION.count("agent-mailbox")  # no command of a person's either
     assert [a["session_id"] for a in client.post.ok("roster", "list")["agents"]] == [session]
     client.post.ok("uninstall", "claude-code", "--project", client.project)
     client.post.send("bob", "all", "MAIL_FOR_ALL")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude.install_texts import FLOOR
 from agent_mailbox.control import Control
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
@@ -444,22 +443,23 @@ def test_what_a_policy_denies_does_not_run_where_we_fail(
     worker: Worker, breaks: Callable[[Worker, Path], None]
 ) -> None:
     """Though its client would let it: it accepts edits, and has a rule that allows the shell. The client's own rules
-    hold, which our hooks only widen."""
+    hold, which our hooks only widen; they ask about a file as well as about a command."""
     worker.post.ok("install", "claude-code", "--project", worker.client.project, "--closed")
     worker.lead("policy", worker.id, "--deny", "Bash(touch ran1)", "--allow", "Bash(touch ran0)")
     words = ("--permission-mode", "acceptEdits", "--allowedTools", "Bash")
     first = worker.work([bash("touch ran0")], [bash("touch ran1")], words=words)
     assert [first[key][0] for key in sorted(first)] == [False, True], first
     assert worker.file("ran0").exists()
-    worker.client.model.requests.clear()
     settings = json.loads((worker.client.project / ".claude/settings.local.json").read_text())
-    assert settings["permissions"]["ask"] == [*FLOOR]
+    assert {"Bash", "Write", "Edit"} <= {*settings["permissions"]["ask"]}
     breaks(worker, own_shim(worker))
-    worker.client.model.script = in_turn([bash("touch ran1")])
+    write = use("Write", file_path=str(worker.file("written")), content="x")
+    worker.client.model.script = in_turn([bash("touch ran1")], [write])
     worker.client.ask("PROMPT", "--resume", worker.id, *words)
     told = worker.told()
-    assert told[max(told)][0], told
+    assert [told[key][0] for key in sorted(told)[-2:]] == [True, True], told
     assert not worker.file("ran1").exists()
+    assert not worker.file("written").exists()
 
 
 def test_without_the_client_s_own_rules_a_hook_that_fails_is_passed_by(worker: Worker) -> None:

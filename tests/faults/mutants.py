@@ -2,7 +2,7 @@
 
 ``python -m tests.faults.mutants [WORD…]`` patches a copy of the package, runs the tests that are expected to fail on
 it, and writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
-With words only the mutants in whose description or file one of them occurs are tried; the others' rows stay.
+With words only the mutants in whose description, place or file one of them occurs are tried; the others' rows stay.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 MUTANTS = (
     Mutant(
         "mail is recorded as read only after it was shown",
-        "cli/verbs.py",
+        "verbs.check",
         (
             "        desk.deliver(me, show)\n",
             "        later = []\n        real, app.print = app.print, lambda *said: later.append(said)\n"
@@ -46,13 +46,13 @@ MUTANTS = (
     ),
     Mutant(
         "a torn tail is isolated",
-        "store/log.py",
+        "HeldLog.append",
         ('                data = b"\\n" + data\n', "                pass\n"),
         tests=f"{TORN}::test_a_torn_tail_before_each_command[send]",
     ),
     Mutant(
         "a failed sync is a failed command",
-        "store/log.py",
+        "HeldLog._unlock_then_sync",
         (
             "            system.fdatasync(self.fd)\n        except OSError as error:\n            raise StorageFailed(",
             "            system.fdatasync(self.fd)\n        except OSError as error:\n            return\n"
@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "a failed sync is not tried again until it succeeds",
-        "store/log.py",
+        "HeldLog._unlock_then_sync",
         (
             "            system.fdatasync(self.fd)\n",
             "            try:\n                system.fdatasync(self.fd)\n"
@@ -72,25 +72,25 @@ MUTANTS = (
     ),
     Mutant(
         "what is acknowledged is synced",
-        "store/log.py",
+        "HeldLog._unlock_then_sync",
         ("            system.fdatasync(self.fd)\n", "            pass\n"),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[send]",
     ),
     Mutant(
         "the archive is synced before the live log is replaced",
-        "store/rotation.py",
+        "rotation._add",
         ("        held.sync()\n", "        held._dirty = False\n"),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "lines that an interrupted run left in the archive are synced, too",
-        "store/rotation.py",
+        "rotation._add",
         ("        held.sync()\n", ""),
         tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
         "what moves is in the archive before the live log is replaced",
-        "store/rotation.py",
+        "rotation.rotate",
         ("        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n", ""),
         (
             "            messages.replace(kept, messages_size)\n",
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "the messages are replaced before the reads",
-        "store/rotation.py",
+        "rotation.rotate",
         ("        if moved:\n            messages.replace(kept, messages_size)\n", ""),
         (
             "            reads.replace(kept_reads, reads_size)\n",
@@ -112,13 +112,13 @@ MUTANTS = (
     ),
     Mutant(
         "a run that was killed half way is taken up, not done again",
-        "store/rotation.py",
+        "rotation._add",
         ("for line in lines if line not in there)", "for line in lines)"),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
     ),
     Mutant(
         "pending mail is never moved",
-        "core/retention.py",
+        "retention._part_done",
         (
             "        return claims.holder(message, state.reads, state.roster) is not None\n",
             "        return True\n",
@@ -127,38 +127,38 @@ MUTANTS = (
     ),
     Mutant(
         "the new log is synced before it takes the old one's place",
-        "store/log.py",
+        "HeldLog.replace",
         ("                system.fsync(fd)\n", ""),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "a log's new name is synced by whoever writes next, if the steward could not",
-        "store/log.py",
+        "HeldLog.append",
         ("size == 0 or (left is None and self._trail is not None)", "size == 0"),
         tests=f"{ERRORS}::test_what_is_written_to_a_log_whose_name_was_not_synced_is_safe[killed before it]",
     ),
     Mutant(
         "the name of a new file is synced",
-        "store/log.py",
+        "HeldLog.append",
         ("size == 0 or (left is None and self._trail is not None)", "left is None and self._trail is not None"),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "what foreign programs append beside the steward follows into the new log",
-        "store/log.py",
+        "HeldLog.replace",
         ("        if late:\n", "        if late and False:\n"),
         tests=f"{MOMENTS}::test_what_foreign_programs_write_beside_the_steward_stays",
     ),
     Mutant(
         "a write of which a part arrived is taken back",
-        "store/log.py",
+        "HeldLog._write",
         ("                system.ftruncate(self.fd, size)\n", "                pass\n"),
         tests=f"{SHORT}::test_a_part_is_written_and_then_no_more[refuse-send] and "
         f"{SHORT}::test_the_file_system_is_full[send]",
     ),
     Mutant(
         "a write of which a part arrived is completed",
-        "store/log.py",
+        "HeldLog._write",
         (
             "            while written < len(data):\n                written += ",
             "            if written < len(data):\n                written += ",
@@ -167,19 +167,19 @@ MUTANTS = (
     ),
     Mutant(
         "a derived file of which a part was written is not believed",
-        "store/cache.py",
+        "cache.save",
         ("            if system.write(fd, data) == len(data):", "            if system.write(fd, data):"),
         tests=f"{SHORT}::test_every_write_takes_only_a_part[roster update]",
     ),
     Mutant(
         "a quiet stamp goes before its reader's mail comes",
-        "store/log.py",
+        "HeldLog._announce",
         ("        self._trail.disturb(None if epoch is None else disturbs)\n", ""),
         tests=f"{KILLS}::test_killed_before_any_system_call[send]",
     ),
     Mutant(
         "role mail is chosen, shown and recorded under one lock",
-        "delivery.py",
+        "Delivery.deliver",
         (
             "            with role_lock:\n                return self._show",
             "            with role_lock:\n                pass\n"
@@ -189,43 +189,43 @@ MUTANTS = (
     ),
     Mutant(
         "the reads of a last line without its newline are kept in mind",
-        "store/poll.py",
+        "Poll._advance",
         ("if r.message_id in asked_again and", "if r.message_id in unread and"),
         tests=f"{MOMENTS}::test_a_message_that_lacks_its_newline_is_shown_once",
     ),
     Mutant(
         "what was written while mail was shown is looked at before a stamp is made",
-        "store/poll.py",
+        "Poll.without",
         (" or self._logs.ends() != (messages, (inode, end + size), roster):", ":"),
         tests="tests/store/test_delivery.py::test_what_happens_while_mail_is_shown_is_not_taken_for_read",
     ),
     Mutant(
         "what moves is sealed in the manifest before the live log is replaced",
-        "store/rotation.py",
+        "rotation.rotate",
         ("        manifest.seal()\n        if moved:\n", "        if moved:\n"),
         tests="tests/store/test_manifest.py::test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all",
     ),
     Mutant(
         "a seal that an interrupted run left is synced, too",
-        "store/manifest.py",
+        "Manifest.seal",
         ("            held.sync()\n", ""),
         tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
         "an id is looked up in the archive, too",
-        "posting.py",
+        "Posting._known",
         ("(*live, *self.archive.mentioning(ids))", "(*live,)"),
         tests=f"{MOMENTS}::test_a_message_repeated_after_it_was_archived_is_the_same_message",
     ),
     Mutant(
         "an id that is found is synced before it is acknowledged again",
-        "posting.py",
+        "Posting._append",
         ("            if known:\n                log.sync()\n", ""),
         tests=f"{REPEATED}[killed before it-send]",
     ),
     Mutant(
         "an ack that is found is synced before it is acknowledged again",
-        "mailbox.py",
+        "Mailbox._sync_reads",
         (
             "        with self.logs.reads.held() as log:\n            log.sync()\n",
             "        assert self.logs\n",
@@ -234,7 +234,7 @@ MUTANTS = (
     ),
     Mutant(
         "a failed send names the id to repeat it with",
-        "posting.py",
+        "Posting.send_all",
         (
             "            raise retryable(error, ids) from None\n",
             "            raise\n",
@@ -243,13 +243,13 @@ MUTANTS = (
     ),
     Mutant(
         "an error is no second document behind an answer",
-        "cli/hook.py",
+        "cli.hook.answer",
         (" and not answers)", ")"),
         tests=f"{ERRORS}::test_refused_a_system_call[hook UserPromptSubmit]",
     ),
     Mutant(
         "only what the client keeps of a hook's answer shows that mail was taken in",
-        "claude/transcript.py",
+        "transcript._tells",
         (
             """    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return False
@@ -262,49 +262,49 @@ MUTANTS = (
     ),
     Mutant(
         "the rest of the answer during which mail was shown is no answer to it",
-        "claude/transcript.py",
+        "transcript._states",
         (" and answer != during[offer.nonce]", ""),
         tests=f"{RECEIPTS}::test_the_answer_in_which_it_was_shown_is_not_one_to_it",
     ),
     Mutant(
         "an error that the client writes in the model's place is no word of the model",
-        "claude/transcript.py",
+        "transcript._states",
         (' or message.get("model") == _CLIENT', ""),
         tests=f"{RECEIPTS}::test_an_error_of_the_api_is_no_word_of_the_model",
     ),
     Mutant(
         "a prompt that was taken back takes nothing along",
-        "claude/transcript.py",
+        "transcript._states",
         ("if _INTERRUPTED in line else prompted", "if True else prompted"),
         tests=f"{RECEIPTS}::test_a_prompt_that_was_taken_back_took_its_mail_along",
     ),
     Mutant(
         "two hooks of one start show mail once",
-        "claude/verdicts.py",
+        "judge.verdict",
         ('if event == "SessionStart" and client:', "if False:"),
         tests=f"{RECEIPTS}::test_two_hooks_of_one_start_show_mail_once",
     ),
     Mutant(
         "what was acked meanwhile is not offered again",
-        "receipts.py",
+        "receipts.settle",
         ("        if verdict.lost and not recall:", "        if False:"),
         tests=f"{RECEIPTS}::test_what_was_acked_meanwhile_is_not_given_back",
     ),
     Mutant(
         "open offers are known without the derived files",
-        "receipts.py",
+        "receipts.settle",
         ("(offers.recalled if recall else offers.load)", "offers.load"),
         tests=f"{RECEIPTS}::test_what_was_not_answered_is_offered_again_when_the_session_comes_back",
     ),
     Mutant(
         "after a delivery the guard says nothing before the transcript has told",
-        "delivery.py",
+        "Delivery._show",
         ("(offering.nonce is None or not records)", "True"),
         tests=f"{RECEIPTS}::test_an_unconfirmed_delivery_keeps_the_guard_from_saying_nothing_and_a_confirmed_one_does_not",
     ),
     Mutant(
         "mail that its reader was not seen to take in is not archived",
-        "core/retention.py",
+        "retention.is_finished",
         (
             "for read in state.reads.unseen(message.id)",
             "for read in ()",
@@ -313,20 +313,20 @@ MUTANTS = (
     ),
     Mutant(
         "a model is kept from stopping so many times in a row",
-        "claude/hook.py",
+        "hook._stop",
         ("    if turns >= MAX_CHAIN:\n", "    if False:\n"),
         tests="tests/claude/test_hooks.py::test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever",
     ),
     Mutant(
         "a command in another's name is refused",
-        "claude/commands.py",
+        "commands.refusal",
         ("    judged = [_call(call, who) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",
-        "teams/outward.py",
+        "Outward._offer",
         (
             "                self._mailbox.logs.reads.append(map(codec.read_line, records))\n            except",
             "                pass\n            except",
@@ -340,19 +340,19 @@ MUTANTS = (
     ),
     Mutant(
         "the file beside an inbox tells that it was not replaced",
-        "teams/outward.py",
+        "Outward._settle",
         ("        if aside.stands():\n", "        if False:\n"),
         tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
     ),
     Mutant(
         "what nobody can tell to have arrived says so when it comes again",
-        "teams/outward.py",
+        "Outward._entry",
         ("', possibly repeated' if", "'' if"),
         tests=f"{TEAM_BRIDGE}::test_where_nobody_can_tell_it_comes_again_and_says_so",
     ),
     Mutant(
         "other entries of an inbox keep every byte",
-        "teams/writing.py",
+        "writing.joined",
         (
             "    head = there.rstrip()[:-1].rstrip()\n",
             "    head = json.dumps(json.loads(there)).encode()[:-1].rstrip()\n",
@@ -361,13 +361,13 @@ MUTANTS = (
     ),
     Mutant(
         "a file that is no whole array says nothing about what was fetched",
-        "teams/mirror.py",
+        "Mirror._settle",
         ("if i in there else found.whole)]", "if i in there else True)]"),
         tests=f"{TEAM_IMPORT}::test_what_is_consumed_is_read",
     ),
     Mutant(
         "the id of a mirrored message is made of its entry",
-        "teams/mirror.py",
+        "Mirror._id",
         (
             "        wanted = naming.message_id(self.name, inbox, entry.key)\n        if",
             "        wanted = naming.message_id(self.name, inbox, entry.key + os.urandom(4).hex())\n        if",
@@ -376,25 +376,25 @@ MUTANTS = (
     ),
     Mutant(
         "a lock that a killed bridge left is stale before its client gives up",
-        "teams/writing.py",
+        "writing.LEASE",
         ("LEASE = 0.5\n", "LEASE = STALE\n"),
         tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
     ),
     Mutant(
         "a lock is never there before it is nearly stale",
-        "teams/writing.py",
+        "Lock._take",
         ("            rename_new(self._beside, self.path)\n", "            os.mkdir(self.path)\n"),
         tests=f"{TEAM_HOSTILE}::test_our_lock_is_stale_before_anyone_gives_up_and_others_count_by_their_time",
     ),
     Mutant(
         "what is cleared away is this mailbox's",
-        "teams/writing.py",
+        "writing.sweep",
         ('if f"{_SIGN}{mark}." in name]', "if _SIGN in name]"),
         tests=f"{TEAM_HOSTILE}::test_two_mailboxes_bridge_one_team_and_echo_nothing",
     ),
     Mutant(
         "a reply goes to no agent whose id begins with its sender's",
-        "core/compose.py",
+        "compose.resolve",
         (
             "if word == answering and roster.meant(word) is None:",
             "if word == answering and _agent(word, roster) is None:",
@@ -403,36 +403,33 @@ MUTANTS = (
     ),
     Mutant(
         "a protocol message is one, in the inbox and in its reader's transcript",
-        "teams/format.py",
+        "format._entry",
         ("key=plain if said is None else _known_by(sender, said, text)", "key=plain"),
         tests=f"{TEAM_IMPORT}::test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_transcript",
     ),
     Mutant(
         "mail of ours is not taken for the team's",
-        "teams/format.py",
+        "format._entry",
         ('maybe(value, OURS) or ("?" if written else None)', "maybe(value, OURS)"),
         tests=f"{TEAM_HOSTILE}::test_a_client_that_drops_our_key_gets_nothing_echoed",
     ),
     Mutant(
         "a teammate does not speak in its lead's name",
-        "claude/permission.py",
+        "permission.denial",
         ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
         tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),
 )
-MUTANTS += tuple(Mutant(without, f"swarm/{file}", *patches, tests=str(test)) for without, file, *patches, test in TAKEN)
+MUTANTS += tuple(Mutant(without, at, *patches, tests=str(test)) for without, at, *patches, test in TAKEN)
 
 
 def try_out(mutant: Mutant, place: Path) -> str | None:
     """The tests that noticed; None if none did. Raises ``SystemExit`` where a patch no longer fits."""
     tree = _copy(place)
-    source = tree / mutant.file
-    text = source.read_text(encoding="utf-8")
-    for old, new in mutant.patches:
-        if text.count(old) != 1:
-            raise SystemExit(f"{mutant.file} holds {old!r} {text.count(old)} times: write the mutant anew")
-        text = text.replace(old, new)
-    source.write_text(text, encoding="utf-8")
+    try:
+        mutant.apply(tree)
+    except LookupError as error:
+        raise SystemExit(error.args[0]) from None
     done = _pytest(tree, mutant.tests)
     failed = re.findall(r"^FAILED (\S+::.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode not in (0, 1):
@@ -460,7 +457,7 @@ def _pytest(tree: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
 def main(words: list[str]) -> int:
     """Try all, or those that a word chooses; the exit code is 1 if one was not noticed, or a test fails without a
     mutant."""
-    chosen = [m for m in MUTANTS if not words or any(word in f"{m.without} {m.file}" for word in words)]
+    chosen = [m for m in MUTANTS if not words or any(word in f"{m.without} {m.at} {m.file}" for word in words)]
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch, "whole")
         whole.mkdir()

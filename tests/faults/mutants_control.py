@@ -12,13 +12,13 @@ STATE, PERMIT, CLI, POLICY = (
 MUTANTS = (
     Mutant(
         "only the lead or the person commands",
-        "core/control/authority.py",
+        "authority.commands",
         ("    return lead is not None and is_same(speaker, lead, when, roster)\n", "    return True\n"),
         tests=f"{STATE}::test_who_is_not_the_lead_decides_nothing",
     ),
     Mutant(
         "nobody commands itself",
-        "core/control/authority.py",
+        "authority.commands",
         (
             "    if worker == USER or speaker == worker or is_same(worker, speaker, when, roster):\n",
             "    if speaker == worker:\n        return True\n"
@@ -28,13 +28,13 @@ MUTANTS = (
     ),
     Mutant(
         "who led when it was said counts",
-        "core/control/authority.py",
+        "authority.lead_at",
         (" in reversed(leads) if since <= when)", " in reversed(leads))"),
         tests=f"{STATE}::test_who_led_when_it_was_said_counts",
     ),
     Mutant(
         "the first decision counts",
-        "core/control/state.py",
+        "Plane._decided",
         (
             "        after = flows.after(flow, request.state, what)\n",
             "        after = flows.after(flow, flows.OPEN, what)\n",
@@ -43,13 +43,13 @@ MUTANTS = (
     ),
     Mutant(
         "a time-out is a decision",
-        "core/control/flows.py",
+        "flows._ASKED",
         ("    (OPEN, TIMEOUT): TIMED_OUT,\n", "    (OPEN, TIMEOUT): OPEN,\n"),
         tests=f"{STATE}::test_a_time_out_is_a_decision",
     ),
     Mutant(
         "only who asked gives up",
-        "core/control/state.py",
+        "Plane._decided",
         (
             "            if not authority.is_same(message.sender, request.asker, message.timestamp, self.roster):\n",
             "            if False:\n",
@@ -58,13 +58,13 @@ MUTANTS = (
     ),
     Mutant(
         "a time-out stands in the log before it is acted on",
-        "control.py",
+        "Control.wait",
         ('            request = self.give_up(me, request, beside.why() if beside else "")\n', "            pass\n"),
         tests=f"{CLI}::test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing",
     ),
     Mutant(
         "a mode or a policy is the lead's to set",
-        "core/control/state.py",
+        "Plane._ordered",
         (
             "to != ALL and not authority.commands(message.sender, to, message.timestamp, self.roster)",
             "False",
@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         "no message sets a mode that bypasses permissions",
-        "core/control/wire.py",
+        "wire.mode",
         (
             '    if found is None:\n        raise ValueError(f"{where}: no message can set',
             '    if found is None:\n        return str(given)\n        raise ValueError(f"{where}: no message can set',
@@ -83,73 +83,73 @@ MUTANTS = (
     ),
     Mutant(
         "mail that looks like control is none",
-        "core/control/state.py",
+        "Plane.apply",
         ('        if message.type != "control":\n            return None\n', ""),
         tests=f"{STATE}::test_plain_mail_that_looks_like_control_is_none",
     ),
     Mutant(
         "a request goes to the archive with its answer",
-        "core/retention.py",
+        "retention._without_standing",
         ("        if not move.issuperset(group):\n", "        if False:\n"),
         tests=f"{STATE}::test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all",
     ),
     Mutant(
         "what an archived request came to is told",
-        "coordination.py",
+        "Coordination.find",
         ("        if found is None and len(word) >= MIN_PREFIX:\n", "        if False:\n"),
         tests=f"{CLI}::test_what_was_decided_is_told_though_it_was_archived_meanwhile",
     ),
     Mutant(
         "what a stranger waits for is not archived undecided",
-        "core/control/state.py",
+        "Plane.standing",
         ("self.roster.get(request.worker) is not None and not self.roster", "not self.roster"),
         tests=f"{CLI}::test_what_a_stranger_waits_for_is_not_archived_undecided",
     ),
     Mutant(
         "a denial goes before everything",
-        "core/policy.py",
+        "policy.judge",
         ("    if caught is not None:\n        return _verdict(DENY,", "    if False:\n        return _verdict(DENY,"),
         tests=f"{PERMIT}::test_rules_and_modes_answer_without_anybody_being_asked",
     ),
     Mutant(
         "of what cannot be told to only look it is assumed that it acts",
-        "core/policy.py",
+        "policy.is_reading",
         ("        return False\n    return bool(found) and all", "        return True\n    return bool(found) and all"),
         tests=f"{POLICY}::test_reading_commands",
     ),
     Mutant(
         "a session that was bound may not where nobody can tell by what",
-        "cli/hook.py",
+        "hook._close",
         ("        write(permit.closed(", "        (permit.closed("),
         tests=f"{PERMIT}::test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what",
     ),
     Mutant(
         "a question about a session that is bound is answered though the mailbox fails, mark or no mark",
-        "claude/permit.py",
+        "Permit.answer",
         ("            self.write(closed(", "            (closed("),
         tests=f"{PERMIT}::test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark",
     ),
     Mutant(
         "a question is answered once",
-        "cli/hook.py",
+        "_permit.tell",
         ("        if not told:\n", "        if True:\n"),
         tests=f"{PERMIT}::test_what_goes_wrong_after_the_answer_voids_it_not",
     ),
     Mutant(
         "without an answer nothing is approved",
-        "claude/permit.py",
+        "Permit._tell",
         ("        if request.state == flows.APPROVED:\n", "        if request.state != flows.DENIED:\n"),
         tests=f"{PERMIT}::test_without_an_answer_the_default_counts",
     ),
     Mutant(
         "an input that a lead put in is judged as well",
-        "claude/permit.py",
+        "Permit._approved",
         ("            if again.decision == DENY:\n", "            if False:\n"),
         tests=f"{PERMIT}::test_an_input_that_the_lead_put_in_is_judged_as_well",
     ),
     Mutant(
         "a decision answers one question of the client that follows it",
-        "store/trail.py",
+        "Trail.take",
         (
             "            system.unlink(path)\n        except OSError:\n            return False\n",
             "        except OSError:\n            return False\n",
@@ -158,31 +158,31 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that nothing binds a session goes before what binds it comes",
-        "store/trail.py",
+        "Trail.disturb",
         ("        for directory in (self._quiet, self._unbound):\n", "        for directory in (self._quiet,):\n"),
         tests=f"{PERMIT}::test_a_session_that_nothing_binds_is_not_answered_and_stamped",
     ),
     Mutant(
         "the doctor tells a stamp that nothing binds a session where something does",
-        "doctor/derived.py",
+        "derived.examine",
         ("_stamps, _unbound, _cursors", "_stamps, _cursors"),
         tests="tests/cli/test_doctor.py::test_a_stamp_that_denies_what_binds_a_session_is_a_problem",
     ),
     Mutant(
         "who agreed to end runs nothing any more",
-        "coordination.py",
+        "coordination.is_over",
         ("    return standing.is_shut_down and agent is not None and agent.state == DEAD\n", "    return False\n"),
         tests=f"{PERMIT}::test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew",
     ),
     Mutant(
         "who is begun anew is not shut down any more",
-        "core/control/state.py",
+        "Plane.is_shut_down",
         ("            and request.decided >= began\n", ""),
         tests=f"{CLI}::test_who_is_begun_anew_is_not_shut_down_any_more",
     ),
     Mutant(
         "a shutdown is answered by who is to end",
-        "core/control/state.py",
+        "Plane.may_answer",
         (
             "            return authority.is_same(speaker, request.answerer, when, self.roster)\n",
             "            return True\n",
@@ -191,13 +191,13 @@ MUTANTS = (
     ),
     Mutant(
         "what its asker waits for no longer is not pending",
-        "control.py",
+        "Control.pending",
         ("if not overdue(request, now)]", "]"),
         tests=f"{CLI}::test_a_killed_waiter_loses_nothing",
     ),
     Mutant(
         "a request is pending to who decides it, and to nobody else",
-        "control.py",
+        "Control.pending",
         ("if everyones or me in self.deciders(request)]", "]"),
         tests=f"{CLI}::test_a_request_is_seen_decided_and_told",
     ),
