@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SWITCH = "AGENT_MAILBOX_TEST_STATE"
 """The variable by which tests keep the records of a run apart: an absolute path."""
+_READ = (SWITCH, "HOME")
 
 
 def is_switched(environ: Mapping[str, str]) -> bool:
@@ -33,3 +34,9 @@ def directory(environ: Mapping[str, str]) -> str:
     except KeyError:  # a user whom the database does not know, as in some containers
         home = environ.get("HOME") or "/"
     return system.join(home, ".local", "state", "agent-mailbox")
+
+
+def of_process() -> str:
+    """Return the directory of the user's records as this process's own environment has it."""
+    said = {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}
+    return directory(said)

@@ -99,7 +99,7 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
     post.register(ME)
     post.send("other", LEAD)
     assert ask(post) is None
-    stamp = post.file(".cache", "unbound", ME)
+    stamp = post.state / "unbound" / ME
     assert stamp.exists()
     post.register("other")
     post.send("other", LEAD)
@@ -111,11 +111,11 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
         lambda: command(post, "mode", "all", "locked-down"),
         lambda: command(post, "request", "task", ME, "--title", "t", "--plan-required"),
     ):
-        stamp.touch()
+        stamp.write_text(f"{post.box}\n")
         bind()
         assert not stamp.exists()
     assert ask(post)[0] == "deny"
-    assert post.file(".cache", "bound", ME).exists()
+    assert (post.state / "bound" / ME).read_text() == f"{post.box}\n"
 
 
 def test_who_continues_a_session_is_bound_as_it_was(led: Post) -> None:
@@ -401,10 +401,10 @@ def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None
     """Told by a mark that is there; one that was not goes on."""
     assert shim.hook("Permit").raw == b""
     (shim.checkout / ".venv/bin/python").unlink()
-    shim.post.file(".cache", "unbound", ME).unlink()
+    (shim.post.state / "unbound" / ME).unlink()
     assert shim.hook("Permit").raw == b""
-    shim.post.file(".cache", "bound").mkdir()
-    shim.post.file(".cache", "bound", ME).touch()
+    (shim.post.state / "bound").mkdir()
+    (shim.post.state / "bound" / ME).touch()
     assert decision(shim.hook("Permit").stdout)[0] == "deny"
 
 
