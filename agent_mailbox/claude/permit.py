@@ -201,7 +201,7 @@ class Permit(Record):
             self._approved(request, lead, notes)
         elif request.state == flows.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; what comes later counts for nothing"
-            self._say(self.control.config.control_default, why)
+            self._say(self.control.own.control_default, why)
         else:
             self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
 

@@ -25,6 +25,15 @@ def is_switched(environ: Mapping[str, str]) -> bool:
 
 def directory(environ: Mapping[str, str]) -> str:
     """Return the directory of the user's records; it need not exist."""
+    return _place(environ, ".local", "state")
+
+
+def configuration(environ: Mapping[str, str]) -> str:
+    """Return the directory of the person's own configuration; it need not exist."""
+    return _place(environ, ".config")
+
+
+def _place(environ: Mapping[str, str], *below: str) -> str:
     if is_switched(environ):
         return environ[SWITCH].rstrip("/") or "/"
     import pwd
@@ -33,10 +42,18 @@ def directory(environ: Mapping[str, str]) -> str:
         home = pwd.getpwuid(system.geteuid()).pw_dir
     except KeyError:  # a user whom the database does not know, as in some containers
         home = environ.get("HOME") or "/"
-    return system.join(home, ".local", "state", "agent-mailbox")
+    return system.join(home, *below, "agent-mailbox")
 
 
 def of_process() -> str:
     """Return the directory of the user's records as this process's own environment has it."""
-    said = {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}
-    return directory(said)
+    return directory(_environment())
+
+
+def configuration_of_process() -> str:
+    """Return the directory of the person's configuration, likewise."""
+    return configuration(_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}

@@ -197,7 +197,8 @@ def test_hosts_are_asked_about_by_name_and_stay_allowed_for_the_session(led: Pos
 @pytest.mark.parametrize(("default", "before", "where_asked"), [("deny", "deny", "deny"), ("ask", "ask", None)])
 def test_without_an_answer_the_default_counts(led: Post, default: str, before: str, where_asked: str | None) -> None:
     """It is the person's who configures it: denied, or the client's own asking."""
-    led.file("config.toml").write_text(f'[control]\ntimeout = 0.05\ndefault = "{default}"\n')
+    led.file("config.toml").write_text("[control]\ntimeout = 0.05\n")
+    led.configure(f'[control]\ndefault = "{default}"\n')
     assert (ask(led, "PermissionRequest") or [None])[0] == where_asked
     command(led, "mode", ME, "safe")
     assert ask(led)[0] == before
