@@ -21,7 +21,8 @@ class Config(Record):
     """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters;
     waiting in seconds.
 
-    ``swarm`` is the gateway's (``swarm.settings``): what of it is set.
+    ``swarm`` is the gateway's (``swarm.settings``): what of it is set. ``misplaced`` are keys that count in the
+    person's own configuration alone (``own_config``), and that this file holds for nothing.
     ``stamp`` identifies the file this was read from, for whoever derives something from it.
     """
 
@@ -37,11 +38,9 @@ class Config(Record):
     session_tags: tuple[str, ...] = ()
     hook_tokens: int = 1000
     doorbell: bool = True
-    bridge: bool = False
     control_timeout: float = 300
-    control_default: str = "deny"
-    cleanup: tuple[str, ...] = ()
     swarm: Mapping[str, Any] = {}
+    misplaced: tuple[str, ...] = ()
     stamp: tuple[int, ...] = ()
 
 

@@ -1,4 +1,9 @@
-"""``config.toml``: its keys, and clear errors for wrong values. It is data; reading it executes nothing."""
+"""``config.toml``, a mailbox's and the person's own: their keys, and clear errors for wrong values. They are data;
+reading them executes nothing.
+
+Belongs here: which key may be in which file. A mailbox's file names no program, URL, network or permission, for it
+comes with a checkout. Such a key in it is passed by, and told, so that an upgrade stops no mail.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS
 from .errors import BadData
+from .own_config import OwnConfig
 from .store.paths import storage_failed
 
 TYPE_CHECKING = False
@@ -36,7 +42,21 @@ _SWARM_INTEGERS = (
 _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
 _SWARM_SWITCHES = ("private_addresses", "require_join_proof")
 SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies")
-_SWITCHES = {("hook", "doorbell"): "doorbell", ("teams", "bridge"): "bridge"}
+_SWITCHES = {("hook", "doorbell"): "doorbell"}
+PERSONAL = {
+    ("control", "cleanup"): "a program",
+    ("control", "default"): "a permission",
+    ("teams", "bridge"): "a program of ours that would start with every session",
+    ("swarm", "wake_url"): "a URL",
+    ("swarm", "wake_secret_file"): "a file whose content is sent",
+    ("swarm", "ca_file"): "whose certificates are believed",
+    ("swarm", "trusted_proxies"): "whose word for an address is believed",
+    ("swarm", "private_addresses"): "a network",
+    ("swarm", "require_join_proof"): "a permission",
+}
+"""The keys that count in the person's own configuration alone, and what each names."""
+_MAILBOX = "mailbox"
+"""The person's table of tables for single mailboxes, by their paths."""
 CONTROL_WAIT_MAX = 540
 """Claude Code waits 600 s for a hook and then goes on as if there were none."""
 HOOK_TOKENS_MAX = 2375
@@ -46,33 +66,88 @@ preview."""
 
 def read(fd: int, path: str) -> Config:
     """The configuration in an open file, which this closes; raises ``BadData`` naming what is wrong."""
+    there = os.fstat(fd)
+    return parsed(_table(fd, path), path).replace(stamp=(there.st_ino, there.st_size, there.st_mtime_ns))
+
+
+def read_own(fd: int, path: str, mailbox: str) -> OwnConfig:
+    """Return what the person's file, open, says for a mailbox; closes it. Raises as ``read`` does."""
+    return own(_table(fd, path), path, mailbox)
+
+
+def _table(fd: int, path: str) -> dict[str, Any]:
     try:
         with open(fd, "rb") as file:
-            there = os.fstat(fd)
-            stamp = (there.st_ino, there.st_size, there.st_mtime_ns)
-            return parsed(tomllib.load(file), path).replace(stamp=stamp)
+            return tomllib.load(file)
     except OSError as error:
         raise storage_failed("read", path, error) from None
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not valid TOML: {error}", "correct it; every key is optional") from None
 
 
-def parsed(table: Mapping[str, Any], path: str) -> Config:
-    """The configuration that a table of tables says; raises ``BadData`` naming the key of ``path`` that is wrong."""
+def _wrong(path: str, key: str, need: str) -> BadData:
+    return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
-    def wrong(key: str, need: str) -> BadData:
-        return BadData(f"{path}: {key} must be {need}", "correct it; every key is optional")
 
-    known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
-    known |= _SWITCHES.keys()
-    known |= {("control", "timeout"), ("control", "default"), ("control", "cleanup")}
-    known |= {("swarm", key) for key in SWARM}
-    known |= _INTEGERS.keys() | _NUMBERS.keys()
+def _given(table: Mapping[str, Any], path: str) -> dict[tuple[str, str], Any]:
+    """Return the values of a table of tables by section and key."""
     given: dict[tuple[str, str], Any] = {}
     for section, content in table.items():
         if not isinstance(content, dict):
-            raise wrong(section, "a table")
+            raise _wrong(path, section, "a table")
         given.update({(section, key): value for key, value in content.items()})
+    return given
+
+
+def own(table: Mapping[str, Any], path: str, mailbox: str) -> OwnConfig:
+    """Return what the person's table of tables says for a mailbox, its own table before what is for all; raises
+    ``BadData`` that names the key of ``path`` that is wrong."""
+    said: dict[str, Any] = {"swarm": {}}
+    for found in (_general(table), _special(table, path, mailbox)):
+        for spot, value in _given(found, path).items():
+            name, wrong = ".".join(spot), partial(_wrong, path, ".".join(spot))
+            if spot == ("control", "cleanup"):
+                if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                    raise wrong("a list of texts")
+                said["cleanup"] = tuple(value)
+            elif spot == ("control", "default"):
+                if value not in ("deny", "ask"):
+                    raise wrong('"deny" or "ask"')
+                said["control_default"] = value
+            elif spot == ("teams", "bridge"):
+                if not isinstance(value, bool):
+                    raise wrong("true or false")
+                said["bridge"] = value
+            elif spot[0] == "swarm" and spot[1] in SWARM:
+                said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
+            else:
+                raise BadData(
+                    f"{path}: {name} is no key of the person's own configuration", "the README lists the keys"
+                )
+    return OwnConfig(**said)
+
+
+def _general(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {section: content for section, content in table.items() if section != _MAILBOX}
+
+
+def _special(table: Mapping[str, Any], path: str, mailbox: str) -> Mapping[str, Any]:
+    boxes = table.get(_MAILBOX, {})
+    if not isinstance(boxes, dict) or not all(isinstance(box, dict) for box in boxes.values()):
+        raise _wrong(path, _MAILBOX, "tables named by the mailboxes' paths")
+    real = os.path.realpath(mailbox)
+    return next((box for name, box in boxes.items() if os.path.realpath(os.path.expanduser(name)) == real), {})
+
+
+def parsed(table: Mapping[str, Any], path: str) -> Config:
+    """The configuration that a table of tables says; raises ``BadData`` naming the key of ``path`` that is wrong."""
+    wrong = partial(_wrong, path)
+    known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
+    known |= _SWITCHES.keys()
+    known |= {("control", "timeout")} | {("swarm", key) for key in SWARM}
+    known |= _INTEGERS.keys() | _NUMBERS.keys()
+    every = _given(table, path)
+    given = {spot: value for spot, value in every.items() if spot not in PERSONAL}
     for section, key in given.keys() - known:
         raise BadData(f"{path}: unknown key {key!r} in [{section}]", "the README lists the keys")
 
@@ -101,10 +176,6 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             if not _positive(value, CONTROL_WAIT_MAX):
                 raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client waits no longer")
             said["control_timeout"] = value
-        elif spot == ("control", "default"):
-            if value not in ("deny", "ask"):
-                raise wrong(name, '"deny" or "ask"')
-            said["control_default"] = value
         elif spot == ("session", "role"):
             if not isinstance(value, str):
                 raise wrong(name, "text")
@@ -112,11 +183,11 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         else:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise wrong(name, "a list of texts")
-            said[{"session": "session_tags", "tags": "namespaces", "control": "cleanup"}[spot[0]]] = tuple(value)
+            said[{"session": "session_tags", "tags": "namespaces"}[spot[0]]] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
-    return Config(**said)
+    return Config(**said, misplaced=tuple(".".join(spot) for spot in every if spot in PERSONAL))
 
 
 def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .core.inbox import State
+    from .own_config import OwnConfig
     from .plane import Reading
 
 
@@ -64,6 +65,13 @@ class Desk:
         if self._config is None:
             self._config = configuration.load(self.directory)
         return self._config
+
+    @property
+    def own(self) -> OwnConfig:
+        """What the person's own configuration says for the mailbox; raises ``BadData`` if it is wrong."""
+        from . import own_config  # where a setting of it counts
+
+        return own_config.load(self.directory)
 
     def state(self) -> State:
         """The live logs, folded."""

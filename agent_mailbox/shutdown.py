@@ -13,12 +13,13 @@ from .desk import Desk
 
 
 def carry_out(desk: Desk, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
-    """Retire the agent, then start ``[control] cleanup`` beside us, without waiting: it may close our own terminal.
+    """Retire the agent, then start the person's ``[control] cleanup`` beside us, without waiting: it may close our own
+    terminal.
 
     ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
     """
     registry.end(desk, session_id, "retire", actor, SHUT_DOWN)
-    words = desk.config.cleanup
+    words = desk.own.cleanup
     if not words or not vouched:
         return
     values = {"{session}": session_id, "{pane}": pane, "{dir}": desk.directory}

@@ -41,6 +41,12 @@ settings.register_profile("long", settings.get_profile("mailbox"), derandomize=F
 settings.load_profile("mailbox")
 
 
+@pytest.fixture(autouse=True)
+def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test opens in this process keeps its records where its program does, and not among the user's own."""
+    monkeypatch.setenv("AGENT_MAILBOX_TEST_STATE", str(tmp_path / "home/state/agent-mailbox"))
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
     """The program, no mailbox yet."""

@@ -200,6 +200,11 @@ class Post(Program):
         """A file of the mailbox."""
         return self.box.joinpath(*names)
 
+    def configure(self, text: str) -> None:
+        """Write the person's own configuration."""
+        self.user_state.mkdir(parents=True, exist_ok=True)
+        (self.user_state / "config.toml").write_text(text)
+
     def lines(self, name: str) -> list[bytes]:
         """The lines of a log that are not empty."""
         path = self.file(name)

@@ -30,7 +30,9 @@ PERMIT_TIMEOUT = 600
 """Seconds the client leaves those two alone, which wait for an answer: its own limit, written down lest it change."""
 CLIENTS = ("codex", "gemini")
 """The last word of a hook that tells the shim whose it is."""
-_PARTS = (BELL, PERMIT)
+FILES = "Files"
+"""What a hook calls before the tools that write files."""
+_PARTS = (BELL, PERMIT, FILES)
 _EXEC = "exec"
 """Before a doorbell's command: the client ends what waits beside it with itself, and gives a shell that dies of that a
 second and a half, in which its person waits; the doorbell in the shell's place it does not."""
@@ -73,7 +75,8 @@ def calls_us(hook: Any) -> bool:
 
 
 def part(hook: Any) -> str:
-    """Which of the hooks that one event may have it calls: the doorbell, the one that permits, or (empty) the other."""
+    """Which of the hooks that one event may have it calls: the doorbell, the one that permits, the one that
+    guards files, or (empty) the other."""
     words = {*map(str.lower, _words(hook)[1:])}
     return next((name for name in _PARTS if name.lower() in words), "")
 

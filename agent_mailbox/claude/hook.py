@@ -41,6 +41,8 @@ MAX_CHAIN = 5
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 BEFORE_TOOL = "PreToolUse"
+FILES = "Files"
+"""What asks whether a tool may write a file."""
 PERMITS = ("Permit", "PermissionRequest")
 """What asks whether a session may use a tool: before each, and where the client would ask its person."""
 MAX_TOLD = 5
@@ -70,7 +72,7 @@ class Call(Record):
 def canonical(event: str) -> str | None:
     """The client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*HOOKS, *PERMITS, *SILENT) if name.lower() == wanted), None)
+    return next((name for name in (*HOOKS, *PERMITS, FILES, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:

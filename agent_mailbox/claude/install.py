@@ -12,9 +12,10 @@ import sys
 from ..core.records import Record
 from ..core.text import shell_quoted
 from ..errors import StorageFailed
-from ..store import paths
+from ..store import paths, user_state
 from ..store.lock import FileLock
 from . import entries
+from . import files as ours
 from . import install_files as files
 from . import install_merge as merge
 from . import install_texts as texts
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-UNBAKED = "python= main="
+UNBAKED = "python= main= state= switch="
 """The line of the shim that an installation fills in."""
 
 
@@ -78,15 +79,18 @@ def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     data = environ.get("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
         data = os.path.join(environ.get("HOME") or "/", ".local", "share")
-    return os.path.join(data, "agent-mailbox", entries.SHIM), _baked()
+    return os.path.join(data, "agent-mailbox", entries.SHIM), _baked(environ)
 
 
-def _baked() -> bytes:
+def _baked(environ: Mapping[str, str]) -> bytes:
     text = files.read(os.path.join(PACKAGE, "claude", entries.SHIM))
     if text is None:
         raise StorageFailed(f"{PACKAGE} lacks its {entries.SHIM}", "install agent-mailbox again")
     python, main = shell_quoted(sys.executable), shell_quoted(os.path.join(PACKAGE, "__main__.py"))
-    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main}"), 1)
+    state = (
+        f"state={shell_quoted(user_state.directory(environ))} switch={'yes' if user_state.is_switched(environ) else ''}"
+    )
+    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} {state}"), 1)
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------
@@ -247,9 +251,17 @@ def carry_out(plan: Plan, environ: Mapping[str, str]) -> list[str]:
             files.carry_out(change, records)
             if change.after is None:
                 files.remove_empty(directories)
+            elif os.path.basename(change.path) == entries.SHIM:
+                _note_shim(change.path, environ)
             if change.after != change.before:
                 changed.append(change.path)
     return changed
+
+
+def _note_shim(path: str, environ: Mapping[str, str]) -> None:
+    """Note that the shim is installed: no tool may write it from now on."""
+    state = user_state.directory(environ)
+    ours.record(state, (*ours.installed(state), os.path.realpath(path)))
 
 
 def forget_shim(environ: Mapping[str, str]) -> list[str]:
@@ -257,8 +269,10 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
     hook, text = shim(environ)
     if text is None or not os.path.exists(hook) or not files.Records(environ).none_left():
         return []
+    state = user_state.directory(environ)
     try:
         os.unlink(hook)
+        ours.record(state, (path for path in ours.installed(state) if path != hook))
     except OSError as error:
         raise paths.storage_failed("remove", hook, error) from None
     files.remove_empty((os.path.dirname(hook),))

@@ -14,7 +14,7 @@ import os
 from ..core.records import Record
 from ..errors import NotFound
 from . import install_texts as texts
-from .entries import BELL, BELL_TIMEOUT, PERMISSION, PERMIT, PERMIT_TIMEOUT, TIMEOUT, Wanted
+from .entries import BELL, BELL_TIMEOUT, FILES, PERMISSION, PERMIT, PERMIT_TIMEOUT, TIMEOUT, Wanted
 from .hook import BEFORE_TOOL, HOOKS
 
 TYPE_CHECKING = False
@@ -88,6 +88,7 @@ CLAUDE_CODE = Client(
             for event in HOOKS
         ),
         Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(BEFORE_TOOL, FILES, texts.FILE_TOOLS),
         *(Wanted(event, BELL, None, BELL_TIMEOUT) for event in BELLS),
     ),
     variable="CLAUDE_CONFIG_DIR",

@@ -44,6 +44,8 @@ def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, 
 
 MATCHERS = {"PreToolUse": "Bash|Monitor"}
 """The tools whose calls a hook is to see, where that is not all; a hook costs every call it sees."""
+FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
+"""Those that write files: the client's own, and those of MCP servers, which may. They have a hook of their own."""
 
 SECTION = """\
 ## Mail from other agents

@@ -36,7 +36,6 @@ MAX_SAID = 500
 UNTOLD = "this session is bound by a policy, and what it says cannot be told"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
-GRANTS = "grants"
 ANSWERED = "the person at its terminal answered"
 
 
@@ -69,7 +68,7 @@ class Permit(Record):
             self._unbind()
             return
         self.control.logs.trail.bind(me)
-        if not self.asks_the_person and system.exists(self.control.logs.cache(GRANTS)):
+        if not self.asks_the_person and self.control.logs.trail.has_grants():
             self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
         try:
             self._decide(standing, agent)
@@ -202,7 +201,7 @@ class Permit(Record):
             self._approved(request, lead, notes)
         elif request.state == flows.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; what comes later counts for nothing"
-            self._say(self.control.config.control_default, why)
+            self._say(self.control.own.control_default, why)
         else:
             self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
 
@@ -231,12 +230,10 @@ class Permit(Record):
 
     def _grant(self, given: Mapping[str, Any]) -> None:
         """Where the floor makes the client ask all the same, its next question is answered by this decision."""
-        logs = self.control.logs
-        logs.trail.grant(logs.cache(GRANTS, self._call_id(given)))
+        self.control.logs.trail.grant(self._call_id(given))
 
     def _take_grant(self) -> bool:
-        logs = self.control.logs
-        return logs.trail.take(logs.cache(GRANTS, self._call_id(self.given)), self.control.now())
+        return self.control.logs.trail.take(self._call_id(self.given), self.control.now())
 
     def _call_id(self, given: Mapping[str, Any]) -> str:
         from hashlib import sha256  # where a lead approved

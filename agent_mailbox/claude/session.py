@@ -33,6 +33,7 @@ def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Map
     compacted stays who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the
     session registers all the same. A lead is never left out: in the place of one that cannot be had is the person.
     """
+    desk.logs.trail.disturb([session_id])  # a crash may have brought a stamp back (``store.trail``)
     roster = desk.logs.read_roster()
     told: list[str] = []
     client = environ.get("CLAUDE_PID") or None

@@ -19,7 +19,7 @@ from ..core.roster import DEAD
 from ..doctor.findings import Problem
 from . import install, others, places, runnable
 from . import install_texts as texts
-from .entries import BELL, PERMIT, PROGRAM, SHIM, called, calls_us, covers, part
+from .entries import BELL, FILES, PERMIT, PROGRAM, SHIM, called, calls_us, covers, part
 from .hook import HOOKS
 from .runnable import INSTALL, SHIMS
 
@@ -104,7 +104,8 @@ def name(source: Source) -> str:
 def _ours(source: Source) -> Iterator[Found]:
     for event, group, hook in source.hooks():
         command = hook.get("command") if isinstance(hook, dict) else None
-        if not isinstance(command, str) or (not covers(group, texts.MATCHERS.get(event)) and event in texts.MATCHERS):
+        matcher = texts.FILE_TOOLS if part(hook) == FILES else texts.MATCHERS.get(event)
+        if not isinstance(command, str) or (matcher is not None and not covers(group, matcher)):
             continue
         if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
             yield Found(source, event, command, part(hook))
@@ -126,7 +127,7 @@ def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[
 
 
 def _notes(found: Sequence[Found]) -> Iterator[Problem]:
-    parts: dict[str, dict[str, list[Source]]] = {"": {}, BELL: {}, PERMIT: {}}
+    parts: dict[str, dict[str, list[Source]]] = {"": {}, BELL: {}, PERMIT: {}, FILES: {}}
     for hook in found:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
     hooked = parts[""]
@@ -134,9 +135,13 @@ def _notes(found: Sequence[Found]) -> Iterator[Problem]:
     if missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
         yield Problem(found[0].source.path, None, what, note=True)
+    if parts[PERMIT] and not parts[FILES]:
+        what = f"no hook keeps the tools that write files from the mailbox's: {INSTALL} puts it in"
+        yield Problem(found[0].source.path, None, what, note=True)
     yield from _doubled(found, hooked, "")
     yield from _doubled(found, parts[BELL], " for its doorbell")
     yield from _doubled(found, parts[PERMIT], " for what it may do")
+    yield from _doubled(found, parts[FILES], " for the files it may write")
 
 
 def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: str) -> Iterator[Problem]:

@@ -92,8 +92,20 @@ class Context:
                     f"{desk.directory} was not made by your `agent-mailbox init`;"
                     " if it came with a clone, its mail is a stranger's"
                 )
+            self._tell_misplaced(desk)
             return desk
         return self._desk
+
+    def _tell_misplaced(self, desk: Desk) -> None:
+        """Tell of settings that were a mailbox's once, and are the person's."""
+        try:
+            found = desk.config.misplaced
+        except MailboxError:
+            return  # whatever needs the configuration says so itself
+        if found:
+            from .. import own_config
+
+            self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(found))}")
 
     def me(self, given: str | None, desk: Desk) -> str:
         """See ``whoami``; the name of a known agent is taken too, and the beginning of a UUID that is one's id."""

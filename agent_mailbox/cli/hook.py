@@ -74,6 +74,12 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    if name == hooks.FILES:
+        from ..claude import files  # where the shim cannot tell
+
+        if text := files.answer(given(), hooks.MAX_INPUT, _here(), environ):
+            write(text)
+        return
     try:
         call = hooks.parse(name, given(), environ, _here())
     except Exception as error:
@@ -95,7 +101,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
-    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.config.bridge:
+    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
         _start_bridge(desk.directory, call.session_id, environ)
 
 

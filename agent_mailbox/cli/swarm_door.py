@@ -44,7 +44,7 @@ class Door:
         """What the mailbox's configuration says."""
         from ..swarm import settings
 
-        return settings.of(self.app.mailbox.config)
+        return settings.of(self.app.mailbox.config, self.app.mailbox.own)
 
     def claim(self) -> None:
         """See ``bond.claim``, for the mailbox that is found from here; where there is none the command needs none, or

@@ -153,11 +153,12 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
 def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
     def lies(desk: Coordination) -> bool:
         agent = desk.plane().roster.get(session_id)
-        return os.path.exists(path) and coordination.binds(desk.standing(session_id), agent)
+        stamped = mailbox.logs.trail.is_unbound(session_id)
+        return stamped and coordination.binds(desk.standing(session_id), agent)
 
     desk = _coordination(mailbox)
-    for session_id in _names(mailbox, trail.UNBOUND):
-        path = mailbox.logs.cache(trail.UNBOUND, session_id)
+    for session_id in mailbox.logs.trail.unbound():
+        path = mailbox.logs.trail.kept(trail.UNBOUND, session_id)
         if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
             what = f"says that nothing binds {session_id}; it has a lead or a policy, which its tool calls pass by"
             yield Problem(path, None, what, REMOVE_DERIVED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from .. import config
+from .. import config, own_config
 from ..errors import MailboxError
 from ..store import mounts, paths
 from ..store.tracked import tracked
@@ -25,9 +25,16 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
     """Everything wrong with the place; without ``environ`` nobody asks who made the mailbox."""
     yield from _reach(mailbox)
     try:
-        config.load(mailbox.directory)
+        said = config.load(mailbox.directory)
+        for key in said.misplaced:
+            yield Problem(mailbox.logs.path(paths.CONFIG), None, own_config.misplaced(key))
     except MailboxError as error:
         file = mailbox.logs.path(paths.CONFIG)
+        yield Problem(file, None, f"{error.what.removeprefix(f'{file}: ')}; {error.hint}".removesuffix("; "))
+    try:
+        own_config.load(mailbox.directory)
+    except MailboxError as error:
+        file = own_config.place()
         yield Problem(file, None, f"{error.what.removeprefix(f'{file}: ')}; {error.hint}".removesuffix("; "))
     doubt = mounts.doubt(mailbox.directory)
     if doubt is not None:

@@ -6,18 +6,18 @@ Belongs here: asking them. ``trail`` keeps them.
 from __future__ import annotations
 
 from . import system
+from .trail import BOUND
 
-BOUND = "bound"
 
 
-def everyone(state: str) -> dict[str, str]:
-    """Return the sessions that are bound, each with the real path of its mailbox."""
+def everyone(state: str) -> dict[str, list[str]]:
+    """Return the sessions that are bound, each with the real paths of its mailboxes."""
     directory = system.join(state, BOUND)
     found = {}
     try:
         for session_id in system.listdir(directory):
             with open(system.join(directory, session_id), encoding="utf-8", errors="surrogateescape") as file:
-                found[session_id] = file.readline(8192).rstrip("\n")
+                found[session_id] = file.read(1 << 16).splitlines()
     except OSError:
         pass
     return found
@@ -25,4 +25,4 @@ def everyone(state: str) -> dict[str, str]:
 
 def here(state: str, directory: str) -> list[str]:
     """Return the sessions that are bound in the mailbox."""
-    return sorted(session_id for session_id, place in everyone(state).items() if place == directory)
+    return sorted(session_id for session_id, places in everyone(state).items() if directory in places)

@@ -38,14 +38,17 @@ SEALED = b',"seal":"'
 
 
 class Logs:
-    """The mailbox directory as logs. ``wait`` is how many seconds to wait for any lock in it."""
+    """The mailbox directory as logs. ``wait`` is how many seconds to wait for any lock in it, ``state`` where the
+    user's own records are (default: those of this process's user)."""
 
-    def __init__(self, directory: str, wait: float = WAIT, custody: Custody | None = None) -> None:
+    def __init__(
+        self, directory: str, wait: float = WAIT, custody: Custody | None = None, state: str | None = None
+    ) -> None:
         self.directory = directory
         self.wait = wait
         self.custody = custody
         self.derives = True  # off: not even a derived file is written
-        self.trail = Trail(self.cache())
+        self.trail = Trail(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True

@@ -23,6 +23,8 @@ ARCHIVE = "agent-mailbox-archive"
 CONFIG = "config.toml"
 CACHE = ".cache"
 DATA = "data"
+SHIMS = "shims"
+"""Among the user's own records: the installed shims, a path a line."""
 
 
 def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
@@ -133,6 +135,18 @@ def _trusted_files(environ: Mapping[str, str]) -> Iterator[str]:
 def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     """Did this user's ``init`` record the mailbox? A cloned repository may ship a directory that looks like one; hooks
     read only what is recorded or was named outright."""
+    known = trusted(environ)
+    if not known:
+        return False
+    if directory in known:
+        return True
+    from os.path import realpath  # a link on the way is the rare case
+
+    return realpath(directory) in known
+
+
+def trusted(environ: Mapping[str, str]) -> list[str]:
+    """Return the user's own mailboxes, by their real paths."""
     known: list[bytes] = []
     for path in _trusted_files(environ):
         try:
@@ -140,13 +154,7 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
                 known += file.read().split(b"\n")
         except OSError:
             pass
-    if not known:
-        return False
-    if directory.encode("utf-8", "surrogateescape") in known:
-        return True
-    from os.path import realpath  # a link on the way is the rare case
-
-    return realpath(directory).encode("utf-8", "surrogateescape") in known
+    return [line.decode("utf-8", "surrogateescape") for line in known if line]
 
 
 def open_file(path: str, flags: int) -> int:

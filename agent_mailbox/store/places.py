@@ -85,7 +85,7 @@ def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         aside = f"{path}.{os.getpid()}"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(os.fsencode(directory) + b"\n")
+            file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``trail``)
         os.replace(aside, path)
     except OSError:
         pass

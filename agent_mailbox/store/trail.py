@@ -1,7 +1,11 @@
-"""What our own writers leave behind beside the logs: where each log ended, and who has nothing to read.
+"""What our own writers leave behind beside the logs: where each log ended, who has nothing to read, who is bound.
 
-Belongs here: the quiet stamps the shell guard looks for, those that say nothing binds a session, and the record of a
-log's end by which a writer notices that a foreign program has written since. All are derived: a missing one costs time.
+Belongs here: the quiet stamps the shell guard looks for, and the record of a log's end by which a writer notices that a
+foreign program has written since. Both are in the mailbox, are derived, and a missing one costs time.
+
+Stamps that free or bind a session (``unbound``, ``bound``, ``grants``) decide what a tool may do, so they are among the
+user's own records (``user_state``): no checkout, no file tool and no sandboxed command writes there. Each holds the
+mailbox's real path on a line, and counts for that mailbox alone.
 
 **Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and
 nothing was written since that could change that:
@@ -16,11 +20,18 @@ nothing was written since that could change that:
 4. A foreign append leaves the log longer than our last writer did; the next of our writers removes every stamp.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
+
+**Why nothing frees a bound session.** ``unbound/SESSION`` exists only if nothing bound that session when it was made,
+under the locks of messages and roster (``Permit._unbind``), and rules 2, 4 and 5 hold for it as for the quiet stamps.
+
+6. The stamp may be in another file system than the log, so a crash of the machine may bring it back. Such a crash ends
+   the session's client as well, and a session's start removes its stamp.
+7. A configuration newer than the stamp, or another mailbox than the stamp names, makes the guard ask Python.
 """
 
 from __future__ import annotations
 
-from . import system
+from . import system, user_state
 from .paths import storage_failed
 
 TYPE_CHECKING = False
@@ -28,20 +39,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 QUIET = "quiet"
-UNBOUND, BOUND = "unbound", "bound"
+UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
 GRANT_LIFE = 60_000
 """Milliseconds for which a decision answers the question that follows it at once."""
 
 
 class Trail:
-    """The derived files of one mailbox that writers maintain; ``directory`` is its ``.cache``."""
+    """The derived files of one mailbox that writers maintain; ``directory`` is its ``.cache``, ``state`` the user's own
+    records (default: of this process's user)."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, state: str | None = None) -> None:
+        self._mailbox = system.dirname(directory)
         self._quiet = system.join(directory, QUIET)
-        self._unbound = system.join(directory, UNBOUND)
-        self._bound = system.join(directory, BOUND)
         self._ends = system.join(directory, ENDS)
+        self._state = state
+
+    def kept(self, *names: str) -> str:
+        """Return a path among the user's own records."""
+        if self._state is None:
+            self._state = user_state.of_process()
+        return system.join(self._state, *names)
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
@@ -55,13 +73,17 @@ class Trail:
         return system.exists(system.join(self._quiet, session_id))
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
-        """Remove the stamps of these sessions (None: of everyone); raises ``StorageFailed`` if one would stay."""
+        """Remove the stamps of these sessions (None: of everyone in this mailbox); raises ``StorageFailed`` if one
+        would stay."""
         known = None if sessions is None else [*sessions]
-        for directory in (self._quiet, self._unbound):
+        for directory in (self._quiet, self.kept(UNBOUND)):
             try:
                 for session_id in system.listdir(directory) if known is None else known:
+                    path = system.join(directory, session_id)
+                    if known is None and directory != self._quiet and not self._is_said(path):
+                        continue  # of another mailbox
                     try:
-                        system.unlink(system.join(directory, session_id))
+                        system.unlink(path)
                     except (FileNotFoundError, ValueError):
                         pass
             except (FileNotFoundError, NotADirectoryError):
@@ -74,36 +96,78 @@ class Trail:
     def unbind(self, session_id: str) -> None:
         """Say that the session has neither lead nor policy; the caller holds the locks of messages and roster. Who is
         given one is written to there, which ends this stamp as it does the quiet one."""
-        self._write(system.join(self._unbound, session_id), b"")
-        self._remove(system.join(self._bound, session_id))
+        self._write(self.kept(UNBOUND, session_id), self._line())
+        bound = self.kept(BOUND, session_id)
+        if self._is_said(bound):
+            others = [line for line in _lines(bound) if not self._is_here(line)]
+            if others:
+                self._write(bound, b"".join(line + b"\n" for line in others))
+            else:
+                self._remove(bound)
 
     def bind(self, session_id: str) -> None:
         """Note that the session has a lead or a policy, for whoever cannot read which."""
         if not self.is_bound(session_id):
-            self._write(system.join(self._bound, session_id), b"")
+            self._write(self.kept(BOUND, session_id), self._line(), system.O_APPEND)
 
     def is_bound(self, session_id: str) -> bool:
-        """Had it a lead or a policy when somebody last looked?"""
-        return system.exists(system.join(self._bound, session_id))
+        """Return whether it had a lead or a policy when somebody last looked."""
+        return self._is_said(self.kept(BOUND, session_id))
 
-    def grant(self, path: str) -> None:
-        """Note a decision for the question that follows."""
-        self._write(path, b"")
+    def is_unbound(self, session_id: str) -> bool:
+        """Return whether there is a stamp that says nothing binds the session."""
+        return self._is_said(self.kept(UNBOUND, session_id))
 
-    def take(self, path: str, now: int) -> bool:
-        """Is there such a note, not older than ``GRANT_LIFE``? It answers once: taking it is removing it."""
+    def unbound(self) -> list[str]:
+        """Return the sessions of this mailbox that have such a stamp."""
+        try:
+            return sorted(name for name in system.listdir(self.kept(UNBOUND)) if self.is_unbound(name))
+        except OSError:
+            return []
+
+    def has_grants(self) -> bool:
+        """Return whether any decision may wait for the question that follows it."""
+        return system.exists(self.kept(GRANTS))
+
+    def grant(self, call: str) -> None:
+        """Note a decision for the question that follows; ``call`` identifies it."""
+        self._write(self.kept(GRANTS, call), self._line())
+
+    def take(self, call: str, now: int) -> bool:
+        """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking it is removing
+        it."""
+        path = self.kept(GRANTS, call)
         try:
             made = system.stat(path).st_mtime_ns // 1_000_000
+            said = self._is_said(path)
             system.unlink(path)
         except OSError:
             return False
-        return now - made <= GRANT_LIFE
+        return said and now - made <= GRANT_LIFE
 
     def _remove(self, path: str) -> None:
         try:
             system.unlink(path)
         except OSError:
             pass
+
+    def _line(self) -> bytes:
+        from os.path import realpath  # where a stamp is made, once in a while
+
+        return realpath(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
+
+    def _is_said(self, path: str) -> bool:
+        """Return whether a stamp names this mailbox."""
+        return any(map(self._is_here, _lines(path)))
+
+    def _is_here(self, line: bytes) -> bool:
+        if line == self._mailbox.encode("utf-8", "surrogateescape"):
+            return True
+        try:
+            that, this = system.stat(line), system.stat(self._mailbox)
+        except (OSError, ValueError):
+            return False
+        return (that.st_dev, that.st_ino) == (this.st_dev, this.st_ino)
 
     # -- where each log ended -----------------------------------------------------------------------------------------
 
@@ -149,6 +213,20 @@ class Trail:
                 system.close(fd)
         except OSError:
             pass
+
+
+def _lines(path: str) -> list[bytes]:
+    """Return the lines of a stamp; none where it cannot be read."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
+    except (OSError, ValueError):
+        return []
+    try:
+        return [line for line in system.read(fd, 1 << 16).split(b"\n") if line]
+    except OSError:
+        return []
+    finally:
+        system.close(fd)
 
 
 def new_epoch() -> int:

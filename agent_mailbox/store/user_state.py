@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SWITCH = "AGENT_MAILBOX_TEST_STATE"
 """The variable by which tests keep the records of a run apart: an absolute path."""
+_READ = (SWITCH, "HOME")
 
 
 def is_switched(environ: Mapping[str, str]) -> bool:
@@ -24,6 +25,15 @@ def is_switched(environ: Mapping[str, str]) -> bool:
 
 def directory(environ: Mapping[str, str]) -> str:
     """Return the directory of the user's records; it need not exist."""
+    return _place(environ, ".local", "state")
+
+
+def configuration(environ: Mapping[str, str]) -> str:
+    """Return the directory of the person's own configuration; it need not exist."""
+    return _place(environ, ".config")
+
+
+def _place(environ: Mapping[str, str], *below: str) -> str:
     if is_switched(environ):
         return environ[SWITCH].rstrip("/") or "/"
     import pwd
@@ -32,4 +42,18 @@ def directory(environ: Mapping[str, str]) -> str:
         home = pwd.getpwuid(system.geteuid()).pw_dir
     except KeyError:  # a user whom the database does not know, as in some containers
         home = environ.get("HOME") or "/"
-    return system.join(home, ".local", "state", "agent-mailbox")
+    return system.join(home, *below, "agent-mailbox")
+
+
+def of_process() -> str:
+    """Return the directory of the user's records as this process's own environment has it."""
+    return directory(_environment())
+
+
+def configuration_of_process() -> str:
+    """Return the directory of the person's configuration, likewise."""
+    return configuration(_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}

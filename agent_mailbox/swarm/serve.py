@@ -158,7 +158,7 @@ def _with_tls(config: Config, listening: Listening) -> None:
 
 async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. ``ready`` is told the address once everything listens."""
-    settings = configured.of(mailbox.config)
+    settings = configured.of(mailbox.config, mailbox.own)
     ledger = Ledger(home)
     ledger.identified()
     ledger.write_state()

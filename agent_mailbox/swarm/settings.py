@@ -1,4 +1,4 @@
-"""What ``[swarm]`` in ``config.toml`` may set, with its defaults.
+"""What ``[swarm]`` in ``config.toml`` and in the person's own configuration may set, with its defaults.
 
 Belongs here: the values as the gateway uses them; the keys and their checks are ``config_file``'s, as all keys are.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..config import Config
 from ..core.records import Record
+from ..own_config import OwnConfig
 
 
 class Settings(Record):
@@ -29,6 +30,6 @@ class Settings(Record):
     trusted_proxies: tuple[str, ...] = ()
 
 
-def of(config: Config) -> Settings:
-    """The settings of a mailbox."""
-    return Settings(**config.swarm)
+def of(config: Config, own: OwnConfig) -> Settings:
+    """Return the settings of a mailbox; what the person says comes first."""
+    return Settings(**{**config.swarm, **own.swarm})

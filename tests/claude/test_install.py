@@ -490,7 +490,7 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert same.newline == form.newline
     for event in EVENTS:
         calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
-        more = [entries.BELL] if event in BELLS else [entries.PERMIT] if event == "PreToolUse" else []
+        more = [entries.BELL] if event in BELLS else [entries.PERMIT, entries.FILES] if event == "PreToolUse" else []
         assert [entries.part(hook) for hook in calls] == ["", *more]
     back = merge.without_settings(merge.without(again, texts.is_rule), sandbox, read)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
@@ -736,7 +736,8 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     run(copied, "install", "claude-code", **here)
     assert run(copied, "doctor", **here) == {"ok": True, "problems": []}
     run(copied, "install", "claude-code", "--user", **here)
-    hooks, bells, permits = run(copied, "doctor", **here)["notes"]
+    hooks, bells, permits, files = run(copied, "doctor", **here)["notes"]
+    assert files["what"].startswith("PreToolUse calls us 2 times for the files it may write, here, and in")
     assert permits["what"].startswith("PreToolUse calls us 2 times for what it may do, here, and in")
     assert hooks["file"] == bells["file"] == str(copied.settings)
     assert hooks["what"].startswith(f"{', '.join(EVENTS)} call us 2 times, here, and in")

@@ -99,7 +99,7 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
     post.register(ME)
     post.send("other", LEAD)
     assert ask(post) is None
-    stamp = post.file(".cache", "unbound", ME)
+    stamp = post.state / "unbound" / ME
     assert stamp.exists()
     post.register("other")
     post.send("other", LEAD)
@@ -111,11 +111,11 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
         lambda: command(post, "mode", "all", "locked-down"),
         lambda: command(post, "request", "task", ME, "--title", "t", "--plan-required"),
     ):
-        stamp.touch()
+        stamp.write_text(f"{post.box}\n")
         bind()
         assert not stamp.exists()
     assert ask(post)[0] == "deny"
-    assert post.file(".cache", "bound", ME).exists()
+    assert (post.state / "bound" / ME).read_text() == f"{post.box}\n"
 
 
 def cleared(post: Post) -> None:
@@ -227,7 +227,8 @@ def test_hosts_are_asked_about_by_name_and_stay_allowed_for_the_session(led: Pos
 @pytest.mark.parametrize(("default", "before", "where_asked"), [("deny", "deny", "deny"), ("ask", "ask", None)])
 def test_without_an_answer_the_default_counts(led: Post, default: str, before: str, where_asked: str | None) -> None:
     """It is the person's who configures it: denied, or the client's own asking."""
-    led.file("config.toml").write_text(f'[control]\ntimeout = 0.05\ndefault = "{default}"\n')
+    led.file("config.toml").write_text("[control]\ntimeout = 0.05\n")
+    led.configure(f'[control]\ndefault = "{default}"\n')
     assert (ask(led, "PermissionRequest") or [None])[0] == where_asked
     command(led, "mode", ME, "safe")
     assert ask(led)[0] == before
@@ -431,10 +432,10 @@ def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None
     """Told by a mark that is there; one that was not goes on."""
     assert shim.hook("Permit").raw == b""
     (shim.checkout / ".venv/bin/python").unlink()
-    shim.post.file(".cache", "unbound", ME).unlink()
+    (shim.post.state / "unbound" / ME).unlink()
     assert shim.hook("Permit").raw == b""
-    shim.post.file(".cache", "bound").mkdir()
-    shim.post.file(".cache", "bound", ME).touch()
+    (shim.post.state / "bound").mkdir()
+    (shim.post.state / "bound" / ME).touch()
     assert decision(shim.hook("Permit").stdout)[0] == "deny"
 
 

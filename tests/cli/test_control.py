@@ -42,7 +42,7 @@ class Team(Post):
             self.control("request", "permission", "--tool", "Bash", "--input", given, *words, me=me)["request"]["id"]
         )
 
-    def state(self, request: str) -> str:
+    def state_of(self, request: str) -> str:
         """How a request stands, by the log."""
         result = self.call("control", "wait", request, "--session", "onlooker", "--timeout", "0", "--json")
         assert result.rc in (0, 1), result
@@ -172,7 +172,7 @@ def test_an_input_that_no_message_can_hold_is_bad_data(team: Team) -> None:
             refused_both(
                 team.call, 3, "control", *words, "--input", given, "--session", who, said=("nested too deeply",)
             )
-    assert team.state(request) == "open"
+    assert team.state_of(request) == "open"
 
 
 def test_an_answer_that_nobody_can_be_shown_is_no_defect(team: Team) -> None:
@@ -191,7 +191,7 @@ def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tupl
     before = team.lines(MESSAGES)
     refused_both(team.call, 1, "control", *words, request, "--session", me, said=("only lead-1 or user may",))
     assert team.lines(MESSAGES) == before
-    assert team.state(request) == "open"
+    assert team.state_of(request) == "open"
     last = team.events()[-1]
     assert (last["who"], last["outcome"], last["requestId"], last["to"]) == (me, "refused", request, "open")
     assert team.control("approve", request, me="user")["request"]["by"] == "user"
@@ -298,7 +298,7 @@ def test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing(team: Team
     refused(team.call("control", "approve", request, "--session", LEAD), 1, "timed out")
     approval = {"type": "permission_response", "requestId": request, "approved": True, "mode": "acceptEdits"}
     team.append(MESSAGES, record(LEAD, WORKER, json.dumps(approval), type="control"))
-    assert team.state(request) == "timed_out"
+    assert team.state_of(request) == "timed_out"
     assert team.standing(WORKER)["mode"] == "default"
     assert "late" in team.call("check", "--session", WORKER).stdout
 
@@ -323,7 +323,7 @@ def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -
     before = team.lines(MESSAGES)
     assert team.control("approve", request[:10], me=LEAD)["request"]["by"] == LEAD
     refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by lead-1",))
-    assert team.state(denied) == "denied"
+    assert team.state_of(denied) == "denied"
     refused_both(team.call, 1, "control", "approve", left, "--session", "user", said=("archived undecided",))
     assert team.lines(MESSAGES) == before
     told = team.ok("control", "log", "--request", request)["messages"]
@@ -369,7 +369,7 @@ def test_two_who_decide_at_once_agree_on_the_first(team: Team) -> None:
             children = [stack.enter_context(team.start("control", w, request, "--session", me)) for w, me in words]
             codes = [child.wait(PATIENCE) for child in children]
         assert sorted(codes) == [0, 1]
-        assert team.state(request) == ("approved" if codes[0] == 0 else "denied")
+        assert team.state_of(request) == ("approved" if codes[0] == 0 else "denied")
         log = team.ok("control", "log", "--request", request)["messages"]
         assert [entry["outcome"] for entry in log[:2]] == ["applied", "applied"]
         assert all(entry["outcome"] == "late" for entry in log[2:])
@@ -414,8 +414,8 @@ def test_nothing_forged_is_applied_and_all_of_it_is_visible(team: Team) -> None:
     team.append(MESSAGES, replay, {**replay, "id": record()["id"]})
     shown = team.call("check", "--session", WORKER, "--limit", "0").stdout
     assert shown.count("control, refused: peer-1 is not the lead of worker-1") == 4
-    assert team.state(request) == "open"
-    assert team.state(done) == "denied"
+    assert team.state_of(request) == "open"
+    assert team.state_of(done) == "denied"
     assert team.standing(WORKER)["mode"] == "default"
     outcomes = [entry["outcome"] for entry in team.ok("control", "log")["messages"]]
     assert outcomes == [*["applied"] * 3, *["refused"] * 6, "late"]
@@ -463,7 +463,7 @@ def test_telemetry_is_no_source_of_state(team: Team) -> None:
     assert event["latency_ms"] >= 0
     assert team.file(EVENTS).stat().st_mode & 0o777 == 0o600
     team.file(EVENTS).write_text('{"requestId": "' + request + '", "to": "denied"}\nnoise')
-    assert team.state(request) == "approved"
+    assert team.state_of(request) == "approved"
     team.file(EVENTS).unlink()
     team.file(EVENTS).mkdir()
     second = team.asks()
@@ -530,7 +530,7 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
     mark = team.scratch / "cleaned"
     script = 'printf "%s %s" "$1" "$2" >"$0"'
     words = ["sh", "-c", script, str(mark), "{session}", "{pane}"]
-    team.file("config.toml").write_text(f"[control]\ncleanup = {json.dumps(words)}\n")
+    team.configure(f"[control]\ncleanup = {json.dumps(words)}\n")
     request = team.control("request", "shutdown", "Wu", "--reason", "all done", me=LEAD)["request"]["id"]
     assert f"control answer {request} approve" in team.call("check", "--session", WORKER).stdout
     refused(team.call("control", "answer", request, "approve", "--session", LEAD), 1, "only worker-1 may")
@@ -587,9 +587,13 @@ def test_a_shutdown_may_be_declined(team: Team) -> None:
 def test_a_strangers_configuration_starts_no_program(team: Team) -> None:
     """A mailbox that was found and that no ``init`` of the user's made may be a clone's."""
     mark = team.scratch / "cleaned"
-    team.file("config.toml").write_text(f'[control]\ncleanup = ["touch", {json.dumps(str(mark))}]\n')
+    cleanup = f'[control]\ncleanup = ["touch", {json.dumps(str(mark))}]\n'
+    team.configure(cleanup)
+    elsewhere = team.scratch / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.toml").write_text(cleanup)
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
-    found = {"AGENT_MAILBOX_DIR": None, "AGENT_MAILBOX_TEST_STATE": str(team.scratch / "elsewhere")}
+    found = {"AGENT_MAILBOX_DIR": None, "AGENT_MAILBOX_TEST_STATE": str(elsewhere)}
     result = team.run("control", "answer", request, "approve", "--session", WORKER, env=found, cwd=team.box)
     assert result.rc == 0
     assert result.warnings
@@ -665,11 +669,11 @@ def test_the_steward_keeps_what_counts(team: Team) -> None:
     before = team.standing(WORKER)
     assert team.ok("steward", "run", "--max-live", "0")["archived"] >= 3
     assert team.standing(WORKER) == before
-    assert team.state(open_one) == "open"
+    assert team.state_of(open_one) == "open"
     denial = {"type": "permission_response", "requestId": done, "approved": False}
     team.append(MESSAGES, record(LEAD, WORKER, json.dumps(denial), type="control", timestamp=stamp()))
     assert team.ok("control", "log", "--request", open_one)["messages"][0]["to"] == "open"
-    assert team.state(done) == "approved"
+    assert team.state_of(done) == "approved"
     assert "refused: there is no such request" in team.call("check", "--session", WORKER).stdout
     assert team.doctor() == []
 

@@ -125,10 +125,11 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
     for who in people:
         Mailbox(str(used.box)).logs.trail.unbind(who)
     problems, _ = told(used)
-    assert [p[:3] for p in problems] == [(".cache/unbound/bob", None, "remove derived file")]
+    stamps = used.state / "unbound"
+    assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]
     assert "nothing binds bob" in problems[0][3]
     assert told(used, "--repair") == ([], [])
-    assert [used.file(".cache", "unbound", who).exists() for who in people] == [True, False, True]
+    assert [(stamps / who).exists() for who in people] == [True, False, True]
 
 
 def test_a_cursor_that_answers_otherwise_is_a_problem(used: Post) -> None:

@@ -328,7 +328,7 @@ def test_a_mode_and_a_policy_are_in_force_before_the_chat_that_came_with_them(wo
 def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(worker: Worker) -> None:
     """It sees the request with the command that answers it; afterwards it runs nothing, and mail does not hold it."""
     done = worker.post.scratch / "cleaned"
-    worker.post.file("config.toml").write_text(f'[control]\ncleanup = ["touch", "{done}-{{session}}"]\n')
+    worker.post.configure(f'[control]\ncleanup = ["touch", "{done}-{{session}}"]\n')
     asked = worker.lead("request", "shutdown", worker.id, "--reason", "WORK_IS_DONE")["request"]
     worker.post.send("bob", worker.id, "MAIL_BEFORE")
     told = worker.while_working(

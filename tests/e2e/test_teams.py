@@ -154,9 +154,7 @@ def receipts(here: Lead) -> set[tuple[str, str]]:
 
 def test_the_hook_starts_a_bridge_that_ends_with_the_session(client: Client) -> None:
     """Where the mailbox is configured so: nobody calls it, and nothing of it is left."""
-    config = client.post.file("config.toml")
-    config.write_text("[teams]\nbridge = true\n")
-    config.chmod(0o600)
+    client.post.configure("[teams]\nbridge = true\n")
     with lead(client) as here:
         team = here.team
         until(lambda: f"worker@{team}" in {a["session_id"] for a in agents(here)})
@@ -171,9 +169,7 @@ def test_the_hook_starts_a_bridge_that_ends_with_the_session(client: Client) -> 
 
 def test_a_client_nobody_sits_at_leaves_no_bridge_behind(client: Client) -> None:
     """It sets up no teammates (``-p``): nothing is started for it that would look for its team."""
-    config = client.post.file("config.toml")
-    config.write_text("[teams]\nbridge = true\n")
-    config.chmod(0o600)
+    client.post.configure("[teams]\nbridge = true\n")
     client.model.script = lambda _: [said(ANSWER)]
     client.ask("hello", env=TEAMS_ON)
     assert not running("bridge", str(client.post.box))

@@ -159,7 +159,7 @@ MUTANTS = (
     Mutant(
         "a stamp that nothing binds a session goes before what binds it comes",
         "Trail.disturb",
-        ("        for directory in (self._quiet, self._unbound):\n", "        for directory in (self._quiet,):\n"),
+        ("        for directory in (self._quiet, self.kept(UNBOUND)):\n", "        for directory in (self._quiet,):\n"),
         tests=f"{PERMIT}::test_a_session_that_nothing_binds_is_not_answered_and_stamped",
     ),
     Mutant(

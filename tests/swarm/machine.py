@@ -70,15 +70,13 @@ class Machine(Post):
         self.swarm_home = self.scratch / "swarm"
         self.env["AGENT_SWARM_HOME"] = str(self.swarm_home)
         self.gateway: subprocess.Popen[bytes] | None = None
-        self.configure(**{"private_addresses": True, "ca_file": str(authority.ca), **LIMITS, **settings})
+        self.set(**{"private_addresses": True, "ca_file": str(authority.ca), **LIMITS, **settings})
         self.ok("swarm", "init", "--agent", agent, "--endpoint", self.endpoint)
 
-    def configure(self, **settings: Any) -> None:
+    def set(self, **settings: Any) -> None:
         """Write ``[swarm]``; what is None is left to its default."""
         lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if value is not None]
-        path = self.box / "config.toml"
-        path.write_text("[swarm]\n" + "\n".join(lines) + "\n")
-        path.chmod(0o600)
+        super().configure("[swarm]\n" + "\n".join(lines) + "\n")
 
     def serve(self, *more: str, under: Sequence[str] = ()) -> Machine:
         """Start the gateway, perhaps ``under`` a tracer, and wait until it listens."""

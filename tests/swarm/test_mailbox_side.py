@@ -106,8 +106,8 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
 
 def test_the_configuration_of_the_gateway() -> None:
     """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
-    told = config_file.parsed({"swarm": {"joins_per_hour": 3, "trusted_proxies": ["10.0.0.1"]}}, "x")
-    found = settings.of(told)
+    told = config_file.parsed({"swarm": {"joins_per_hour": 3}}, "x")
+    found = settings.of(told, config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
     assert not settings.Settings().private_addresses
@@ -121,4 +121,4 @@ def test_the_configuration_of_the_gateway() -> None:
         ("unheard_of", 1),
     ):
         with pytest.raises(BadData, match=key):
-            config_file.parsed({"swarm": {key: value}}, "x")
+            config_file.own({"swarm": {key: value}}, "x", "/box")

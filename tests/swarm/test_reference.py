@@ -346,7 +346,7 @@ def test_a_stranger_makes_nobody_connect_anywhere(machine: Make, reference: Refe
     told = {"action": "member_joined", "agent_id": "mallory", "endpoint": reference.person.endpoint}
     assert line.post("message", stranger.system(SWARM, "broadcast", **told)).status_code == 403
     b.kill()
-    b.configure(ca_file=str(b.authority.ca), retry_seconds=1)
+    b.set(ca_file=str(b.authority.ca), retry_seconds=1)
     b.serve()
     keyless = {**told, "agent_id": "delta", "joined_at": "2026-02-05T14:30:00.000Z"}
     assert Line(b).post("message", reference.person.system(SWARM, "broadcast", **keyless)).status_code == 200

@@ -328,7 +328,7 @@ def test_http3_is_offered_and_spoken_where_it_is_asked_for(machine: Make) -> Non
     assert json.loads(told[1][2]) == {"status": "queued", "message_id": message["message_id"]}
     assert alpha.received() == ["over QUIC"]
     alpha.kill()
-    alpha.configure(private_addresses=True, ca_file=str(alpha.authority.ca), requests_per_minute=3)
+    alpha.set(private_addresses=True, ca_file=str(alpha.authority.ca), requests_per_minute=3)
     alpha.serve("--quic-bind", f"127.0.0.1:{alpha.port}")
     told = quic.ask(alpha, alpha.port, [("GET", "/swarm/health", b"")] * 4)
     assert [status for status, _, _ in told] == [200, 200, 200, 429]

@@ -1,0 +1,232 @@
+"""Before a tool that writes files: what it may not write, by the shim's builtins and by Python alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.claude import files
+from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.helpers import MESSAGES, PATIENCE, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KEYS = {"NotebookEdit": "notebook_path"}
+
+
+def call_of(tool: str, given: dict[str, Any], cwd: object = "/") -> bytes:
+    """A call as the client writes it."""
+    call = {"session_id": ME, "cwd": str(cwd), "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}
+    return json.dumps({**call, "tool_use_id": "toolu_1"}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def writing(path: object, tool: str = "Write", **more: Any) -> bytes:
+    """A call that writes the file at the path."""
+    return call_of(tool, {KEYS.get(tool, "file_path"): str(path), "content": 'x "\\ \n', **more})
+
+
+def is_refused(answer: bytes) -> bool:
+    """Whether the answer is the client's refusal, whole; nothing at all is the other one."""
+    if not answer:
+        return False
+    told = json.loads(answer)["hookSpecificOutput"]
+    assert (told["hookEventName"], told["permissionDecision"]) == ("PreToolUse", "deny")
+    return True
+
+
+def by_shim(shim: Shim, data: bytes, *words: str, **env: str | None) -> bytes:  # noqa: F811
+    """What the shim answers."""
+    command = [*words, str(shim.checkout / "hooks/agent-mailbox-hook"), "Files"]
+    surroundings = shim.post.environ({**shim.env, **env})
+    done = subprocess.run(
+        command, input=data, env=surroundings, cwd=shim.post.cwd, capture_output=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return done.stdout
+
+
+def by_python(post: Post, data: bytes) -> bytes:
+    """What Python answers without a shim before it."""
+    return post.call("hook", "Files", stdin=data).raw
+
+
+@pytest.fixture
+def guarded(shim: Shim) -> Shim:  # noqa: F811
+    """The guard where nothing names the mailbox but the user's own records."""
+    shim.post.ok("send", "--from", "a", "--to", "b", "--body", "x")
+    shim.env["AGENT_MAILBOX_DIR"] = None
+    shim.post.env.pop("AGENT_MAILBOX_DIR")
+    return shim
+
+
+def _links(post: Post) -> dict[str, Path]:
+    """Ways to a mailbox's files that do not look like it."""
+    work, box = post.cwd, post.box
+    (work / "to-box").symlink_to(box)
+    (work / "to-archive").symlink_to(box / "agent-mailbox-archive")
+    (work / "to-state").symlink_to(post.state)
+    (work / "notes.md").symlink_to(box / MESSAGES)
+    (work / "dangling").symlink_to(box / ".cache/unbound-new")
+    os.link(box / MESSAGES, work / "hard.txt")
+    os.link(post.state / "mailboxes", work / "hard-state.txt")
+    return {name: work / name for name in ("to-box", "to-archive", "to-state", "notes.md", "dangling")}
+
+
+OURS: dict[str, Callable[[Post], object]] = {
+    "the log": lambda post: post.box / MESSAGES,
+    "a stamp that is not there yet": lambda post: post.box / ".cache/quiet/x",
+    "directories that are not there yet": lambda post: post.box / "new/newer/x",
+    "the configuration": lambda post: post.box / "config.toml",
+    "the directory": lambda post: post.box,
+    "a stamp that frees": lambda post: post.state / "unbound" / ME,
+    "the key": lambda post: post.state / "key",
+    "by ..": lambda post: post.cwd / "../box" / MESSAGES,
+    "by .": lambda post: post.scratch / "./box" / MESSAGES,
+    "by slashes": lambda post: f"/{post.scratch}//box///{MESSAGES}",
+    "a linked directory": lambda post: post.cwd / "to-box/x",
+    "a directory linked deeper": lambda post: post.cwd / "to-archive/x",
+    "a linked state": lambda post: post.cwd / "to-state/unbound/x",
+    "a linked file": lambda post: post.cwd / "notes.md",
+    "a link that leads nowhere yet": lambda post: post.cwd / "dangling",
+    "a hard link": lambda post: post.cwd / "hard.txt",
+    "a hard link to the records": lambda post: post.cwd / "hard-state.txt",
+}
+OTHERS: dict[str, Callable[[Post], object]] = {
+    "a new file": lambda post: post.cwd / "src/new.py",
+    "a file that is there": lambda post: post.home / "there.txt",
+    "one called alike": lambda post: f"{post.box}2/{MESSAGES}",
+    "one named as ours elsewhere": lambda post: post.cwd / MESSAGES,
+    "below a linked directory": lambda post: post.cwd / "elsewhere/x",
+    "the root": lambda _: "/x",
+    "with a space, a star and a dollar": lambda post: post.cwd / "a *$(touch y).md",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_tool_writes_a_file_of_ours_however_it_is_named(guarded: Shim, shell: str) -> None:
+    """By the target's real place; the shell that decides and Python, which decides the rest, agree."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    post = guarded.post
+    _links(post)
+    (post.cwd / "elsewhere").symlink_to(post.home)
+    (post.home / "there.txt").touch()
+    for tool in ("Write", "Edit", "MultiEdit", "NotebookEdit"):
+        for what, place in OURS.items():
+            assert is_refused(by_shim(guarded, writing(place(post), tool), *words)), (tool, what)
+    for what, place in OTHERS.items():
+        assert not is_refused(by_shim(guarded, writing(place(post)), *words)), what
+    for what, place in [*OURS.items(), *OTHERS.items()]:
+        assert is_refused(by_python(post, writing(place(post)))) == (what in OURS), what
+    before = post.snapshot()
+    assert by_shim(guarded, writing(post.box / MESSAGES), *words).decode() == files.refusal(files.WHY)
+    assert post.snapshot() == before
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_the_shim_cannot_tell_python_does_and_all_else_starts_no_python(guarded: Shim, shell: str) -> None:
+    """Escapes, relative paths, another order of the keys; a long file costs no more than a short one."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    post = guarded.post
+    escaped = writing(post.box / MESSAGES).replace(b"box", b"\\u0062ox")
+    upside = call_of("Write", {"content": "x" * 9000, "file_path": str(post.box / MESSAGES)})
+    decoy = call_of("Write", {"content": '"file_path":"/tmp/x"', "file_path": str(post.box / MESSAGES)})
+    nested = call_of("MultiEdit", {"edits": [{"file_path": "/tmp/x"}], "file_path": str(post.box / MESSAGES)})
+    inner = {"tool_name": "Write", "tool_input": {"file_path": "/tmp/x"}}
+    forged = call_of("Write", {"x": inner, "file_path": str(post.box / MESSAGES)})
+    long = call_of("Write", {"file_path": f"{post.box}/{'x/' * 3000}y", "content": ""})
+    relative = call_of("Write", {"file_path": f"../box/{MESSAGES}"}, post.cwd)
+    guarded.starts()
+    for data in (escaped, upside, decoy, nested, forged, long, relative):
+        assert is_refused(by_shim(guarded, data, *words)), data[:300]
+        assert guarded.starts() == 1
+        assert is_refused(by_python(post, data))
+    assert not is_refused(by_shim(guarded, call_of("Write", {"file_path": "x/y"}, post.cwd), *words))
+    guarded.starts()
+    for size in (0, 3900, 4096, 100_000):
+        data = writing(post.cwd / "x", content='\\é"\n' * size)
+        assert not is_refused(by_shim(guarded, data, *words))
+        assert is_refused(by_shim(guarded, writing(post.box / "x", content="y" * size), *words))
+    assert guarded.starts() == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_mcp_server_s_tool_writes_none_of_them_either(guarded: Shim, shell: str) -> None:
+    """Whatever its inputs are called, wherever in them the path is; one without a path starts no Python."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    post = guarded.post
+    _links(post)
+    log = str(post.box / MESSAGES)
+    guarded.starts()
+    for given in (
+        *({"path": log}, {"edits": [{"to": log}]}, {"target": f"file://{log}"}, {"dir": str(post.box), "name": "x"}),
+        *({"root": str(post.scratch), "file": f"box/{MESSAGES}"}, {"path": "notes.md"}, {"path": "hard.txt"}),
+        {"n": 1, "path": "dangling"},
+    ):
+        data = call_of("mcp__fs__write", given, post.cwd)
+        assert is_refused(by_shim(guarded, data, *words)), given
+        assert guarded.starts() == 1
+        assert is_refused(by_python(post, data)), given
+    assert not is_refused(by_shim(guarded, call_of("mcp__fs__write", {"path": "/elsewhere/x"}), *words))
+    guarded.starts()
+    for given in ({"query": "SELECT * FROM mail", "limit": 5}, {}, {"text": "see config.toml"}):
+        assert not is_refused(by_shim(guarded, call_of("mcp__x__y", given), *words)), given
+    assert guarded.starts() == 0
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"tool_name":"Write"}', b'{"tool_name":5,"tool_input":{}}', b"\xff"]
+)
+def test_a_call_that_cannot_be_read_is_refused(guarded: Shim, data: bytes) -> None:
+    """This hook sees only tools that write files, so a refusal costs no other."""
+    assert is_refused(by_shim(guarded, data))
+    assert is_refused(by_python(guarded.post, data))
+    (guarded.checkout / ".venv/bin/python").unlink()
+    assert is_refused(by_shim(guarded, data))
+    assert not is_refused(by_shim(guarded, writing(guarded.post.cwd / "x")))
+
+
+def test_a_mailbox_that_is_gone_or_only_named_is_guarded_as_well(guarded: Shim) -> None:
+    """Where it was, nobody lays down another; the one that the environment names is one of ours, too."""
+    post = guarded.post
+    other = post.scratch / "named"
+    other.mkdir()
+    assert not is_refused(by_shim(guarded, writing(other / "x")))
+    for refused in (by_shim(guarded, writing(other / "x"), AGENT_MAILBOX_DIR=str(other)),):
+        assert is_refused(refused)
+    shutil.rmtree(post.box)
+    assert is_refused(by_shim(guarded, writing(post.box / MESSAGES)))
+    assert is_refused(by_python(post, writing(post.box / MESSAGES)))
+
+
+def test_installed_shims_are_guarded_and_those_of_a_checkout_are_not(guarded: Shim) -> None:
+    """What `install` recorded; editing this repository's own hooks is work like any other."""
+    post = guarded.post
+    installed = post.scratch / "share/agent-mailbox-hook"
+    installed.parent.mkdir()
+    installed.touch()
+    assert not is_refused(by_shim(guarded, writing(installed)))
+    files.record(str(post.state), [str(installed)])
+    (post.cwd / "linked").symlink_to(installed)
+    os.link(installed, post.cwd / "hard")
+    for name in (installed, post.cwd / "linked", post.cwd / "hard"):
+        assert is_refused(by_shim(guarded, writing(name)))
+        assert is_refused(by_python(post, writing(name)))
+    assert not is_refused(by_shim(guarded, writing(guarded.checkout / "hooks/agent-mailbox-hook")))
+    assert not is_refused(by_python(post, writing(guarded.checkout / "hooks/agent-mailbox-hook")))
+
+
+def test_a_file_system_that_cannot_be_asked_refuses(guarded: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug of ours here is a refusal, for a hook that fails lets the tool run."""
+
+    def broken(*_: object) -> bool:
+        raise RuntimeError
+
+    monkeypatch.setattr(files.Guarded, "holds", broken)
+    assert is_refused(by_python(guarded.post, writing("/tmp/x")))
