@@ -76,7 +76,9 @@ class Program:
         self.user_state = self.home / "state" / "agent-mailbox"
         self.env |= {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
         self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.user_state), "AGENT_MAILBOX_TEST_CALLER": "as-said"}
-        os.environ["AGENT_MAILBOX_TEST_STATE"] = str(self.user_state)  # for mailboxes that the test opens within its process
+        os.environ["AGENT_MAILBOX_TEST_STATE"] = str(
+            self.user_state
+        )  # for mailboxes that the test opens within its process
 
     def environ(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
         """The child's whole environment; a value of None takes a variable away."""

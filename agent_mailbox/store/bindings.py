@@ -9,7 +9,6 @@ from . import system
 from .trail import BOUND
 
 
-
 def everyone(state: str) -> dict[str, list[str]]:
     """Return the sessions that are bound, each with the real paths of its mailboxes."""
     directory = system.join(state, BOUND)

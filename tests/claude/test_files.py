@@ -71,11 +71,11 @@ def _links(post: Post) -> dict[str, Path]:
     work, box = post.cwd, post.box
     (work / "to-box").symlink_to(box)
     (work / "to-archive").symlink_to(box / "agent-mailbox-archive")
-    (work / "to-state").symlink_to(post.state)
+    (work / "to-state").symlink_to(post.user_state)
     (work / "notes.md").symlink_to(box / MESSAGES)
     (work / "dangling").symlink_to(box / ".cache/unbound-new")
     os.link(box / MESSAGES, work / "hard.txt")
-    os.link(post.state / "mailboxes", work / "hard-state.txt")
+    os.link(post.user_state / "mailboxes", work / "hard-state.txt")
     return {name: work / name for name in ("to-box", "to-archive", "to-state", "notes.md", "dangling")}
 
 
@@ -85,8 +85,8 @@ OURS: dict[str, Callable[[Post], object]] = {
     "directories that are not there yet": lambda post: post.box / "new/newer/x",
     "the configuration": lambda post: post.box / "config.toml",
     "the directory": lambda post: post.box,
-    "a stamp that frees": lambda post: post.state / "unbound" / ME,
-    "the key": lambda post: post.state / "key",
+    "a stamp that frees": lambda post: post.user_state / "unbound" / ME,
+    "the key": lambda post: post.user_state / "key",
     "by ..": lambda post: post.cwd / "../box" / MESSAGES,
     "by .": lambda post: post.scratch / "./box" / MESSAGES,
     "by slashes": lambda post: f"/{post.scratch}//box///{MESSAGES}",
@@ -212,7 +212,7 @@ def test_installed_shims_are_guarded_and_those_of_a_checkout_are_not(guarded: Sh
     installed.parent.mkdir()
     installed.touch()
     assert not is_refused(by_shim(guarded, writing(installed)))
-    files.record(str(post.state), [str(installed)])
+    files.record(str(post.user_state), [str(installed)])
     (post.cwd / "linked").symlink_to(installed)
     os.link(installed, post.cwd / "hard")
     for name in (installed, post.cwd / "linked", post.cwd / "hard"):

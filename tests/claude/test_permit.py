@@ -99,7 +99,7 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
     post.register(ME)
     post.send("other", LEAD)
     assert ask(post) is None
-    stamp = post.state / "unbound" / ME
+    stamp = post.user_state / "unbound" / ME
     assert stamp.exists()
     post.register("other")
     post.send("other", LEAD)
@@ -115,7 +115,7 @@ def test_a_session_that_nothing_binds_is_not_answered_and_stamped(post: Post) ->
         bind()
         assert not stamp.exists()
     assert ask(post)[0] == "deny"
-    assert (post.state / "bound" / ME).read_text() == f"{post.box}\n"
+    assert (post.user_state / "bound" / ME).read_text() == f"{post.box}\n"
 
 
 def cleared(post: Post) -> None:
@@ -432,10 +432,10 @@ def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None
     """Told by a mark that is there; one that was not goes on."""
     assert shim.hook("Permit").raw == b""
     (shim.checkout / ".venv/bin/python").unlink()
-    (shim.post.state / "unbound" / ME).unlink()
+    (shim.post.user_state / "unbound" / ME).unlink()
     assert shim.hook("Permit").raw == b""
-    (shim.post.state / "bound").mkdir()
-    (shim.post.state / "bound" / ME).touch()
+    (shim.post.user_state / "bound").mkdir()
+    (shim.post.user_state / "bound" / ME).touch()
     assert decision(shim.hook("Permit").stdout)[0] == "deny"
 
 
