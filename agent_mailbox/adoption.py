@@ -11,7 +11,7 @@ from .core import codec, frame, proofs
 from .core.records import USER, BadLine, Record
 from .core.roster import DEAD
 from .errors import Refused
-from .store import custody, rotation
+from .store import entries, rotation, views
 from .store.log import lines_of
 
 TYPE_CHECKING = False
@@ -65,9 +65,9 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
 def _begin_again(record: Custody, log: HeldLog) -> None:
     """Have the log's entry say what the log holds: everything in it is below the base of a new generation."""
     kept = record.log(log.path)
-    entry = custody.left(log.path, kept.entry())
+    entry = entries.left(log.path, kept.entry())
     generation = entry.generation + 1
-    counted = custody.counted(kept, lines_of(log.fd, 0, entry.size), generation, entry.base)
+    counted = views.counted(kept, lines_of(log.fd, 0, entry.size), generation, entry.base)
     kept.follow(entry.replace(generation=generation, count=counted.count, digest=counted.digest))
 
 

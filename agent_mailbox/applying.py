@@ -7,13 +7,17 @@ can be forgotten, and nothing is done twice.
 
 from __future__ import annotations
 
-from . import plane
+from . import coordination, plane
 from .core import frame
+from .core.address import ALL
 from .core.compose import Draft
-from .core.control import authority, state
+from .core.control import authority, messages, state
 from .core.records import USER
 from .errors import MailboxError
 from .posting import Posting
+
+ORDERS = tuple(messages.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment))
+"""The messages by which a lead binds an agent unasked."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +29,25 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 
-def sent(desk: Posting, messages: Sequence[Message]) -> None:
+def sent(desk: Posting, those: Sequence[Message]) -> None:
     """Tell what became of control messages that were just sent; what goes wrong here undoes no sending."""
     try:
         fold = plane.of(desk)
-        for message in messages:
+        for message in those:
             if message.id in fold.verdicts:
+                _bind(desk, message, fold)
                 _tell(desk, message, fold, "sending", message.sender)
     except MailboxError:
         pass
+
+
+def _bind(desk: Desk, message: Message, fold: Plane) -> None:
+    """Note among the user's own records whom an order binds: it holds although the log is cut before they look."""
+    if fold.verdicts[message.id].kind not in ORDERS:
+        return
+    for session_id in fold.roster.agents if ALL in message.recipients else message.recipients:
+        if coordination.binds(coordination.standing(fold, session_id), fold.roster.get(session_id)):
+            desk.logs.trail.bind(session_id)
 
 
 def judged(desk: Desk, me: str, items: Sequence[Item], *, apply: bool) -> list[Item]:

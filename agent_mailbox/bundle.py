@@ -34,7 +34,17 @@ _BASE = (
         "core.text",
     ),
     *("core.address", "core.claims", "core.roster", "core.expiry", "core.inbox", "core.rollbook", "core.frame"),
-    *("store", "store.system", "store.user_state", "store.paths", "store.tails", "store.custody", "store.lock"),
+    *(
+        "store",
+        "store.system",
+        "store.user_state",
+        "store.paths",
+        "store.tails",
+        "store.entries",
+        "store.views",
+        "store.custody",
+        "store.lock",
+    ),
     *("store.trail", "store.log", "store.cache", "store.sieve", "store.logs", "config", "desk"),
     *("cli", "cli.output", "cli.place"),
 )

@@ -67,15 +67,7 @@ class Coordination(Posting):
 
     def standing(self, session_id: str) -> Standing:
         """What the agent is under at this moment."""
-        now = self.plane()
-        return Standing(
-            session_id,
-            now.mode(session_id),
-            now.policy(session_id),
-            now.waits_for_plan(session_id),
-            now.is_shut_down(session_id),
-            authority.lead_of(session_id, now.roster),
-        )
+        return standing(self.plane(), session_id)
 
     def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
         """Send one control message. Raises as ``send`` does."""
@@ -197,6 +189,18 @@ class Coordination(Posting):
         if lead == USER or authority.leads_itself(me, roster):
             return None
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def standing(now: Plane, session_id: str) -> Standing:
+    """What the agent is under, by the fold."""
+    return Standing(
+        session_id,
+        now.mode(session_id),
+        now.policy(session_id),
+        now.waits_for_plan(session_id),
+        now.is_shut_down(session_id),
+        authority.lead_of(session_id, now.roster),
+    )
 
 
 def binds(standing: Standing, agent: Agent | None) -> bool:

@@ -73,6 +73,10 @@ class Desk:
 
         return own_config.load(self.directory)
 
+    def broken(self) -> str | None:
+        """Return why the logs do not continue what our writers left, as far as anybody noticed; else None."""
+        return None if self.logs.custody is None else self.logs.custody.broken()
+
     def state(self) -> State:
         """The live logs, folded."""
         return self.logs.state(self.config.ttls)

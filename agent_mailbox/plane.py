@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .core.roster import Roster
     from .desk import Desk
     from .posting import Posting
-    from .store.custody import View
     from .store.logs import Logs
+    from .store.views import View
 
 _MARK = b'"control"'
 """What a control message's line holds: in the text of other mail its quotation marks are escaped."""

@@ -34,6 +34,8 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str |
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
         log.sync()  # also where nothing changed: whoever wrote what stands there may have died before its sync
     for event in decision.events:
+        if event.lead is not None:
+            desk.logs.trail.bind(event.session_id)  # although the log is cut before the session's next call
         if event.event == "retire":
             try:
                 # its own claims, and those it had come into

@@ -36,6 +36,7 @@ MAX_SAID = 500
 UNTOLD = "this session is bound by a policy, and what it says cannot be told"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
+TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
 ANSWERED = "the person at its terminal answered"
 
 
@@ -64,8 +65,14 @@ class Permit(Record):
         me = self.call.session_id
         standing = self.control.standing(me)
         agent = self.control.plane().roster.get(me)
-        if not binds(standing, agent):
+        if (why := self.control.broken()) is not None:
+            if self.control.logs.trail.is_bound(me) and not policy.is_reading(self.call.tool, self.given):
+                self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
+                return
+        elif not binds(standing, agent):
             self._unbind()
+            return
+        if not binds(standing, agent):
             return
         self.control.logs.trail.bind(me)
         if not self.asks_the_person and self.control.logs.trail.has_grants():

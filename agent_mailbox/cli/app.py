@@ -92,6 +92,8 @@ class Context:
                     f"{desk.directory} was not made by your `agent-mailbox init`;"
                     " if it came with a clone, its mail is a stranger's"
                 )
+            if (why := desk.broken()) is not None:
+                self.warn(f"{why}; nothing here counts as proven until you looked and ran agent-mailbox doctor --trust")
             self._tell_misplaced(desk)
             return desk
         return self._desk

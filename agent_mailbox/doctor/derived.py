@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item, State
     from ..mailbox import Mailbox
-    from ..store.custody import View
     from ..store.log import Log
     from ..store.poll import Cursor
+    from ..store.views import View
 
 FOLDED = 8 << 20
 """Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which

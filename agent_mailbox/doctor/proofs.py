@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..mailbox import Mailbox
-    from ..store.custody import View
     from ..store.log import Log
+    from ..store.views import View
 
 TRUST = "`agent-mailbox doctor --trust`"
 ADOPT = "`agent-mailbox init --adopt`"

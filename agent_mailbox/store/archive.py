@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .custody import Custody, View
+    from .custody import Custody
+    from .views import View
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import fcntl
 
-from ..core import proofs, seals
-from ..core.records import Record
+from ..core import seals
 from ..errors import StorageFailed
 from . import paths, system, user_state
-from .tails import tail
+from .entries import Entry, left, read_entry
+from .views import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,53 +30,11 @@ if TYPE_CHECKING:
 
     from .keys import Key
 
-    Place = tuple[int, bytes]
-
 BOXES = "boxes"
 NEXT = ".next"
 """Behind a log's name: the entry of the log that is put in its place."""
-SLIP = 1 << 16
-"""Bytes that a program without the lock may have put before a line between our look and our write."""
 _CONTROL = b'"type":"control"'
 _ROSTER = paths.ROSTER.removesuffix(".jsonl")
-
-
-class Entry(Record):
-    """Where a log ended when our last writer left it, and what of it is proven.
-
-    ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that.
-    ``generation`` counts how often the log was replaced; what stands before ``base`` was put there by the replacement.
-    ``count`` and ``digest`` are of all lines that decide, in their order.
-    """
-
-    inode: int = 0
-    size: int = 0
-    checksum: int = 0
-    generation: int = 0
-    base: int = 0
-    count: int = 0
-    digest: bytes = b"-"
-
-    def text(self) -> bytes:
-        """Return the entry as it is written: always as long, so that one write replaces another."""
-        numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count)
-        return b" ".join([*(b"%020d" % number for number in numbers), self.digest.ljust(32)]) + b"\n"
-
-    def continues(self, fd: int) -> bool:
-        """Return whether the open log continues what was left."""
-        there = system.fstat(fd)
-        if not self.size:
-            return True
-        return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
-
-
-def read_entry(text: bytes) -> Entry | None:
-    """Return the entry that a text is; None for what is none."""
-    words = text.split()
-    if len(words) != 7 or not all(word.isdigit() for word in words[:6]):
-        return None
-    inode, size, checksum, generation, base, count = map(int, words[:6])
-    return Entry(inode, size, checksum, generation, base, count, words[6])
 
 
 class Custody:
@@ -205,113 +163,6 @@ class Kept:
         return self.name == _ROSTER or _CONTROL in line
 
 
-class View:
-    """The record's word on the lines of one log, at one moment, for whoever reads them in order.
-
-    ``trusted`` is off where the logs do not continue what was left: then nothing is proven.
-    """
-
-    def __init__(self, kept: Kept, entry: Entry | None = None) -> None:
-        self.kept = kept
-        self._entry = entry
-        self._trusted = None if entry is None else True
-        self.count, self.digest = 0, b"-"
-        self._differs = False
-        self._adopted: frozenset[bytes] | None = None
-
-    @property
-    def entry(self) -> Entry:
-        """Where the log ended, and what of it is proven."""
-        if self._entry is None:
-            self._entry = self.kept.entry()
-        return self._entry
-
-    @property
-    def trusted(self) -> bool:
-        """Return whether the logs continue what was left, as far as anybody noticed."""
-        if self._trusted is None:
-            self._trusted = self.kept.custody.broken() is None
-        return self._trusted
-
-    def proof(self, line: bytes, position: int | None = None) -> str | None:
-        """Return what is proven of a line's writer; without a ``position`` (archived mail) wherever the line is."""
-        if not self.trusted:
-            return proofs.BEFORE
-        seal = seals.of(line)
-        if seal is not None and self._is_ours(seal):
-            return seal.proof if position is None or self._is_in_place(seal, position) else None
-        if position is None or position >= self.entry.base:
-            return None
-        return proofs.ADOPTED if self._is_adopted(line) else proofs.BEFORE
-
-    def is_misplaced(self, line: bytes, position: int) -> bool:
-        """Return whether the line is sealed by us, and written again elsewhere."""
-        return proofs.proves(self.proof(line)) and not proofs.proves(self.proof(line, position))
-
-    def read(self, line: bytes, position: int) -> str | None:
-        """Return the same for the next line, and count it if it decides."""
-        proof = self.proof(line, position)
-        if proofs.proves(proof) and self.kept.decides(line):
-            from .keys import digest
-
-            self.count, self.digest = self.count + 1, digest(self.digest, line)
-            if self.count == self.entry.count and self.digest != self.entry.digest:
-                self._differs = True
-        return proof
-
-    def follows(self, fd: int) -> bool:
-        """Return whether the open log continues what was left, and go by the entry that it continues."""
-        entry = self.kept.checked(fd)
-        if entry is not None:
-            self._entry = entry
-        return entry is not None
-
-    @property
-    def counted(self) -> tuple[int, int, bytes] | None:
-        """How far it was read, for ``resume``; None where nothing is proven."""
-        return (self.entry.generation, self.count, self.digest) if self.trusted else None
-
-    def begin(self) -> None:
-        """Read from the log's first line on."""
-        self.count, self.digest, self._differs = 0, b"-", False
-
-    def resume(self, generation: int, count: int, digest: bytes) -> bool:
-        """Go on where another view of the same log stopped; returns whether that is of this generation, and was so."""
-        if not self.trusted or generation != self.entry.generation or count > self.entry.count:
-            return False
-        self.count, self.digest = count, digest
-        self._differs = count == self.entry.count and digest != self.entry.digest
-        return not self._differs
-
-    def is_whole(self) -> bool:
-        """Return whether every line that decides was read as it was left, or more of them."""
-        return not self._differs and self.count >= self.entry.count
-
-    def _is_ours(self, seal: seals.Seal) -> bool:
-        key = self.kept.custody.key
-        if key is None or seal.key_id != key.id:
-            return False
-        return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac
-
-    def _is_in_place(self, seal: seals.Seal, position: int) -> bool:
-        if seal.generation == self.entry.generation:
-            return seal.position <= position <= seal.position + SLIP
-        return seal.generation < self.entry.generation and position < self.entry.base
-
-    def _is_adopted(self, line: bytes) -> bool:
-        if self._adopted is None:
-            self._adopted = self.kept.custody.adopted()
-        return bool(self._adopted) and self.kept.custody.adoption(self.kept.name, line) in self._adopted
-
-
-def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> Entry:
-    """Return an entry (without inode, size and checksum) for lines that stand below ``base`` of a new generation."""
-    view = View(kept, Entry(generation=generation, base=base))
-    for position, line in lines:
-        view.read(line, position)
-    return Entry(generation=generation, base=base, count=view.count, digest=view.digest)
-
-
 def of(directory: str, environ: Mapping[str, str]) -> Custody | None:
     """Return the record of a mailbox, made if the user's ``init`` made the mailbox; None for a stranger's.
 
@@ -381,21 +232,6 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
             remove(aside)
     except OSError as error:
         raise paths.storage_failed("make the record", record, error) from None
-
-
-def left(path: str, entry: Entry | None = None) -> Entry:
-    """Return an entry for a log as it is now: all that it holds stands below the base."""
-    entry = entry or Entry()
-    try:
-        fd = paths.open_file(path, system.O_RDONLY)
-    except FileNotFoundError:
-        return entry.replace(inode=0, size=0, checksum=0, base=0)
-    try:
-        there = system.fstat(fd)
-        size = there.st_size
-        return entry.replace(inode=there.st_ino, size=size, checksum=tail(fd, size), base=size)
-    finally:
-        system.close(fd)
 
 
 def remove(directory: str) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeVar
 
-    from .custody import Entry, Kept, View
+    from .custody import Kept
+    from .entries import Entry
+    from .views import View
 
     T = TypeVar("T")
 
@@ -308,7 +310,7 @@ class HeldLog(FileLock):
         """Have the mailbox's record follow: what is there instead was put there by us."""
         if self._kept is None:
             return None
-        from .custody import counted  # a replacement is rare
+        from .views import counted  # a replacement is rare
 
         fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
         try:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
-    from .custody import Custody, View
+    from .custody import Custody
+    from .views import View
 
     End = tuple[int, int]
     Ends = tuple[End, End, End]

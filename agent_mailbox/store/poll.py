@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read, RosterEvent
     from ..core.roster import Roster
     from .cache import Mark
-    from .custody import View
     from .log import Log
     from .logs import End, Ends, Logs, OpenLogs
+    from .views import View
 
 CURSORS = "cursors"
 LARGE = 4 << 20

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ..core.records import RosterEvent
     from ..core.retention import Plan
     from ..core.roster import Agent
-    from .custody import Place, View
     from .log import HeldLog
+    from .views import Place, View
 
 LAST_RUN = "steward"
 COMPACT_ABOVE = 1000

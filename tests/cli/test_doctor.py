@@ -125,7 +125,7 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
     for who in people:
         Mailbox(str(used.box)).logs.trail.unbind(who)
     problems, _ = told(used)
-    stamps = used.state / "unbound"
+    stamps = used.user_state / "unbound"
     assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]
     assert "nothing binds bob" in problems[0][3]
     assert told(used, "--repair") == ([], [])

@@ -53,7 +53,7 @@ def test_a_mailbox_s_file_names_no_program_url_network_or_permission(post: Post,
     assert result.rc == 0
     (warning,) = result.warnings
     assert key in warning
-    assert str(post.state / "config.toml") in warning
+    assert str(post.user_state / "config.toml") in warning
     (problem,) = post.doctor()
     assert key in problem["what"]
     post.file("config.toml").unlink()
@@ -107,7 +107,7 @@ def test_a_wrong_one_is_named_by_the_doctor_and_where_it_counts(post: Post, text
     post.configure(text)
     post.send("ann", "all")
     (problem,) = post.doctor()
-    assert problem["file"] == str(post.state / "config.toml")
+    assert problem["file"] == str(post.user_state / "config.toml")
     assert said in problem["what"]
     post.register("boss")
     post.register("worker", "--lead", "boss")
