@@ -22,7 +22,7 @@ from .core import codec, instant
 from .core.address import check_id
 from .core.records import BadLine, Record
 from .errors import BadData, MailboxError, NotFound, Refused
-from .store import paths, places
+from .store import custody, paths, places
 from .store.lock import FileLock
 from .store.log import CHUNK, sync_directory
 from .store.snapshot import Snapshot
@@ -287,6 +287,9 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
             sync_directory(parent)
     except OSError as error:
         raise paths.storage_failed("restore", directory, error) from None
+    known = custody.find(directory, environ)
+    if known is not None:  # of a mailbox that was here: what comes from elsewhere is confirmed by ``init --adopt``
+        custody.remove(known.directory)
     places.create(directory, environ)
     return backup
 

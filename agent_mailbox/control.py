@@ -10,7 +10,7 @@ from __future__ import annotations
 from .coordination import Coordination, Standing, written
 from .core import frame
 from .core.control import authority, flows, messages, wire
-from .core.control.state import REFUSED, Request
+from .core.control.state import REFUSED, UNPROVEN, Request
 from .core.records import USER, Read, Record
 from .core.roster import DEAD
 from .errors import Malformed, Refused
@@ -108,7 +108,7 @@ class Control(Coordination):
         it, what is decided otherwise, what its asker no longer waits for; ``Malformed``.
         """
         request = self.find(word)
-        self._refuse_decider(me, request)
+        self._refuse_decider(me, request, approved)
         if _stands(request, approved, said):
             return request
         _refuse_decided(request)
@@ -122,12 +122,20 @@ class Control(Coordination):
         request = self.find(request.id)
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
             _refuse_decided(request)
+            self.refuse_unapplied(sent)
         return request
 
-    def _refuse_decider(self, me: str, request: Request) -> None:
+    def _refuse_decider(self, me: str, request: Request, approved: bool) -> None:
         if request.flow == flows.TASK:
             raise Refused(f"{request.id} is a task, which nobody approves", "`agent-mailbox send` tells its assignee")
-        if self.plane().may_answer(me, request, self.now()):
+        now = self.plane()
+        if (now.may_answer if approved else now.may_deny)(me, request, self.now()):
+            if approved and not request.proven:
+                raise Refused(
+                    f"{request.id} is {UNPROVEN}",
+                    f"`agent-mailbox control deny {request.id}`, or have it asked again",
+                    code="unverified",
+                )
             return
         who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"

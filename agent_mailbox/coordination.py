@@ -179,7 +179,16 @@ class Coordination(Posting):
         for worker in stored:
             if worker != ALL:
                 self.refuse_other(me, worker, messages.name(payload))
-        return self.post(me, payload, stored)
+        sent = self.post(me, payload, stored)
+        self.refuse_unapplied(sent)
+        return sent
+
+    def refuse_unapplied(self, sent: Sent) -> None:
+        """Raise ``Refused`` where the fold did: nothing proved who wrote it, or its writer may not any more."""
+        verdict = self.plane().verdicts.get(sent.message.id)
+        if verdict is not None and verdict.outcome == REFUSED:
+            hint = "a session, or the person in a terminal of their own, decides; a program does not"
+            raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
         """Tell the lead that the agent's turn ended; nothing where it has none, or that is the person, who has no turns

@@ -73,6 +73,11 @@ class Desk:
 
         return own_config.load(self.directory)
 
+    def notice(self) -> None:
+        """Notice if a log does not continue what our writers left; see ``broken``."""
+        for log in (self.logs.messages, self.logs.reads, self.logs.roster):
+            log.notice()
+
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left, as far as anybody noticed; else None."""
         return None if self.logs.custody is None else self.logs.custody.broken()

@@ -246,7 +246,7 @@ class Post(Program):
 
     def append(self, name: str, *records: Mapping[str, Any] | bytes) -> None:
         """Write into a log as a foreign program does."""
-        with open(self.file(name), "ab") as file:
+        with open(self.file(name), "ab", opener=_private) as file:
             for record in records:
                 file.write(record if isinstance(record, bytes) else json.dumps(record).encode() + b"\n")
 
@@ -255,6 +255,10 @@ class Post(Program):
         result = self.call("doctor", "--json")
         assert result.rc == (0 if result.json["ok"] else 3), result
         return list(result.json["problems"])
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def record(sender: str = "stranger", recipient: Any = "all", content: str = "foreign", **more: Any) -> dict[str, Any]:

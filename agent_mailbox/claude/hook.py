@@ -143,6 +143,7 @@ class Hook(Record):
             session.tell_commands(self.call.session_id, self.environ)
         except MailboxError as error:
             told.append(error.what)
+        self.desk.notice()
         if (why := self.desk.broken()) is not None:
             told.insert(0, f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`")
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]

@@ -175,7 +175,8 @@ def restore(app: App, file: str, where: str | None) -> None:
     made = backups.restore(file, where or _wanted_place(app), app.environ)
     directory = os.path.realpath(where or _wanted_place(app))
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made)}
-    app.done(f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n", value)
+    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n"
+    app.done(f"{text}its leads and rules bind; to have its permissions count: agent-mailbox init --adopt\n", value)
 
 
 @cli.command(cls=Verb, prints_json=False)

@@ -47,11 +47,15 @@ class Log:
         """What the mailbox's record says of the lines; None where it has none."""
         return None if self.kept is None else self.kept.view()
 
-    def attentively(self, read: Callable[[int, View | None], T]) -> T | None:
+    def notice(self) -> None:
+        """Notice if the log does not continue what our writers left; its lines are not looked at."""
+        self.attentively(lambda *_: None, whole=False)
+
+    def attentively(self, read: Callable[[int, View | None], T], *, whole: bool = True) -> T | None:
         """Have ``read`` go through the open log with the record's word on its lines, and notice where the log does not
         continue what was left: then again, with nothing proven. None where there is no log.
 
-        ``read`` is repeated where the log was replaced meanwhile.
+        ``read`` is repeated where the log was replaced meanwhile. ``whole``: it reads all lines that decide.
         """
         doubts = 0
         while doubts < DOUBTS:
@@ -66,14 +70,14 @@ class Log:
                     return read(fd, view)
                 if view.follows(fd):
                     found = read(fd, view)
-                    if view.is_whole():
+                    if not whole or view.is_whole():
                         return found
                 doubts += self.is_at_path(fd)
             finally:
                 system.close(fd)
         if self.kept is not None:
             self.kept.custody.note_broken(f"{self.path} does not hold what was written to it")
-        return self.attentively(read)
+        return self.attentively(read, whole=whole)
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """(position, line without newline) from ``start`` on; see ``lines_of``."""

@@ -199,17 +199,16 @@ def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: View | Non
 
 
 def _same(before: Roster, after: Roster, since: int) -> bool:
-    """Do both come to the same agents, but for spans of being frozen that ended before ``since``?"""
+    """Do both come to the same agents, but for spans of being frozen that ended before ``since``, and for what was
+    proven of the dead?"""
 
-    def agents(roster: Roster) -> dict[str, Agent]:
-        return {
-            agent.session_id: agent.replace(
-                frozen=tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
-            )
-            for agent in roster.agents.values()
-        }
+    def told(agent: Agent) -> Agent:
+        spans = tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
+        agent = agent.replace(frozen=spans)
+        return agent.replace(proven=False, proven_leads=()) if agent.state == DEAD else agent
 
-    return agents(before) == agents(after)
+    both = [{agent.session_id: told(agent) for agent in roster.agents.values()} for roster in (before, after)]
+    return both[0] == both[1]
 
 
 def _refuse_broken(logs: Logs) -> None:

@@ -1,0 +1,346 @@
+"""A mailbox's record outside the project: what is cut, replaced, replayed or brought from elsewhere frees nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import adoption, backup
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.records import USER
+from agent_mailbox.store import custody, keys, places, rotation, user_state
+from agent_mailbox.store.custody import Kept
+from tests.helpers import MESSAGES, READS, ROSTER, Post, record
+from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RULE = "Bash(curl:*)"
+TOUCH = {"command": "touch x"}
+
+
+def emptied(scene: Scene, _: Path) -> None:
+    """The Write tool with nothing to write."""
+    scene.post.file(MESSAGES).write_bytes(b"")
+
+
+def cut(scene: Scene, _: Path) -> None:
+    """The deny line taken out."""
+    scene.without(RULE, same_length=False)
+
+
+def blanked(scene: Scene, _: Path) -> None:
+    """The deny line overwritten by as many blanks, in the same file."""
+    scene.without(RULE, same_length=True)
+
+
+def replaced(scene: Scene, copy: Path) -> None:
+    """Another file with the same bytes, but for the deny line."""
+    scene.without(RULE, same_length=True)
+    shutil.copy(scene.post.file(MESSAGES), copy / "new")
+    os.replace(copy / "new", scene.post.file(MESSAGES))
+
+
+def rolled_back(scene: Scene, copy: Path) -> None:
+    """The log as it was before the deny line, in the same file."""
+    scene.post.file(MESSAGES).write_bytes((copy / MESSAGES).read_bytes())
+
+
+def deleted(scene: Scene, _: Path) -> None:
+    """No log at all any more, but an empty one that an ``init`` of a program made."""
+    scene.post.file(MESSAGES).unlink()
+    assert scene.post.call("init", scene.post.box).rc == 0
+
+
+def unled(scene: Scene, _: Path) -> None:
+    """The line that gave the worker its lead blanked in the roster."""
+    scene.without(WORKER, ROSTER, same_length=True)
+
+
+def no_roster(scene: Scene, _: Path) -> None:
+    """The roster gone."""
+    scene.post.file(ROSTER).unlink()
+
+
+def no_derived(scene: Scene, copy: Path) -> None:
+    """The derived files gone, and the log rolled back."""
+    shutil.rmtree(scene.post.file(".cache"))
+    rolled_back(scene, copy)
+
+
+ATTACKS = [emptied, cut, blanked, replaced, rolled_back, deleted, unled, no_roster, no_derived]
+
+
+@pytest.mark.parametrize("asked_before", [True, False], ids=["bound by a call", "bound by the order alone"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_who_was_bound_stays_bound(
+    scene: Scene, tmp_path: Path, attack: Callable[[Scene, Path], None], asked_before: bool
+) -> None:
+    """Every call that acts is denied, reading is not, the doctor says why; until the person has looked."""
+    copy = scene.copy(tmp_path / "copy")
+    scene.policy(deny=(RULE,))
+    scene.post.send(OTHER, LEAD)
+    if asked_before:
+        assert scene.asked() == "deny"
+    attack(scene, copy)
+    assert [scene.asked(), scene.asked(TOUCH), scene.asked({"command": "cat x"})] == ["deny", "deny", None]
+    assert any("doctor --trust" in what for what in scene.problems())
+    scene.forge(m.PolicyUpdate(allow=("Bash",)))
+    assert (scene.asked(), scene.rules()[0]) == ("deny", ())
+    assert scene.post.call("doctor", "--trust").rc == 0
+    assert not any("doctor --trust" in what for what in scene.problems())
+    assert scene.rules()[0] == ()
+
+
+def test_after_the_person_looked_what_is_there_counts(scene: Scene) -> None:
+    """A restored log's sealed lines decide again; the lines of programs beside them do not."""
+    scene.policy(allow=(RULE,))
+    scene.forge(m.PolicyUpdate(allow=("Bash",)))
+    content = scene.post.file(MESSAGES).read_bytes()
+    scene.post.file(MESSAGES).write_bytes(b"")
+    assert scene.rules()[0] == ()
+    scene.post.file(MESSAGES).write_bytes(content)
+    assert scene.rules()[0] == ()  # it does not become right by itself
+    assert "allow Bash(curl:*)" in scene.post.call("doctor", "--trust").stdout
+    assert scene.rules() == ((RULE,), ())
+
+
+def test_a_session_s_start_says_that_the_log_was_cut(scene: Scene) -> None:
+    """To the model, in a line of its own."""
+    scene.post.send(OTHER, LEAD)
+    scene.post.file(MESSAGES).write_bytes(b"")
+    scene.post.call("check", "--session", OTHER)
+    call = f'{{"session_id": "{WORKER}", "cwd": "{scene.post.cwd}", "source": "resume"}}'
+    result = scene.post.call("hook", "SessionStart", stdin=call, env={"CLAUDE_CODE_SESSION_ID": WORKER})
+    assert "doctor --trust" in result.stdout
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_revoked_rule_that_is_appended_again_counts_for_nothing(scene: Scene, archived: bool) -> None:
+    """Last month's allow, sealed by the person: live or archived since, and after a rotation beside it as well."""
+    scene.policy(allow=(RULE,))
+    line = scene.line(RULE)
+    scene.policy()
+    scene.policy(deny=("Bash(touch:*)",))
+    if archived:
+        for _ in range(3):
+            scene.post.send(OTHER, LEAD)
+        scene.post.check(WORKER)
+        scene.post.ok("steward", "run", "--max-live", "0")
+        assert line not in scene.post.file(MESSAGES).read_bytes()
+    scene.post.append(MESSAGES, line)
+    assert scene.rules() == ((), ("Bash(touch:*)",))
+    other = record(OTHER, LEAD, "x")
+    other["id"] = "another"
+    scene.post.append(MESSAGES, line.replace(b'"timestamp"', b'"timestamp" ', 1), other)
+    scene.post.send(OTHER, OTHER)
+    scene.post.ok("steward", "run", "--max-live", "0")
+    scene.post.append(MESSAGES, line)
+    assert scene.rules() == ((), ("Bash(touch:*)",))
+
+
+def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
+    """Sealed by the same person with the same key, for the same agents, in another mailbox."""
+    elsewhere = places.create(str(tmp_path / "elsewhere"), scene.post.env)
+    other = type(scene.control)(elsewhere)
+    other.register = scene.mailbox.register  # type: ignore[attr-defined]
+    type(scene.mailbox)(elsewhere).register(Request(session_id=WORKER, client="1"), WORKER)
+    other.set_policy(USER, [WORKER], allow=(RULE,))
+    (line,) = (tmp_path / "elsewhere" / MESSAGES).read_bytes().splitlines(keepends=True)
+    assert b'"seal":"' in line
+    scene.post.file(MESSAGES).write_bytes(line)
+    assert scene.rules() == ((), ())
+
+
+def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
+    """The MAC covers the log's name."""
+    record_ = custody.find(str(scene.post.box), scene.post.env)
+    assert record_ is not None
+    sealed = record_.log(ROSTER).seal(b"{}", 0, 0, "user@terminal")
+    assert record_.log(ROSTER).view().proof(sealed, 0) == "user@terminal"
+    assert record_.log(MESSAGES).view().proof(sealed, 0) is None
+    assert record_.log(ROSTER).view().proof(sealed, 1 << 20) is None
+
+
+def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
+    """Each byte of a sealed line, changed, leaves nothing proven."""
+    scene.policy(deny=(RULE,))
+    line = scene.line(RULE).rstrip(b"\n")
+    kept = custody.find(str(scene.post.box), scene.post.env)
+    assert kept is not None
+    view = kept.log(MESSAGES).view()
+    assert view.proof(line) == "user@terminal"
+    for place in range(len(line)):
+        assert view.proof(line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]) is None, place
+
+
+def test_the_switch_of_tests_bears_another_key(post: Post) -> None:
+    """A process that points the switch at the user's own records seals with another key than theirs."""
+    state = str(post.user_state)
+    mine, tests = keys.load(state, {}), keys.load(state, {user_state.SWITCH: state})
+    assert mine is not None
+    assert tests is not None
+    assert mine.id != tests.id
+    assert mine.mac(b"x") != tests.mac(b"x")
+    assert os.stat(post.user_state / "key").st_mode & 0o777 == 0o600
+
+
+# -- crashes ----------------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_writer_killed_before_it_counts_leaves_nothing_broken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line stands, counts, and is counted by who writes next; from then on it is missed."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "change", killed)
+        with pytest.raises(Killed):
+            scene.policy(deny=(RULE,))
+    assert scene.rules() == ((), (RULE,))
+    assert scene.problems() == []
+    scene.post.send(OTHER, LEAD)
+    assert scene.rules() == ((), (RULE,))
+    assert scene.asked() == "deny"
+    blanked(scene, scene.post.box)
+    assert scene.asked(TOUCH) == "deny"
+
+
+@pytest.mark.parametrize("at", ["follow", "rename"])
+def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Before the new log is in its place, and after that but before it is noted: both are what we left."""
+    scene.policy(deny=(RULE,))
+    for _ in range(3):
+        scene.post.send(OTHER, LEAD)
+    scene.post.check(LEAD)
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        if at == "follow":
+            patch.setattr(Kept, "follow", killed)
+        else:
+            patch.setattr("agent_mailbox.store.system.rename", killed_but_for_small_files)
+        with pytest.raises(Killed):
+            rotation_run(scene)
+    assert scene.rules() == ((), (RULE,))
+    assert scene.mailbox.broken() is None
+    scene.post.send(OTHER, LEAD)
+    rotation_run(scene)
+    scene.policy(deny=(RULE, "Bash(touch:*)"))
+    assert (scene.asked(TOUCH), scene.mailbox.broken()) == ("deny", None)
+
+
+def killed_but_for_small_files(before: str, after: str) -> None:
+    """A rename that is not come to where it is a log's."""
+    if after.endswith(".jsonl"):
+        raise Killed
+    os.rename(before, after)
+
+
+def rotation_run(scene: Scene) -> None:
+    """A steward's run within this process."""
+    from agent_mailbox import steward
+
+    steward.run(scene.mailbox, 0)
+
+
+def test_a_roster_told_in_fewer_events_still_proves_who_leads(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction keeps the sealed lines of the living as they were written."""
+    monkeypatch.setattr(rotation, "COMPACT_ABOVE", 4)
+    for _ in range(12):
+        scene.post.register("short-lived")
+        scene.post.ok("roster", "retire", "short-lived")
+    lines = scene.post.lines(ROSTER)
+    before = scene.mailbox.logs.read_roster().agents[WORKER]
+    rotation_run(scene)
+    assert len(scene.post.lines(ROSTER)) < len(lines)
+    assert scene.mailbox.logs.read_roster().agents[WORKER] == before
+    assert before.proven_leads[-1][1] == LEAD
+    assert scene.mailbox.broken() is None
+
+
+# -- from elsewhere ---------------------------------------------------------------------------------------------------
+
+
+def unsealed(path: Path) -> None:
+    """A log as an earlier version wrote it."""
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"".join(line.partition(b',"seal":"')[0] + b"}\n" for line in lines))
+
+
+def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
+    """A mailbox of an earlier version works on: its rules deny, allow nothing, its lead binds, until ``--adopt``."""
+    scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
+    request = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
+    mail = scene.post.send(OTHER, LEAD, "hello")
+    for name in (MESSAGES, ROSTER):
+        unsealed(scene.post.file(name))
+    shutil.rmtree(scene.post.file(".cache"))
+    shutil.rmtree(scene.post.user_state / "boxes")
+    shutil.rmtree(scene.post.user_state / "bound")
+    assert scene.rules() == ((), (RULE,))
+    assert (scene.asked(), scene.problems()) == ("deny", [])
+    assert scene.mailbox.logs.read_roster().agents[WORKER].lead == LEAD
+    assert scene.post.call("control", "approve", request.id, "--session", LEAD).rc == 1
+    assert scene.post.unread(LEAD)[-1] == mail
+    assert any("init --adopt" in note for note in scene.notes())
+    adopted = scene.post.call("init", scene.post.box, "--adopt")
+    assert adopted.rc == 0
+    assert "allow Bash(ls:*)" in adopted.stdout
+    assert scene.rules() == (("Bash(ls:*)",), (RULE,))
+    assert scene.post.call("control", "approve", request.id, "--session", LEAD).rc == 0
+    assert scene.notes() == []
+
+
+def test_what_was_adopted_counts_at_its_place_alone(scene: Scene) -> None:
+    """An adopted allow that was revoked since is not revived by being appended again."""
+    scene.policy(allow=(RULE,))
+    unsealed(scene.post.file(MESSAGES))
+    adoption.trust(scene.mailbox, adopt=True)
+    assert scene.rules()[0] == (RULE,)
+    line = scene.line(RULE)
+    scene.policy()
+    scene.post.append(MESSAGES, line.replace(b'"id":"', b'"id":"x', 1))
+    scene.post.append(MESSAGES, line)
+    assert scene.rules()[0] == ()
+
+
+def test_a_restored_mailbox_frees_nobody(scene: Scene, tmp_path: Path) -> None:
+    """Its sealed lines are of another mailbox: what they deny holds, what they allow waits for the person."""
+    scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
+    backup.write(scene.mailbox, str(tmp_path / "b.tar"), force=False)
+    place = tmp_path / "restored"
+    backup.restore(str(tmp_path / "b.tar"), str(place), scene.post.env)
+    restored = type(scene.control)(str(place))
+    found = restored.standing(WORKER).policy
+    assert (found.allow, found.deny) == ((), (RULE,))
+    assert restored.plane().roster.agents[WORKER].lead == LEAD
+    adoption.trust(type(scene.mailbox)(str(place)), adopt=True)
+    assert type(scene.control)(str(place)).standing(WORKER).policy.allow == ("Bash(ls:*)",)
+
+
+def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path: Path) -> None:
+    """Named outright it is mail; nothing in it is sealed, and nothing decides."""
+    place = scene.copy(tmp_path / "clone")
+    strange = type(scene.control)(str(place))
+    assert strange.logs.custody is None
+    assert strange.standing(WORKER).policy.allow == ()
+    sent = scene.post.call("--dir", place, "send", "--from", "user", "--to", WORKER, "--body", "x", "--json")
+    assert b'"seal"' not in (place / MESSAGES).read_bytes().splitlines()[-1]
+    assert sent.rc == 0
+    assert (place / READS).exists() == scene.post.file(READS).exists()
