@@ -217,7 +217,13 @@ ASKING = (
         "of two calls of the same words both must have ended",
         "transcript._has_ended",
         ("return ended and not running", "return ended"),
-        tests=f"{PERMIT}::test_only_that_call_s_end_counts",
+        tests=f"{PERMIT}::test_an_end_that_may_be_another_call_s_ends_no_question",
+    ),
+    Mutant(
+        "a call that ended before the question does not end it",
+        "transcript._has_ended",
+        (" >= since", " >= 0"),
+        tests=f"{PERMIT}::test_an_end_that_may_be_another_call_s_ends_no_question",
     ),
     Mutant(
         "an agent's lead is not its own to set",
