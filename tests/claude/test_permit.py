@@ -540,6 +540,31 @@ def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
         assert ask(led, "PermissionRequest", transcript_path=str(transcript.path))[0] == "allow"
 
 
+@pytest.mark.parametrize(
+    ("begun", "when"),
+    [
+        (("toolu_1", "toolu_2"), "2199-01-01T00:00:00.000Z"),
+        (("toolu_1",), "2020-01-01T00:00:00.000Z"),
+        (("toolu_1",), ""),
+    ],
+    ids=["one of two", "earlier", "nobody knows when"],
+)
+def test_an_end_that_may_be_another_call_s_ends_no_question(
+    led: Post, transcript: Transcript, begun: tuple[str, ...], when: str
+) -> None:
+    """Of two calls of the same words one still runs; or the end was before the question."""
+    for use in begun:
+        transcript.begin(use)
+
+    def approve(desk: Control, request: Any) -> None:
+        transcript.end("toolu_1", when)
+        assert desk.wait(LEAD, request.id, 0.5).is_open
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path))[0] == "allow"
+
+
 def test_before_a_tool_there_is_no_dialog(led: Post, transcript: Transcript) -> None:
     """What the transcript says of other calls of the same words is nothing to a question that comes before them."""
     command(led, "mode", ME, "safe")

@@ -253,6 +253,33 @@ def test_a_session_closed_before_a_word_was_said_gives_back_what_it_was_shown(ta
     assert own[:8] in talk.context("SessionStart", source="resume")
 
 
+def test_every_delivery_before_a_word_is_known_to_be_seen_after_it(talk: Talk) -> None:
+    """The second does not make the first forgotten."""
+    sent = []
+    for event in ("UserPromptSubmit", "PostToolUse"):
+        sent.append(talk.post.send("x", ME))
+        assert sent[-1][:8] in talk.told(event)
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert [(r["event"], r["message_id"]) for r in talk.post.objects(READS)[2:]] == [("seen", one) for one in sent]
+
+
+def test_what_is_given_back_is_nothing_quiet_to_who_may_have_it_now(talk: Talk) -> None:
+    """The other holder of a role had nothing to read, and its guard said so, until this session dropped the mail."""
+    post = talk.post
+    post.ok("roster", "update", "--session-id", ME, "--role", "builder")
+    post.register("bob", "--role", "builder")
+    sent = post.send("x", "role:builder")
+    assert sent[:8] in talk.context("UserPromptSubmit")
+    assert post.check("bob") == []
+    quiet = post.file(".cache", "quiet", "bob")
+    assert quiet.exists()
+    talk.hook("SessionEnd")
+    assert talk.events() == ["read", "release"]
+    assert not quiet.exists()
+    assert post.unread("bob") == [sent]
+
+
 def test_a_client_without_transcripts_is_not_shown_anything_twice(talk: Talk) -> None:
     """Nothing can be told, so nothing is: no receipt, and no second offer."""
     talk.post.send("x", ME)

@@ -16,7 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_control
+from tests.faults import mutants_control, mutants_permissions
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
@@ -324,6 +324,7 @@ MUTANTS = (
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
+    *mutants_permissions.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",
         "Outward._offer",

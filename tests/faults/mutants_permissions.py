@@ -1,0 +1,471 @@
+"""The protections of permissions, clients and receipts, each taken away: see ``mutants``."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+POLICY, COMMANDS, PERMIT, TEAMMATE = (
+    *("tests/core/test_policy.py", "tests/claude/test_commands.py"),
+    *("tests/claude/test_permit.py", "tests/claude/test_teammate.py"),
+)
+HOOKS, INSTALL, CLIENTS = (f"tests/claude/test_{name}.py" for name in ("hooks", "install", "clients"))
+RECEIPTS, CLAIMS, CORE = "tests/claude/test_receipts.py", "tests/core/test_claims.py", "tests/core/test_receipts.py"
+PLAIN = f"{POLICY}::test_accept_edits_lets_through_the_project_s_plain_files_alone"
+WHEREVER = f"{POLICY}::test_what_is_denied_is_denied_wherever_it_stands"
+HIDDEN = f"{POLICY}::test_no_spelling_hides_a_command"
+DIFFER = f"{POLICY}::test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do"
+READING = f"{POLICY}::test_reading_commands"
+ANOTHERS = f"{COMMANDS}::test_another_s_name_is_refused_however_the_command_is_written"
+
+POLICIES = (
+    Mutant(
+        "a hidden file of the project is none to be edited unasked",
+        "policy._inside",
+        (' or (tool in rules.WRITING and inner.startswith("."))', ""),
+        tests=PLAIN,
+    ),
+    Mutant(
+        "a file is where its links lead",
+        "policy._inside",
+        ("for spelled in (name, where.resolve(name)):", "for spelled in (name,):"),
+        tests=PLAIN,
+    ),
+    Mutant(
+        "who has no approved plan does not act",
+        "policy._held",
+        ('policy.plan_required or policy.mode == "plan"', 'policy.mode == "plan"'),
+        tests=f"{POLICY}::test_a_session_whose_plan_is_not_approved_only_reads_and_plans",
+    ),
+    Mutant(
+        "a mode that nobody knows lets nothing through",
+        "policy._held",
+        (" and policy.mode in MODES:\n", ":\n"),
+        tests=f"{POLICY}::test_modes",
+    ),
+    Mutant(
+        "what a rule asks about is not allowed by another",
+        "policy.judge",
+        ("    if caught is not None:\n        return _verdict(ASK,", "    if False:\n        return _verdict(ASK,"),
+        tests=f"{POLICY}::test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about",
+    ),
+    Mutant(
+        "a tool goes to no host that is not named",
+        "policy.judge",
+        ("    if host is not None:\n", "    if False:\n"),
+        tests=f"{POLICY}::test_hosts",
+    ),
+    Mutant(
+        "mail is no way around what may be read",
+        "policy.judge",
+        (' and not (policy.mode == "locked-down" and _sends_files(given))', ""),
+        tests=f"{POLICY}::test_mail_is_no_way_around_what_may_be_read",
+    ),
+    Mutant(
+        "no command counts as one within the project",
+        "policy._inside",
+        ("    if tool in rules.SHELLS:\n        return False\n", ""),
+        tests=f"{POLICY}::test_modes",
+    ),
+    Mutant(
+        "who sets a variable does not only look",
+        "policy._only_reads",
+        ('"$((" in word or', "False or"),
+        tests=READING,
+    ),
+    Mutant(
+        "git does not only look where a command went elsewhere",
+        "policy.is_reading",
+        ('if {"cd", "git"} <= programs:', "if False:"),
+        tests=READING,
+    ),
+    Mutant(
+        "a denied file is denied to the shell as well",
+        "rules.catches",
+        ("            return _touches(rule, given, where)\n", "            return False\n"),
+        tests=f"{POLICY}::test_a_denied_file_is_denied_to_the_shell_as_well",
+    ),
+    Mutant(
+        "of a compound every command must be allowed",
+        "rules._all_allowed",
+        ("return by[0] if by and all(by) else None", "return next(filter(None, by), None)"),
+        tests=HIDDEN,
+    ),
+    Mutant(
+        "a command outside the sandbox is not the one allowed",
+        "rules._all_allowed",
+        (' or given.get("dangerouslyDisableSandbox")', ""),
+        tests=f"{POLICY}::test_a_command_that_runs_elsewhere_is_another",
+    ),
+    Mutant(
+        "an allowed command writes no file",
+        "rules._allowed_by",
+        ('any(target != "/dev/null" for target in simple.targets) or ', ""),
+        tests=f"{POLICY}::test_an_allowed_command_is_allowed_alone",
+    ),
+    Mutant(
+        "a rule that is none allows nothing",
+        "rules.allows",
+        ("if rule.sound and _may_allow(rule)]", "if _may_allow(rule)]"),
+        tests=f"{POLICY}::test_a_rule_that_is_none_closes",
+    ),
+    Mutant(
+        "a pattern of tools allows those of one server alone",
+        "rules.allows",
+        ("if rule.sound and _may_allow(rule)]", "if rule.sound]"),
+        tests=DIFFER,
+    ),
+    Mutant(
+        "a link is allowed with what it points to alone",
+        "rules._allows",
+        ("spelled = [*names, *map(where.resolve, names)]", "spelled = names"),
+        tests=DIFFER,
+    ),
+    Mutant(
+        "a link to what is denied is denied",
+        "rules._at",
+        ("spelled = {full, where.resolve(full)}", "spelled = {full}"),
+        tests=DIFFER,
+    ),
+    Mutant(
+        "a denial does not look at case",
+        "patterns.path",
+        ("    if loose:\n", "    if False:\n"),
+        tests=DIFFER,
+    ),
+    Mutant(
+        "a star in a host's pattern stands for one label",
+        "patterns.host",
+        ("return len(wanted) == len(labels) and all(map(like, wanted, labels))", "return like(pattern, name)"),
+        tests=f"{POLICY}::test_rules_of_other_tools_match_as_the_client_says",
+    ),
+    Mutant(
+        "a host of numbers has one spelling",
+        "patterns._plain_host",
+        ('if last.isdigit() or last.startswith("0x"):', "if False:"),
+        tests=f"{POLICY}::test_a_host_has_one_name_however_a_url_spells_it",
+    ),
+    Mutant(
+        "a denial looks behind wrappers",
+        "running._spellings",
+        ("if not words or base(words[0]) not in _WRAPPERS:", "if True:"),
+        tests=WHEREVER,
+    ),
+    Mutant(
+        "a denial looks into what a shell is given",
+        "running._spelled",
+        ("    if name in _INTERPRETERS:\n", "    if False:\n"),
+        tests=WHEREVER,
+    ),
+    Mutant(
+        "what a shell is handed unseen is denied",
+        "running.forms",
+        ("if not simple.inputs and _is_handed(_unset(simple.words)):", "if False:"),
+        tests=HIDDEN,
+    ),
+    Mutant(
+        "a command within a substitution is one",
+        "_Reader.nested",
+        ("        self.found += inner.found\n", ""),
+        tests=WHEREVER,
+    ),
+    Mutant(
+        "the substitutions of a here-document run",
+        "_Reader._here_documents",
+        ("            if expanded:\n", "            if False:\n"),
+        tests=f"{READING} and {ANOTHERS}",
+    ),
+    Mutant(
+        "a pattern of case ends no substitution",
+        "_Reader.read",
+        ("if not self._cases:", "if True:"),
+        tests=HIDDEN,
+    ),
+    Mutant(
+        "an escaped quote ends no text",
+        "Words.dollar",
+        ("""elif following == "'" and not quoted:""", "elif False:"),
+        tests=HIDDEN,
+    ),
+    Mutant(
+        "an operator in two lines cannot be read",
+        "Words.refuse_joined",
+        ("if self.text.startswith(JOINED, self.at):", "if False:"),
+        tests=HIDDEN,
+    ),
+)
+
+ASKING = (
+    Mutant(
+        "a decision is about the input it was asked about",
+        "Permit._call_id",
+        (", dict(given)]", "]"),
+        tests=f"{PERMIT}::test_an_approval_answers_no_question_about_another_call",
+    ),
+    Mutant(
+        "what the model asks its person is not the lead's",
+        "Permit._is_for_the_lead",
+        (" and self.call.tool not in PERSONS", ""),
+        tests=f"{PERMIT}::test_the_lead_is_asked_only_where_the_client_would_ask_or_the_mode_says_so",
+    ),
+    Mutant(
+        "a dialog that was answered ends the question beside it",
+        "Permit._dialog",
+        ("return ANSWERED if", 'return "" if'),
+        tests=f"{PERMIT}::test_a_call_that_ended_asks_nobody_any_longer",
+    ),
+    Mutant(
+        "of two calls of the same words both must have ended",
+        "transcript._has_ended",
+        ("return ended and not running", "return ended"),
+        tests=f"{PERMIT}::test_an_end_that_may_be_another_call_s_ends_no_question",
+    ),
+    Mutant(
+        "a call that ended before the question does not end it",
+        "transcript._has_ended",
+        (" >= since", " >= 0"),
+        tests=f"{PERMIT}::test_an_end_that_may_be_another_call_s_ends_no_question",
+    ),
+    Mutant(
+        "an agent's lead is not its own to set",
+        "commands._call",
+        ('any(word.partition("=")[0] == "--lead" for word in arguments)', "False"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "an agent's mode and policy are not its own to set",
+        "commands._call",
+        ('if verb == "control" and what in COMMANDING and any(', "if False and any("),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "hooks are the client's to call",
+        "commands._call",
+        ('    if verb == "hook":\n', "    if False:\n"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "the console is the person's to open",
+        "commands._call",
+        ('    if verb == "console":\n', "    if False:\n"),
+        tests=f"{COMMANDS}::test_the_console_is_the_person_s_to_open",
+    ),
+    Mutant(
+        "another's entry of the roster is not one's own to change",
+        "commands._call",
+        ('if verb == "roster" and what in CHANGES:\n', "if False:\n"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "a variable that names another is refused",
+        "commands.refusal",
+        ("    if found.calls:\n", "    if False:\n"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "a text that cannot be read is looked at word by word",
+        "commands.refusal",
+        ("        found.opaque.append(text)\n", "        pass\n"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "a script that is written and run is looked into",
+        "_Found.read",
+        ("if self._runs_scripts and not depth:", "if False:"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "a program whose name is in a variable is known by its verb",
+        "_Found._command",
+        ('if words[0][:1] in ("$", "`") and', "if False and"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "a variable that is taken away counts as set",
+        "identity.taken",
+        ('if program == "env" and not _EMPTYING.isdisjoint(rest):', "if False:"),
+        tests=ANOTHERS,
+    ),
+    Mutant(
+        "only who leads a team speaks as its lead",
+        "Caller.leads_as",
+        ('config.get("leadSessionId") in sessions and ', ""),
+        tests=f"{TEAMMATE}::test_a_lead_may_speak_as_the_lead_it_is",
+    ),
+)
+
+SESSIONS = (
+    Mutant(
+        "clearing a context sheds no lead",
+        "session.enter",
+        ("            lead=old.lead,\n", ""),
+        tests=f"{PERMIT}::test_who_continues_a_session_is_bound_as_it_was",
+    ),
+    Mutant(
+        "clearing a context sheds no policy",
+        "standing._orders_of",
+        ("line = roster.lineage(session_id)", "line = (session_id,)"),
+        tests=f"{PERMIT}::test_who_continues_a_session_is_bound_as_it_was"
+        f" and {PERMIT}::test_clearing_a_context_ends_no_wait_for_a_plan",
+    ),
+    Mutant(
+        "a clear continues the session of its own process",
+        "session._cleared",
+        (" and a.client == client]", "]"),
+        tests=f"{HOOKS}::test_a_clear_continues_and_nothing_else_does",
+    ),
+    Mutant(
+        "in the place of a lead that cannot be had is the person",
+        "session._wishes",
+        ("good(leads, check_id)), USER) if leads", "good(leads, check_id)), None) if leads"),
+        tests=f"{PERMIT}::test_a_session_is_begun_with_a_lead",
+    ),
+    Mutant(
+        "a session that cannot have its lead is not begun without one",
+        "session._register",
+        ("lead=request.lead and USER)", "lead=None)"),
+        tests=f"{PERMIT}::test_a_session_is_begun_with_a_lead",
+    ),
+    Mutant(
+        "within two clients nobody is taken for the other",
+        "clients.session",
+        ("if len(named) > 1 or (named and environ.get(GEMINI)):", "if False:"),
+        tests=f"{CLIENTS}::test_within_two_clients_nobody_is_taken_for_the_other",
+    ),
+    Mutant(
+        "a closed project asks about files",
+        "install_texts.FLOOR",
+        (' "Edit", "Write",', ""),
+        tests=f"{INSTALL}::test_a_closed_project_has_the_client_ask_about_all_that_acts",
+    ),
+    Mutant(
+        "plain mail is all that needs no asking",
+        "install_texts.FREE",
+        ('"dead-letters",', '"dead-letters", "roster",'),
+        tests=f"{INSTALL}::test_only_plain_mail_needs_no_asking and {CLIENTS}::test_the_rules_open_plain_mail_only",
+    ),
+    Mutant(
+        "commands in the sandbox write no mailbox",
+        "install_texts.sandbox",
+        ('"denyWrite": [mailbox]', '"denyWrite": []'),
+        tests=f"{INSTALL}::test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hosts_named",
+    ),
+    Mutant(
+        "a file that changed meanwhile is not overwritten",
+        "install_files.carry_out",
+        ("if read(change.path) != change.before:", "if False:"),
+        tests=f"{INSTALL}::test_a_file_that_changes_between_plan_and_change_is_not_overwritten",
+    ),
+    Mutant(
+        "an edited file is not taken for ours",
+        "install.installation",
+        (" and entry is not None and files.checksum(data) in entry.written", ""),
+        tests=f"{INSTALL}::test_an_edited_command_is_left_alone",
+    ),
+    Mutant(
+        "of a key that stands twice nothing is lost",
+        "install_merge.read.once",
+        ("if len(table) < len(pairs):", "if False:"),
+        tests=f"{INSTALL}::test_settings_that_cannot_be_merged_are_refused_and_nothing_changes",
+    ),
+    Mutant(
+        "other people's hooks stay",
+        "install_merge._without_hooks",
+        ('[hook for hook in one["hooks"] if not is_ours(hook)]', "[]"),
+        tests=f"{INSTALL}::test_after_an_edit_only_ours_goes",
+    ),
+    Mutant(
+        "a hook that does more than call us is the person's",
+        "entries.is_ours",
+        ('words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and ', ""),
+        tests=f"{INSTALL}::test_a_call_of_ours_that_does_more_is_the_person_s",
+    ),
+    Mutant(
+        "a file that could not be written leaves none beside",
+        "install_files._replace",
+        ("    except OSError:\n        os.unlink(aside)\n", "    except OSError:\n"),
+        tests=f"{INSTALL}::test_a_write_that_fails_half_way_leaves_the_files_as_they_were",
+    ),
+)
+
+SEEN = (
+    Mutant(
+        "a release takes the ack back",
+        "Reads.apply",
+        ("            self._acked.discard(key)\n", ""),
+        tests=f"{CLAIMS}::test_an_ack_implies_the_read_and_a_release_takes_both_back",
+    ),
+    Mutant(
+        "of two claims the first counts",
+        "claims.holder",
+        ("in reads.of(message.id):", "in reversed(reads.of(message.id)):"),
+        tests=f"{CLAIMS}::test_of_two_claims_the_first_in_the_log_counts",
+    ),
+    Mutant(
+        "who reads for itself claims nothing",
+        "claims.is_claim",
+        ("    if own_route(message.recipients, roster.reader(read.session_id)):\n        return False\n", ""),
+        tests=f"{CLAIMS}::test_a_line_without_as_is_a_claim_if_only_a_role_brought_the_message",
+    ),
+    Mutant(
+        "seen is of one delivery",
+        "Reads.stages",
+        ("(message_id, session, read.nonce) in self._seen", "any(s[:2] == (message_id, session) for s in self._seen)"),
+        tests=f"{CORE}::test_seen_is_of_one_delivery_to_one_reader",
+    ),
+    Mutant(
+        "the dead give back what they did not see",
+        "owing.owed_on_death",
+        ("any(r.session_id == session_id for r in state.reads.unseen(i))", "False"),
+        tests=f"{CORE}::test_the_dead_give_back_what_they_were_offered_and_never_saw",
+    ),
+    Mutant(
+        "what was said before an offer tells nothing of it",
+        "transcript._states",
+        ("elif state == OPEN and spoken >= offer.time:", "elif state == OPEN:"),
+        tests=f"{RECEIPTS}::test_two_hooks_of_one_start_show_mail_once",
+    ),
+    Mutant(
+        "what a subagent says is not said by its session",
+        "transcript._states",
+        (' or event.get("isSidechain") is True', ""),
+        tests=f"{RECEIPTS}::test_the_answer_in_which_it_was_shown_is_not_one_to_it",
+    ),
+    Mutant(
+        "what a turn dropped is offered again as it ends",
+        "verdicts._LOST",
+        ('"Stop": (transcript.PASSED,)', '"Stop": ()'),
+        tests=f"{RECEIPTS}::test_quoting_is_not_seeing",
+    ),
+    Mutant(
+        "what a session did not see before it ended is offered again",
+        "verdicts._LOST",
+        ('"SessionEnd": _UNTAKEN', '"SessionEnd": ()'),
+        tests=f"{RECEIPTS}::test_an_error_of_the_api_is_no_word_of_the_model",
+    ),
+    Mutant(
+        "who ends before a word was said saw nothing",
+        "verdicts._without_transcript",
+        ('if event == "SessionEnd" and', "if False and"),
+        tests=f"{RECEIPTS}::test_a_session_closed_before_a_word_was_said_gives_back_what_it_was_shown",
+    ),
+    Mutant(
+        "what nobody can tell is asked about no more",
+        "receipts.settle",
+        (" and offer.nonce not in verdict.unknown]", "]"),
+        tests=f"{RECEIPTS}::test_a_client_without_transcripts_is_not_shown_anything_twice",
+    ),
+    Mutant(
+        "what is given back is nothing quiet",
+        "receipts.settle",
+        ("None if verdict.lost else ()", "()"),
+        tests=f"{RECEIPTS}::test_what_is_given_back_is_nothing_quiet_to_who_may_have_it_now",
+    ),
+    Mutant(
+        "a delivery forgets no earlier one",
+        "Delivery._offered",
+        ("[*offers.load(self.logs, me), offer]", "[offer]"),
+        tests=f"{RECEIPTS}::test_every_delivery_before_a_word_is_known_to_be_seen_after_it",
+    ),
+)
+
+MUTANTS = (*POLICIES, *ASKING, *SESSIONS, *SEEN)
