@@ -37,7 +37,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         what = f"{why}: nothing in this mailbox counts as proven, and who was bound stays bound, until you have looked"
         yield Problem(mailbox.directory, None, f"{what}; then {TRUST}")
         return
-    asked = _asked(mailbox)
+    asked = _asked(logs.messages)
     yield from _counted(logs.messages, _claims_much, "claim the person or control")
     yield from _counted(logs.roster, lambda _: True, "say something of the roster")
     yield from _counted(logs.reads, lambda line: _settles(line, asked), "speak of control, or of what the person asked")
@@ -61,10 +61,17 @@ def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
         yield number, position, line
 
 
-def _asked(mailbox: Mailbox) -> set[str]:
+def _asked(log: Log) -> set[str]:
     """The ids of proven control, and of what the person asked an ack for."""
-    messages = mailbox.state().messages.values()
-    return {m.id for m in messages if claims.is_kept(m) and proves(m.proof)}
+    view, found = log.view(), set[str]()
+    if view is None:
+        return found
+    for position, line in log.lines():
+        if b'"ack":true' in line or b'"type":"control"' in line:
+            message = codec.message(line)
+            if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
+                found.add(message.id)
+    return found
 
 
 def _claims_much(line: bytes) -> bool:

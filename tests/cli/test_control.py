@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -297,7 +298,7 @@ def test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing(team: Team
     assert (result.rc, result.json["request"]["state"]) == (1, "timed_out")
     refused(team.call("control", "approve", request, "--session", LEAD), 1, "timed out")
     approval = {"type": "permission_response", "requestId": request, "approved": True, "mode": "acceptEdits"}
-    team.append(MESSAGES, record(LEAD, WORKER, json.dumps(approval), type="control"))
+    team.send(LEAD, WORKER, json.dumps(approval), "--type", "control")
     assert team.state_of(request) == "timed_out"
     assert team.standing(WORKER)["mode"] == "default"
     assert "late" in team.call("check", "--session", WORKER).stdout
@@ -413,7 +414,8 @@ def test_nothing_forged_is_applied_and_all_of_it_is_visible(team: Team) -> None:
     replay = {**denial, "content": denial["content"].replace("false", "true")}
     team.append(MESSAGES, replay, {**replay, "id": record()["id"]})
     shown = team.call("check", "--session", WORKER, "--limit", "0").stdout
-    assert shown.count("control, refused: peer-1 is not the lead of worker-1") == 4
+    assert shown.count(" control, refused: peer-1 is not the lead of worker-1") == 3
+    assert shown.count("unverified control, refused: ") == 2
     assert team.state_of(request) == "open"
     assert team.state_of(done) == "denied"
     assert team.standing(WORKER)["mode"] == "default"
@@ -590,8 +592,8 @@ def test_a_strangers_configuration_starts_no_program(team: Team) -> None:
     cleanup = f'[control]\ncleanup = ["touch", {json.dumps(str(mark))}]\n'
     team.configure(cleanup)
     elsewhere = team.scratch / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "config.toml").write_text(cleanup)
+    shutil.copytree(team.user_state, elsewhere)
+    (elsewhere / "mailboxes").unlink()
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
     found = {"AGENT_MAILBOX_DIR": None, "AGENT_MAILBOX_TEST_STATE": str(elsewhere)}
     result = team.run("control", "answer", request, "approve", "--session", WORKER, env=found, cwd=team.box)

@@ -57,6 +57,7 @@ def test_a_send_gives_the_message_and_whom_it_reaches(pair: Post) -> None:
     )
     assert answer["delivery"] == {"agents": ["alice"], "waiting_for": ["role:librarian"], "warnings": []}
     stored = pair.objects(MESSAGES)[-1]
+    assert " session:bob-0123456789 " in stored.pop("seal")
     assert stored == {key: message[key] for key in stored}
     assert list(stored) == [key for key in KEYS if key in stored]
     assert (stored["read_by"], stored["thread"]) == ([], None)
@@ -76,7 +77,8 @@ def test_a_plain_send_stores_only_what_says_something(pair: Post) -> None:
         pair.send("x", to)
         stored = pair.objects(MESSAGES)[-1]
         assert stored["recipient"] == stored_as
-        assert list(stored) == ["id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "read_by"]
+        plain = ["id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "read_by"]
+        assert list(stored) == [*plain, "seal"]
 
 
 def test_a_send_in_text_says_where_it_went(pair: Post) -> None:
@@ -225,7 +227,8 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
         (plain, "alice"),
         (role, "role:architect"),
     ]
-    assert list(reads[0]) == ["message_id", "reader_session_id", "timestamp", "event", "as"]
+    assert list(reads[0]) == ["message_id", "reader_session_id", "timestamp", "event", "as", "seal"]  # it was control
+    assert list(reads[2]) == ["message_id", "reader_session_id", "timestamp", "event", "as"]
     assert pair.ok("check", "--session", "alice") == {"session": "alice", "messages": [], "count": 0, "more": 0}
     quiet = pair.call("check", "--session", "alice")
     assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")

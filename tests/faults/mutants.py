@@ -47,16 +47,18 @@ MUTANTS = (
     Mutant(
         "a torn tail is isolated",
         "HeldLog.append",
-        ('                data = b"\\n" + data\n', "                pass\n"),
+        (
+            '                first = b"\\n" if size and system.pread(self.fd, 1, size - 1) != b"\\n" else b""\n',
+            '                first = b""\n',
+        ),
         tests=f"{TORN}::test_a_torn_tail_before_each_command[send]",
     ),
     Mutant(
         "a failed sync is a failed command",
         "HeldLog._unlock_then_sync",
         (
-            "            system.fdatasync(self.fd)\n        except OSError as error:\n            raise StorageFailed(",
-            "            system.fdatasync(self.fd)\n        except OSError as error:\n            return\n"
-            "            raise StorageFailed(",
+            "        except OSError as error:\n            raise StorageFailed(",
+            "        except OSError as error:\n            return\n            raise StorageFailed(",
         ),
         tests=f"{ERRORS}::test_refused_a_system_call[send]",
     ),
@@ -93,8 +95,8 @@ MUTANTS = (
         "rotation.rotate",
         ("        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n", ""),
         (
-            "            messages.replace(kept, messages_size)\n",
-            "            messages.replace(kept, messages_size)\n"
+            "            _replace(messages, kept, messages_size)\n",
+            "            _replace(messages, kept, messages_size)\n"
             "        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
@@ -102,11 +104,11 @@ MUTANTS = (
     Mutant(
         "the messages are replaced before the reads",
         "rotation.rotate",
-        ("        if moved:\n            messages.replace(kept, messages_size)\n", ""),
+        ("        if moved:\n            _replace(messages, kept, messages_size)\n", ""),
         (
-            "            reads.replace(kept_reads, reads_size)\n",
-            "            reads.replace(kept_reads, reads_size)\n"
-            "        if moved:\n            messages.replace(kept, messages_size)\n",
+            "            _replace(reads, kept_reads, reads_size)\n",
+            "            _replace(reads, kept_reads, reads_size)\n"
+            "        if moved:\n            _replace(messages, kept, messages_size)\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
     ),

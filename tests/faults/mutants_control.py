@@ -13,7 +13,10 @@ MUTANTS = (
     Mutant(
         "only the lead or the person commands",
         "authority.commands",
-        ("    return lead is not None and is_same(speaker, lead, when, roster)\n", "    return True\n"),
+        (
+            "    return any(lead is not None and is_same(speaker, lead, when, roster) for lead in leads)\n",
+            "    return True\n",
+        ),
         tests=f"{STATE}::test_who_is_not_the_lead_decides_nothing",
     ),
     Mutant(
@@ -51,7 +54,7 @@ MUTANTS = (
         "only who asked gives up",
         "Plane._decided",
         (
-            "            if not authority.is_same(message.sender, request.asker, message.timestamp, self.roster):\n",
+            "            if not authority.is_same(speaker, request.asker, when, self.roster):\n",
             "            if False:\n",
         ),
         tests=f"{STATE}::test_only_the_asker_gives_up",
@@ -66,7 +69,7 @@ MUTANTS = (
         "a mode or a policy is the lead's to set",
         "Plane._ordered",
         (
-            "to != ALL and not authority.commands(message.sender, to, message.timestamp, self.roster)",
+            "to != ALL and not authority.commands(speaker, to, message.timestamp, self.roster, proven=False)",
             "False",
         ),
         tests=f"{STATE}::test_modes_and_policies_are_the_lead_s_to_set",
@@ -126,7 +129,10 @@ MUTANTS = (
     Mutant(
         "a question about a session that is bound is answered though the mailbox fails, mark or no mark",
         "Permit.answer",
-        ("            self.write(closed(", "            (closed("),
+        (
+            '            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))\n',
+            "            pass\n",
+        ),
         tests=f"{PERMIT}::test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark",
     ),
     Mutant(

@@ -17,6 +17,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, backup, doctor
 from agent_mailbox import steward as stewards
 from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.roster import Agent
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.library import Library
 from agent_mailbox.store import rotation
@@ -60,8 +61,13 @@ def views(box: Path) -> dict[str, Any]:
         **{name: [item.message.id for item in mailbox.peek(name)] for name in READERS},
         "owed": [m.id for m in library.status("bob").obligations],
         "read": {i: [r.session_id for r in everything.reads.of(i)] for i in everything.messages},
-        "seen": {name: library.agent(name) for name in READERS},
+        "seen": {name: unproven(library.agent(name)) for name in READERS},
     }
+
+
+def unproven(seen: tuple[Agent, int | None]) -> tuple[Agent, int | None]:
+    """An agent without what was proven of it: a restored mailbox is another, until the person confirms it."""
+    return seen[0].replace(proven=False, proven_leads=()), seen[1]
 
 
 def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:

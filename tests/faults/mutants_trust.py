@@ -1,0 +1,157 @@
+"""The protections of who may decide, each taken away: seals, the record of a mailbox, the fold by what is proven."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
+
+MUTANTS = (
+    Mutant(
+        "a seal counts in its mailbox alone",
+        "View._is_ours",
+        ("key.mac(self.kept.custody.id, ", 'key.mac(b"", '),
+        tests=f"{CUSTODY}::test_any_changed_byte_ends_a_seal",
+    ),
+    Mutant(
+        "a MAC is compared",
+        "View._is_ours",
+        (
+            "        return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac\n",
+            "        return True\n",
+        ),
+        tests=f"{CUSTODY}::test_any_changed_byte_ends_a_seal",
+    ),
+    Mutant(
+        "a seal counts at its place alone",
+        "View._is_in_place",
+        ("            return seal.position <= position <= seal.position + SLIP\n", "            return True\n"),
+        tests=f"{CUSTODY}::test_a_line_of_one_log_proves_nothing_in_another",
+    ),
+    Mutant(
+        "a sealed line that was copied does not come below the base",
+        "rotation._replace",
+        ("    misplaced = {place for place in kept if log.is_misplaced(*place)}\n", "    misplaced = set()\n"),
+        tests=f"{CUSTODY}::test_a_revoked_rule_that_is_appended_again_counts_for_nothing",
+    ),
+    Mutant(
+        "a log must continue what was left",
+        "Entry.continues",
+        ("        if not self.size:\n", "        if True:\n"),
+        tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
+    ),
+    Mutant(
+        "every line that decided must be there",
+        "View.is_whole",
+        ("        return not self._differs and self.count >= self.entry.count\n", "        return True\n"),
+        tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
+    ),
+    Mutant(
+        "in a broken mailbox nothing is proven",
+        "View.proof",
+        ("        if not self.trusted:\n", "        if False:\n"),
+        tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
+    ),
+    Mutant(
+        "whom an order binds is noted as it is given",
+        "applying._bind",
+        ("            desk.logs.trail.bind(session_id)\n", "            pass\n"),
+        tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
+    ),
+    Mutant(
+        "who was bound is closed in a broken mailbox",
+        "Permit.answer",
+        ("        if (why := self.control.broken()) is not None:\n", "        if (why := None) is not None:\n"),
+        tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
+    ),
+    Mutant(
+        "the test switch bears another key",
+        "keys.load",
+        ("    if user_state.is_switched(environ):\n", "    if False:\n"),
+        tests=f"{CUSTODY}::test_the_switch_of_tests_bears_another_key",
+    ),
+    Mutant(
+        "a writer that was killed is counted by the next",
+        "HeldLog._look_at_what_was_left",
+        ("                self._count(kept, entry.size)\n", "                pass\n"),
+        tests=f"{CUSTODY}::test_a_writer_killed_before_it_counts_leaves_nothing_broken",
+    ),
+    Mutant(
+        "the fold goes by the seal, not by the sender",
+        "proofs.speaker",
+        ("        return proof.removeprefix(SESSION)\n", "        return claimed\n"),
+        tests=f"{FORGED}::test_a_session_decides_as_itself_whomever_a_message_names",
+    ),
+    Mutant(
+        "an unproven line approves nothing",
+        "Plane._decided",
+        (
+            "        elif what == flows.APPROVE and not (self._is_proven(message) and request.proven):\n",
+            "        elif False:\n",
+        ),
+        tests=f"{FORGED}::test_a_forged_answer_may_deny_and_never_approve",
+    ),
+    Mutant(
+        "an unproven policy allows nothing",
+        "standing._policies",
+        ("            if not may_loosen:", "            if False:"),
+        tests=f"{FORGED}::test_a_forged_policy_denies_and_takes_nothing_away",
+    ),
+    Mutant(
+        "an unproven mode loosens nothing",
+        "standing._modes",
+        ("            if not may_loosen and stricter(mode, order.value) == mode:\n", "            if False:\n"),
+        tests=f"{FORGED}::test_a_forged_mode_loosens_nothing_and_tightens",
+    ),
+    Mutant(
+        "a foreign line ends no session that has a client",
+        "roster.narrowed",
+        ("    if agent is None or agent.client is None:\n", "    if True:\n"),
+        tests=f"{FORGED}::test_a_foreign_line_neither_ends_nor_renames_nor_re_leads_a_session_with_a_client",
+    ),
+    Mutant(
+        "a foreign line makes nobody an heir",
+        "roster.narrowed",
+        (
+            "        older = event.continues if continued is None or continued.client is None else None\n",
+            "        older = event.continues\n",
+        ),
+        tests=f"{FORGED}::test_nobody_becomes_a_dead_lead_s_heir_by_a_foreign_line",
+    ),
+    Mutant(
+        "only a proven lead may allow",
+        "authority.commands",
+        ("    if not proven:\n", "    if True:\n"),
+        tests=f"{FORGED}::test_a_forged_lead_binds_and_allows_nothing",
+    ),
+    Mutant(
+        "a foreign read hides no order",
+        "claims.read_by",
+        (
+            "    unproven_too = not (proofs.proves(message.proof) and is_kept(message))\n",
+            "    unproven_too = True\n",
+        ),
+        tests=f"{FORGED}::test_a_forged_read_hides_plain_mail_and_no_order",
+    ),
+    Mutant(
+        "a foreign ack settles nothing that the person asked",
+        "Reads.acked",
+        ("        least = proofs.is_person(message.proof)\n", "        least = False\n"),
+        tests=f"{FORGED}::test_a_forged_line_settles_nothing_that_the_person_asked",
+    ),
+    Mutant(
+        "a foreign release frees no claim",
+        "Reads.apply",
+        (
+            "            if before is not None and proofs.proves(before.proof) and not proven:\n",
+            "            if False:\n",
+        ),
+        tests=f"{FORGED}::test_a_forged_release_frees_no_claim",
+    ),
+    Mutant(
+        "a batch proves nothing",
+        "Posting._append",
+        ("self.prove(made.message.sender) if sealed else None", "self.prove(made.message.sender)"),
+        tests=f"{FORGED}::test_a_batch_and_mail_from_elsewhere_prove_nothing",
+    ),
+)
