@@ -16,7 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_control, mutants_permissions
+from tests.faults import mutants_control, mutants_permissions, mutants_trust
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
@@ -327,6 +327,7 @@ MUTANTS = (
     ),
     *mutants_control.MUTANTS,
     *mutants_permissions.MUTANTS,
+    *mutants_trust.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",
         "Outward._offer",
