@@ -99,7 +99,7 @@ def _report(desk: Desk, message: Message, verdict: Verdict, fold: Plane, me: str
         id=_derived(message.id),
     )
     try:
-        Posting(desk.directory, clock=desk.now, wait=desk.logs.wait).send(draft)
+        Posting(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove).send(draft)
     except MailboxError:
         pass  # told before, by somebody else; or nobody is there to be told, which telemetry has
 

@@ -48,13 +48,14 @@ _BASE = (
     *("store.trail", "store.log", "store.cache", "store.sieve", "store.logs", "config", "desk"),
     *("cli", "cli.output", "cli.place"),
 )
-_TYPED = ("clients", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
+_WHO = ("core.proofs", "store.processes", "store.hosts", "clients", "callers")
+_TYPED = (*_WHO, "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "delivery")
 _POSTING = ("core.compose", "core.reach", "posting")
 HOT = {
     "check": (*_BASE, *_TYPED, *_DELIVERY),
-    "hook": (*_BASE, "clients", *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
-    "send": (*_BASE, *_TYPED, *_POSTING),
+    "hook": (*_BASE, *_WHO, "calling", *_DELIVERY, "claude", "claude.budget", "claude.hook", "cli.hook"),
+    "send": (*_BASE, "store.keys", *_TYPED, *_POSTING),
     "search": (
         *(*_BASE, *_TYPED, *_DELIVERY, *_POSTING, "store.archive", "core.enrol", "core.owing", "registry", "mailbox"),
         *("core.words", "core.threads", "library", "cli.render", "store.index_keys", "store.indexing"),

@@ -51,7 +51,7 @@ MAX_TOLD = 5
 
 class Call(Record):
     """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
-    ``cwd`` is the project's directory, ``here`` the one it works in."""
+    ``cwd`` is the project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session."""
 
     event: str
     session_id: str
@@ -67,6 +67,7 @@ class Call(Record):
     given: dict[str, Any] | None = None
     use_id: str = ""
     prompt_id: str = ""
+    told: bool = False
 
 
 def canonical(event: str) -> str | None:
@@ -105,6 +106,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         given=tool if isinstance(tool, dict) else None,
         use_id=text("tool_use_id"),
         prompt_id=text("prompt_id"),
+        told=text("session_id") == session_id,
     )
 
 
@@ -214,7 +216,9 @@ class Hook(Record):
         if agent is not None and agent.lead not in (None, USER):
             from ..control import Control  # a worker's turn ends
 
-            Control(self.desk.directory, clock=self.desk.now, wait=self.desk.logs.wait).report_idle(agent.session_id)
+            desk = self.desk
+            control = Control(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove)
+            control.report_idle(agent.session_id)
 
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
         before = "\n".join(parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import codec, naming
 from ..core.records import BadLine, Record
-from ..store import system
+from ..store import processes, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +57,21 @@ class Caller(Record):
             return False
         config = _object(system.join(system.join(teams, team), "config.json"))
         return config.get("leadSessionId") in sessions and config.get("leadAgentId") == word
+
+
+def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
+    """Return which of the sessions leads the team in which the word is a member's id; None for no such team. The teams
+    are where the client keeps them: a command below it cannot change the environment of that process."""
+    name, at, team = word.partition("@")
+    environ = processes.variables(client) if client else None
+    if not (name and at and team and environ) or "/" in team or team.startswith("."):
+        return None
+    base = environ.get("CLAUDE_CONFIG_DIR") or system.join(environ.get("HOME") or "/", ".claude")
+    config = _object(system.join(base, "teams", team, "config.json"))
+    lead, members = config.get("leadSessionId"), config.get("members")
+    names = [one.get("name") for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+    is_member = any(isinstance(one, str) and naming.session_id(team, one) == word for one in names)
+    return lead if lead in sessions and (is_member or config.get("leadAgentId") == word) else None
 
 
 def _object(path: str) -> dict[str, Any]:

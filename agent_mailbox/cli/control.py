@@ -47,6 +47,12 @@ def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
     return desk, app.me(session, desk)
 
 
+def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
+    """Open the mailbox for a decision; raises ``Refused`` to a program, which makes none."""
+    app.caller.refuse_deciding(what)
+    return _desk(app, session)
+
+
 def _ask(
     app: App, /, session: str | None, payload: messages.Payload, given: dict[str, Any], to: str | None = None
 ) -> None:
@@ -122,6 +128,7 @@ def sandbox(app: App, /, session: str | None, hosts: Sequence[str], **given: Any
 @pass_app
 def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None:
     """Ask an agent you lead to end its work; it says yes or no."""
+    app.caller.refuse_deciding("a shutdown")
     _ask(app, session, messages.ShutdownRequest(reason=given["reason"] or ""), given, agent)
 
 
@@ -171,7 +178,7 @@ def _answering(command: Any) -> Any:
 
 
 def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
-    desk, me = _desk(app, session)
+    desk, me = _deciding(app, session, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given["reason"],
@@ -189,7 +196,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # said again, it ends no new life
         from .. import shutdown as ending
 
-        ending.carry_out(desk, me, app.actor, pane=pane, vouched=app.vouched)
+        ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
 
 
 @control.command(cls=Verb)
@@ -241,7 +248,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @pass_app
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
     """Have AGENT (or all whom you lead) work in MODE; without MODE show what it, or you, are under."""
-    desk, me = _desk(app, session)
+    desk, me = _deciding(app, session, "a mode") if mode is not None else _desk(app, session)
     if agent is not None and mode is not None:
         desk.set_mode(me, [agent], mode)
     controlling.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
@@ -260,8 +267,8 @@ def policy(
     app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
 ) -> None:
     """Put agents (or all whom you lead) under rules; without rules show what they, or you, are under."""
-    desk, me = _desk(app, session)
     said = any(rules.values())
+    desk, me = _deciding(app, session, "a policy") if said or clear else _desk(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed("rules for whom?" if not agents else "--clear and rules do not go together", "see --help")
     if said or clear:

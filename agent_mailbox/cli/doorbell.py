@@ -11,7 +11,7 @@ from ..core.address import check_id
 from ..errors import MailboxError
 from ..store import paths, system
 from ..store.vigil import Vigil
-from .hook import given, mailbox_of
+from .hook import given, mailbox_of, proven
 from .place import environment
 
 
@@ -25,6 +25,7 @@ def keep(directory: str | None) -> int:
         place = None if pid is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or pid is None:
             return 0
+        proven(call, environ)
         with client.Client(pid, environ) as beside:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and is to keep nobody's directory busy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from .. import callers, calling
 from ..claude import hook as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
@@ -46,6 +47,7 @@ def answer(event: str, directory: str | None) -> int:
         _answer(name, directory, environment(), write)
     except (NoMailbox, Refused) as error:
         _say(f"agent-mailbox: {neutral(error.what)}")
+        return int(error.code == callers.NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
         # What was answered already is the one document the client takes: a second would void it.
@@ -96,7 +98,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
-    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT)
+    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
     start = program(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
@@ -128,6 +130,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
+    proof = proven(call, environ)
     told: list[str] = []
 
     def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
@@ -136,12 +139,19 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
             write(text)
 
     try:
-        control = Control(place.directory, wait=hooks.LOCK_WAIT)
+        control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proof)
         start = program(environ.get("PATH", ""))
         permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
         _close(call, place, error, tell)
         raise
+
+
+def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did.
+    Raises ``Refused`` where a command called it."""
+    proof = calling.proven(call.session_id, environ, begins=call.event == "SessionStart", told=call.told)
+    return lambda session_id: proof if session_id == call.session_id else None
 
 
 def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:

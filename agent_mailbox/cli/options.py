@@ -13,7 +13,7 @@ import click
 from ..core.records import USER
 from ..library import Library
 from ..mailbox import Mailbox
-from . import letters
+from . import letters, reserved
 from .app import Context
 from .place import environment, locate
 
@@ -72,6 +72,14 @@ class Verb(click.Command):
                 help="The mailbox directory.",
             )
         )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless it is the person's alone and somebody else calls."""
+        app, root = ctx.find_object(App), ctx.find_root()
+        words = ctx.command_path.removeprefix(root.command_path).split()
+        if app is not None:
+            reserved.check(app, words, ctx.params)
+        return super().invoke(ctx)
 
 
 def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -50,7 +50,7 @@ def _listed(given: str | None) -> tuple[str, ...]:
 
 
 def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
-    me = given["session_id"] or app.who(None)
+    me = _named(app, given["session_id"])
     roles = tuple(word for role in given["roles"] for word in _listed(role))
     request = Request(
         session_id=me,
@@ -62,7 +62,7 @@ def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
         remove_tags=_listed(given["remove_tags"]),
         lead=given["lead"],
     )
-    agent, decision = app.mailbox.register(request, app.actor)
+    agent, decision = app.mailbox.register(request, app.acts(me))
     for warning in decision.warnings:
         app.warn(warning)
     _answer(app, agent, decision.warnings)
@@ -90,6 +90,20 @@ def update(app: App, /, **given: Any) -> None:
     _enrol(app, "update", given)
 
 
+def _named(app: App, session_id: str | None) -> str:
+    """Return whose entry a command changes; raises ``Refused`` where that is not the caller's to change."""
+    if session_id is None:
+        return app.who(None)
+    app.act_as(session_id, app.mailbox)
+    return session_id
+
+
+def _own(app: App, session_id: str | None, word: str | None) -> str:
+    """Return whose state a command changes, by its id; raises ``Refused`` as ``_named`` does."""
+    found = app.library.agent(_which(app, session_id, word))[0].session_id
+    return _named(app, found)
+
+
 def _which(app: App, /, session_id: str | None, word: str | None) -> str:
     if session_id and word:
         raise Malformed("the session is named twice", "give the id once")
@@ -113,7 +127,7 @@ _word = click.argument("word", metavar="[ID]", required=False, shell_complete=co
 @pass_app
 def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session lives; thaws a frozen one."""
-    agent, _ = app.library.agent(_which(app, session_id, word))
+    agent, _ = app.library.agent(_own(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
     _answer(app, agent)
 
@@ -124,7 +138,8 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is away: its direct mail waits and does not expire."""
-    _answer(app, app.mailbox.end(_which(app, session_id, word), "freeze", app.actor))
+    who = _own(app, session_id, word)
+    _answer(app, app.mailbox.end(who, "freeze", app.acts(who)))
 
 
 @roster.command(cls=Verb)
@@ -133,7 +148,8 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
-    _answer(app, app.mailbox.end(_which(app, session_id, word), "retire", app.actor))
+    who = _own(app, session_id, word)
+    _answer(app, app.mailbox.end(who, "retire", app.acts(who)))
 
 
 def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
@@ -144,7 +160,7 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
         whom = check_id(word)
         app.warn(f"nobody called {whom!r} is known; whoever sends under that id is muted")
     request = Request(session_id=me, event="update").replace(**{which: (whom,)})
-    agent, _ = app.mailbox.register(request, app.actor)
+    agent, _ = app.mailbox.register(request, app.acts(me))
     _answer(app, agent)
 
 

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from ..core import compose
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES
+from ..desk import nobody
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..posting import Sent
 from . import letters, values, verbs
@@ -138,6 +139,7 @@ def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], s
 
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
     """``send --jsonl``: every line is checked before any is written."""
+    app.proves = nobody  # a file's lines are mail, whoever wrote them
     numbers, drafts = [], []
     for number, line in enumerate(values.read(source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():

@@ -14,6 +14,7 @@ import click
 
 from ..core.enrol import Request
 from ..core.records import USER
+from ..desk import nobody
 from ..errors import Busy, NoMailbox, NotFound, Refused
 from .options import App, complete_session, pass_app
 
@@ -36,6 +37,7 @@ class Door:
         from ..swarm import home, ledger
 
         self.app = app
+        app.proves = nobody  # what goes through the gateway is mail
         self.home: Home = home.Home(directory or home.default(app.environ))
         self.ledger: Ledger = ledger.Ledger(self.home)
 
@@ -97,7 +99,8 @@ class Door:
         who = self.app.who(session) if session or self._has_session() else USER
         if who == USER:
             return None
-        self.app.mailbox.register(Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",)), self.app.actor)
+        request = Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",))
+        self.app.mailbox.register(request, self.app.acts(who))
         return who
 
     def check(self, session: str | None) -> None:
@@ -116,9 +119,7 @@ class Door:
         return agents
 
     def _has_session(self) -> bool:
-        from .. import clients
-
-        return bool(clients.session(self.app.environ) or self.app.environ.get(clients.OURS))
+        return self.app.caller.says(self.app.environ) not in (None, USER)
 
 
 def home_option(command: Any) -> Any:

@@ -14,6 +14,7 @@ from ..core import naming
 from ..core.control import telling
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines
+from ..desk import nobody
 from ..errors import Malformed, NotFound
 from ..teams import bridge, files, history
 from ..teams import format as form
@@ -216,6 +217,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
 
     Nothing of the team's is changed. What its members have consumed counts as read.
     """
+    app.proves = nobody  # the client's files are anybody's to write
     where = _root(app)
     known = [_which(app, team).name] if team is not None or follow else files.names(where)
     total: dict[str, Step] = {}
@@ -257,6 +259,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
 
     It may be killed and started again at any time. What cannot be delivered is said, and stays unread.
     """
+    app.proves = nobody
     where, name = _root(app), _awaited(app, team, wait).name
     came, went = bridge.run(app.mailbox, where, name, interval, app.warn, once=once)
     app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..browsing import Browsing
 from ..control import Control
+from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox import Mailbox
@@ -37,12 +38,17 @@ STEP = 1 << 20
 """Bytes of new mail that a look may go through: some milliseconds."""
 
 
+def prove(session_id: str) -> str | None:
+    """Prove that the person acts: only they have the link, and only they start the console."""
+    return proofs.CONSOLE if session_id == USER else None
+
+
 class Looking:
     """What a page is made of, at one moment."""
 
     def __init__(self, directory: str) -> None:
-        self.mailbox = Mailbox(directory)
-        self.control = Control(directory)
+        self.mailbox = Mailbox(directory, prove=prove)
+        self.control = Control(directory, prove=prove)
         self.library = Browsing(self.mailbox)
 
     @property

@@ -13,7 +13,7 @@ from posix import lstat, mkdir, stat  # the ones used here
 if not hasattr(posix, "fdatasync"):  # macOS
     from posix import fsync as fdatasync  # noqa: F401
 
-S_IFMT, S_IFREG, S_IFDIR, S_IFIFO = 0o170000, 0o100000, 0o040000, 0o010000
+S_IFMT, S_IFREG, S_IFDIR, S_IFIFO, S_IFSOCK = 0o170000, 0o100000, 0o040000, 0o010000, 0o140000
 """What ``st_mode`` says of a file's kind (inode(7))."""
 
 

@@ -17,6 +17,8 @@ SWITCH = "AGENT_MAILBOX_TEST_STATE"
 """The variable by which tests keep the records of a run apart: an absolute path."""
 _READ = (SWITCH, "HOME")
 
+BOUND = "bound"
+
 
 def is_switched(environ: Mapping[str, str]) -> bool:
     """Return whether the records are a test's."""
@@ -57,3 +59,16 @@ def configuration_of_process() -> str:
 
 def _environment() -> dict[str, str]:
     return {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}
+
+
+def bound_somewhere(state: str) -> bool:
+    """Return whether any session of this user is bound, in whichever mailbox: it has a file in ``bound/``."""
+    try:
+        return bool(system.listdir(system.join(state, BOUND)))
+    except OSError:
+        return False
+
+
+def is_bound(state: str, session_id: str) -> bool:
+    """Return whether that session is bound."""
+    return system.exists(system.join(state, BOUND, session_id))

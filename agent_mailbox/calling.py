@@ -1,0 +1,106 @@
+"""Whose hook call it is: the client's whose process made it, for a session which that one hosts.
+
+Belongs here: telling a client's call from one that an agent's command makes, and recording who hosts what. What is
+answered: ``claude.hook``. (Seen with Claude Code 2.1.329: a hook's standard input is one end of a socket pair that the
+client made; that of a tool's shell is ``/dev/null``. What such a socket holds the client alone wrote.)
+"""
+
+from __future__ import annotations
+
+from . import callers, clients
+from .core import proofs
+from .errors import Refused
+from .store import hosts as hosting
+from .store import processes, system, user_state
+from .store.hosts import Hosts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .store.hosts import Host
+    from .store.processes import Process
+
+INPUT = 0
+"""The file that a client's JSON comes from."""
+
+
+def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> str | None:
+    """Return what a hook call proves of its session, having recorded that its client hosts it.
+
+    ``begins``: the session is the one that the client runs from now on. ``told``: the JSON itself names the session.
+    Raises ``Refused`` for a call that is not the client's.
+    """
+    if callers.is_as_said(environ):
+        return proofs.of_session(session_id)
+    line = [*processes.line(system.getpid())]
+    if not line:
+        return _by_environment(session_id, environ)
+    hosts = Hosts(user_state.directory(environ))
+    above = [(process, hosts.of(process)) for process in line[1:]]
+    places = [n for n, (process, host) in enumerate(above) if host or callers.is_client(process)]
+    maker = processes.maker(INPUT) if told else None
+    if not places:
+        return _of_a_stranger(session_id, above, maker, hosts)
+    process, host = above[places[0]]
+    is_its = maker == process.pid
+    if not is_its and host and host.how == hosting.SOCKET:
+        raise _not_the_clients()
+    if host and session_id in host.sessions and not begins:
+        return proofs.of_session(session_id)
+    if not _may_host(session_id, process, hosts, environ, is_nested=len(places) > 1):
+        return None
+    return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
+
+
+def _of_a_stranger(
+    session_id: str, above: list[tuple[Process, Host | None]], maker: int | None, hosts: Hosts
+) -> str | None:
+    """Return what is proven by a call from a program that we do not know as a client. It is one if it made the socket;
+    and it gets sessions that nobody had."""
+    known = hosts.hosting(session_id)
+    process = next((process for process, _ in above if process.pid == maker), None)
+    if any(hosts.is_living(host) for host in known):
+        raise _hosted(session_id, known[0])
+    return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
+
+
+def _may_host(session_id: str, process: Process, hosts: Hosts, environ: Mapping[str, str], *, is_nested: bool) -> bool:
+    """Return whether the client may come to host the session: nobody else lives that does. A client below another may
+    have new ones alone, or an agent that starts one would be whom it likes. Raises ``Refused`` for a living one's."""
+    others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
+    if living := [host for host in others if hosts.is_living(host)]:
+        raise _hosted(session_id, living[0])
+    pointed = system.join(user_state.directory(environ), "sessions", session_id)
+    return not (is_nested and (others or system.exists(pointed)))
+
+
+def _record(hosts: Hosts, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
+    """Record it; where that fails nothing is proven, and the hook does its other work."""
+    try:
+        hosts.record(process, session_id, how, first=begins)
+    except OSError:
+        return None
+    return proofs.of_session(session_id)
+
+
+def _by_environment(session_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return what the client's variables tell, where ancestors cannot be read (macOS; not run live)."""
+    named = environ.get(clients.CLAUDE) or environ.get(clients.CODEX)
+    return proofs.of_session(session_id) if named in (None, "", session_id) else None
+
+
+def _not_the_clients() -> Refused:
+    return Refused(
+        "`hook` is the client's to call, and this call comes from a command that runs below it",
+        "run `agent-mailbox check`, which shows your own mail",
+        code=callers.NOT_YOU,
+    )
+
+
+def _hosted(session_id: str, host: Host) -> Refused:
+    return Refused(
+        f"session {session_id} runs in another client (process {host.pid})",
+        "end it there first, or begin another session here",
+        code=callers.NOT_YOU,
+    )

@@ -1,0 +1,97 @@
+"""The commands that are the person's alone: the table, and the one check, before any of them runs.
+
+Belongs here: which they are. A session is refused all of them, a program where somebody is bound: each would set free.
+(``hook`` is refused where its input is looked at, in ``calling``.)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import callers
+from ..errors import NoMailbox, Refused
+from ..store import user_state
+from .place import locate
+
+if TYPE_CHECKING:
+    from .app import Context
+
+    Params = Mapping[str, Any]
+    Condition = Callable[[Context, Params], bool]
+
+
+def _always(_: Context, __: Params) -> bool:
+    return True
+
+
+def _given(*names: str) -> Condition:
+    return lambda _, params: any(params.get(name) for name in names)
+
+
+def _leaves_the_project(app: Context, params: Params) -> bool:
+    """Return whether a backup is written elsewhere than beside the mailbox, or below that."""
+    if params.get("verify"):
+        return False
+    try:
+        mailbox = locate(app.directory, app.environ).directory
+    except NoMailbox:
+        return False
+    project = os.path.dirname(os.path.realpath(mailbox))
+    return os.path.commonpath([project, os.path.realpath(str(params.get("file")))]) != project
+
+
+RESERVED: dict[tuple[str, ...], Condition] = {
+    ("install",): _always,
+    ("uninstall",): _always,
+    ("init",): _given("adopt"),
+    ("restore",): _always,
+    ("backup",): _leaves_the_project,
+    ("doctor",): _given("repair", "trust"),
+    ("steward", "crontab"): _always,
+    ("console",): _always,
+    ("swarm", "init"): _always,
+    ("swarm", "serve"): _always,
+    ("swarm", "state"): _always,
+    ("swarm", "leave"): _always,
+    ("swarm", "kick"): _always,
+}
+"""The beginning of a command's words, and when it is the person's."""
+ALWAYS_THEIRS = ("console",)
+"""The person's also where nobody is bound: there they act as ``user``."""
+
+
+def check(app: Context, words: Sequence[str], params: Params) -> None:
+    """Raise ``Refused`` for a command that is the person's, where somebody else calls."""
+    condition = next((RESERVED[key] for n in (1, 2) if (key := tuple(words[:n])) in RESERVED), None)
+    if condition is None or not condition(app, params):
+        return
+    _refuse_the_bound(app, words)
+    caller = app.caller
+    if caller.kind == callers.SESSION:
+        raise _refused(words, f"this is a process of session {caller.sessions[0]}")
+    if caller.kind != callers.PROGRAM:
+        return
+    if caller.client or words[0] in ALWAYS_THEIRS:
+        raise _refused(words, caller.why)
+    if user_state.bound_somewhere(user_state.directory(app.environ)):
+        raise _refused(words, f"sessions are bound, and this is a program: {caller.why}")
+
+
+def _refuse_the_bound(app: Context, words: Sequence[str]) -> None:
+    """Raise ``Refused`` to a bound session that takes itself for a test: what it would undo is real."""
+    if not user_state.is_switched(app.environ):
+        return
+    environ = {name: value for name, value in app.environ.items() if name != user_state.SWITCH}
+    real, state = callers.of(environ), user_state.directory(environ)
+    if any(user_state.is_bound(state, session_id) for session_id in real.sessions):
+        raise _refused(words, f"this is a process of session {real.sessions[0]}, which is bound")
+
+
+def _refused(words: Sequence[str], why: str) -> Refused:
+    return Refused(
+        f"`agent-mailbox {' '.join(words)}` is the person's alone: {why}",
+        "ask the person to run it at a terminal of their own",
+        code=callers.NOT_THE_PERSON,
+    )

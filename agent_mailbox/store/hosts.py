@@ -1,0 +1,127 @@
+"""Which client's process hosts which sessions: a small file for each, among the user's own records.
+
+Belongs here: writing and reading these files. Who may be recorded, and what follows from it, is ``callers``.
+
+A file is named by the process's number. It holds a line with the form's version, the process's start, boot and
+namespace, and how its hooks are called; then its sessions, the latest first, a line each. It is replaced as a whole.
+A lost one costs little: the client's next hook writes it again.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from . import processes, system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .processes import Process
+
+FORM = "1"
+DIRECTORY = "clients"
+SESSIONS = 32
+"""Sessions that one process is remembered to host: clearing makes a new one each time, and nobody goes back further."""
+MANY = 64
+"""Files after which those of clients that ended are looked for."""
+_MOST = 1 << 14
+SOCKET, PIPE = "socket", "pipe"
+"""How a client calls its hooks: through a socket pair of its own, which proves it, or in another way."""
+
+
+class Host(Record):
+    """A client's process: its number and start, where these count (``processes.here``), how it calls, its sessions."""
+
+    pid: int
+    start: str
+    here: str
+    how: str
+    sessions: tuple[str, ...]
+
+
+class Hosts:
+    """The records of one user, in ``state``."""
+
+    def __init__(self, state: str) -> None:
+        self._directory = system.join(state, DIRECTORY)
+        self._here: str | None = None
+
+    @property
+    def here(self) -> str:
+        """This boot and namespace, read once."""
+        if self._here is None:
+            self._here = processes.here()
+        return self._here
+
+    def of(self, process: Process) -> Host | None:
+        """Return what is recorded of the process; None where that is another's with the same number."""
+        found = self._load(process.pid)
+        return found if found and found.start == process.start and found.here == self.here else None
+
+    def is_living(self, host: Host) -> bool:
+        """Return whether the process is there. One of another namespace, in this boot, cannot be seen from here."""
+        if host.here != self.here:
+            return host.here.partition(" ")[0] == self.here.partition(" ")[0]
+        process = processes.read(host.pid)
+        return process is not None and process.start == host.start
+
+    def all(self) -> Iterator[Host]:
+        """Yield every record, those of clients that ended included."""
+        try:
+            names = system.listdir(self._directory)
+        except OSError:
+            return
+        for name in names:
+            if name.isdigit() and (found := self._load(int(name))) is not None:
+                yield found
+
+    def hosting(self, session_id: str) -> list[Host]:
+        """Return the processes that are recorded as the session's."""
+        return [host for host in self.all() if session_id in host.sessions]
+
+    def record(self, process: Process, session_id: str, how: str, *, first: bool = False) -> None:
+        """Record that the process hosts the session; ``first``: as its latest. Unchanged, nothing is written."""
+        known = self.of(process)
+        before = known.sessions if known else ()
+        if known and known.how == how and session_id in before and (not first or before[0] == session_id):
+            return
+        after = (session_id, *(one for one in before if one != session_id))[:SESSIONS]
+        self._save(Host(process.pid, process.start, self.here, how, after))
+
+    def _path(self, pid: int) -> str:
+        return system.join(self._directory, str(pid))
+
+    def _load(self, pid: int) -> Host | None:
+        data = processes.slurp(self._path(pid), _MOST)
+        if not data or not data.endswith(b"\n"):
+            return None
+        first, *sessions = data.decode("utf-8", "replace").splitlines()
+        words = first.split(" ")
+        if len(words) != 5 or words[0] != FORM:
+            return None
+        return Host(pid, words[1], f"{words[2]} {words[3]}", words[4], tuple(sessions))
+
+    def _save(self, host: Host) -> None:
+        system.make_directory(self._directory)
+        path = self._path(host.pid)
+        aside = f"{path}.{system.getpid()}"
+        lines = (f"{FORM} {host.start} {host.here} {host.how}", *host.sessions)
+        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
+        fd = system.open(aside, flags, 0o600)
+        try:
+            system.write(fd, "".join(f"{line}\n" for line in lines).encode())
+        finally:
+            system.close(fd)
+        system.rename(aside, path)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what is recorded of clients that ended, once there are many files."""
+        if len(system.listdir(self._directory)) <= MANY:
+            return
+        for host in [*self.all()]:
+            if not self.is_living(host):
+                try:
+                    system.unlink(self._path(host.pid))
+                except OSError:
+                    pass  # another hook swept it

@@ -1,0 +1,170 @@
+"""Whose child a process is: what the system tells of processes and of their ancestors.
+
+Belongs here: reading ``/proc`` (proc(5)), and ``ps`` where there is none. What follows from it is ``callers``. A
+process is told from a later one with its number by the tick it started at, in this boot.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from . import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEPTH = 64
+"""Ancestors looked at: a chain that is longer was made so, and counts as one that cannot be read."""
+_CHUNK = 1 << 16
+_MOST = 1 << 21
+"""Bytes of a process's words or variables that are read: Linux allows as many by default."""
+_STREAM, _UNIX, _SOCKET, _PEERCRED = 1, 1, 1, 17
+"""``SOCK_STREAM``, ``AF_UNIX``, ``SOL_SOCKET``, ``SO_PEERCRED`` (unix(7))."""
+
+
+class Process(Record):
+    """A process: number, parent's number, the tick it started at, its controlling terminal (0: none), its name."""
+
+    pid: int
+    parent: int
+    start: str
+    terminal: int
+    name: str
+
+
+def slurp(path: str, most: int = _MOST) -> bytes | None:
+    """Return what a file holds, up to ``most`` bytes; None where it cannot be read."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        data = b""
+        while len(data) < most and (part := system.read(fd, _CHUNK)):
+            data += part
+        return data
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
+
+
+def parsed(pid: int, data: bytes) -> Process | None:
+    """Return the process of a line of ``/proc/PID/stat``; None for a line that is none. A name may hold anything."""
+    head, _, tail = data.rpartition(b") ")
+    words = tail.split()
+    if len(words) < 20:
+        return None
+    name = head.partition(b"(")[2].decode("utf-8", "replace")
+    return Process(pid, int(words[1]), words[19].decode("ascii"), int(words[4]), name)
+
+
+def read(pid: int) -> Process | None:
+    """Return the process with that number; None where there is none, or it cannot be read."""
+    data = slurp(f"/proc/{pid}/stat", _CHUNK)
+    return None if data is None else parsed(pid, data)
+
+
+def line(pid: int) -> Iterator[Process]:
+    """Yield the process and its ancestors, nearest first, as far as they can be read.
+
+    A parent that started after its child is another process that got the number: there the line ends.
+    """
+    child: Process | None = None
+    for _ in range(DEPTH):
+        process = read(pid) if pid > 0 else None
+        if process is None or (child is not None and int(process.start) > int(child.start)):
+            return
+        yield process
+        child, pid = process, process.parent
+
+
+def is_whole(process: Process) -> bool:
+    """Return whether nothing is above the process: the first one, or the first of its namespace."""
+    return process.parent == 0
+
+
+def is_anothers(pid: int) -> bool:
+    """Return whether the process is there and another user's: some systems let nobody else look at it."""
+    try:
+        system.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def executable(pid: int) -> str:
+    """Return the path of a process's program; empty where that cannot be read."""
+    try:
+        return system.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
+def words(pid: int) -> list[str]:
+    """Return the words a process was started with; none where they cannot be read."""
+    data = slurp(f"/proc/{pid}/cmdline") or b""
+    return [word.decode("utf-8", "replace") for word in data.split(b"\0")[:-1]]
+
+
+def variables(pid: int) -> dict[str, str] | None:
+    """Return the environment a process was started with; None where it cannot be read."""
+    data = slurp(f"/proc/{pid}/environ")
+    if data is None:
+        return None
+    pairs = (pair.decode("utf-8", "surrogateescape").partition("=") for pair in data.split(b"\0"))
+    return {name: value for name, is_one, value in pairs if is_one}
+
+
+def is_ours(pid: int) -> bool:
+    """Return whether the process lets this user read it: one of this user's that did not close itself."""
+    try:
+        return system.stat(f"/proc/{pid}").st_uid == system.geteuid()
+    except OSError:
+        return False
+
+
+def here() -> str:
+    """Return the words for this boot and this namespace of process numbers: a number says nothing in another."""
+    boot = (slurp("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
+    try:
+        namespace = system.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return f"{boot or '-'} {namespace or '-'}"
+
+
+def all_of_them() -> list[Process]:
+    """Return every process that can be read."""
+    try:
+        numbers = [int(name) for name in system.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+    return [process for process in map(read, numbers) if process is not None]
+
+
+def maker(fd: int) -> int | None:
+    """Return which process made the socket pair that a file is one end of; None for any other file.
+
+    The kernel keeps who called ``socketpair``, and no other process can change that. An end that is bound, or whose
+    peer is, was connected instead: the client's own listening socket has the same credentials.
+    """
+    try:
+        if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFSOCK:
+            return None
+        from _socket import SocketType as Socket  # where a client calls a hook through one
+
+        end = Socket(fileno=system.dup(fd))
+    except (OSError, ImportError):
+        return None
+    try:
+        if end.family != _UNIX or end.type != _STREAM or end.getsockname() or end.getpeername():
+            return None
+        pid = int.from_bytes(end.getsockopt(_SOCKET, _PEERCRED, 4), "little")
+        return pid or None
+    except OSError:
+        return None
+    finally:
+        end.close()

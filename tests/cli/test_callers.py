@@ -1,0 +1,558 @@
+"""You are whose process you are: real processes, each in the surroundings a caller may have."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import callers
+from agent_mailbox.cli import reserved, sending
+from agent_mailbox.errors import Refused
+from agent_mailbox.store import processes, user_state
+from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, Hosts
+from tests.helpers import MESSAGES, ROOT, ROSTER, refused, until
+from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.helpers import Post
+
+POLICY = ("control", "policy", "w", "--allow", "Bash", "--session", "boss")
+"""What freed a worker: an allow rule for itself, in the name of its lead."""
+
+
+@pytest.fixture
+def worker(post: Post) -> Iterator[Client]:
+    """A client that runs ``w``, whose lead ``boss`` is the session of another client, which ended."""
+    with Client(post) as other:
+        assert other.hook("boss").rc == 0
+    post.env["AGENT_MAILBOX_LEAD"] = "boss"
+    with Client(post) as client:
+        del post.env["AGENT_MAILBOX_LEAD"]
+        assert client.hook("w").rc == 0
+        yield client
+
+
+def bare(post: Post, text: str) -> str:
+    """The text with none of the environment but what names the mailbox and the test's records."""
+    named = [f"{name}={post.env[name]}" for name in ("PATH", "AGENT_MAILBOX_DIR", user_state.SWITCH)]
+    return f"env -i {shlex.join(named)} sh -c {shlex.quote(text)}"
+
+
+# -- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_told_by_the_client_above_it(post: Post, worker: Client) -> None:
+    """Without its environment, with one that lies, in another session of the system, under ``nohup``, ``script``."""
+    send = line("send", "--to", "all", "--body", "x")
+    texts = [
+        send,
+        bare(post, send),
+        f"env -u CLAUDE_CODE_SESSION_ID -u CLAUDECODE -u CLAUDE_PID {send}",
+        f"setsid -w {send}",
+        f"nohup {send}",
+        f"exec {send}",
+        f"CLAUDE_CODE_SESSION_ID=boss {send}",
+        f"AGENT_MAILBOX_SESSION=boss {send}",
+        f"script -qc {shlex.quote(bare(post, send))} /dev/null",
+        f"{send} & wait",
+    ]
+    for text in texts:
+        done = worker.bash(text, "w")
+        assert done.rc == 0, (text, done)
+    assert [m["sender"] for m in post.objects(MESSAGES)] == ["w"] * len(texts)
+
+
+def spellings(post: Post) -> Iterator[str]:
+    """The same command as no reader of texts knows it: quoted within the word, linked, copied, in a script, in code."""
+    post.file("..", "bin").mkdir(exist_ok=True)
+    start = shlex.join(words())
+    (script := post.scratch / "harmless").write_text(f'#!/bin/sh\nexec {start} "$@"\n')
+    script.chmod(0o755)
+    (link := post.scratch / "linked").symlink_to(script)
+    shutil.copytree(ROOT / "agent_mailbox", copied := post.scratch / "copied" / "agent_mailbox")
+    said = shlex.join(POLICY)
+    yield f"{script} {said}"
+    yield f"{link} {said}"
+    yield f"{post.scratch}/har'ml'ess con'trol' policy w --allow Bash --session boss"
+    yield f"{sys.executable} {copied} {said}"
+    yield f"{sys.executable} -c {shlex.quote(f'import os; os.execv({sys.executable!r}, {[*words(*POLICY)]!r})')}"
+    yield bare(post, f"{start} {said}")
+    yield bare(post, f"setsid -w {start} {said}")
+    yield f"AGENT_MAILBOX_TEST_CALLER=as-said AGENT_MAILBOX_TEST_STATE= {start} {said}"
+
+
+def test_a_worker_decides_nothing_in_its_lead_s_name_however_it_spells_that(post: Post, worker: Client) -> None:
+    """The command itself refuses, whatever a hook could read of it; nothing is written."""
+    before = post.snapshot()
+    for text in spellings(post):
+        done = worker.bash(text, "w")
+        refused(done, 1, "is a process of session w, and 'boss' is another" if "STATE=" not in text else "")
+    assert post.snapshot()["agent-mailbox.jsonl"] == before["agent-mailbox.jsonl"]
+
+
+OTHERS = [
+    ("send", "--from", "boss", "--to", "w", "--body", "x"),
+    ("send", "--from", "user", "--to", "w", "--body", "x"),
+    ("check", "--session", "boss"),
+    ("check", "--session", "user", "--peek"),
+    ("control", "mode", "w", "safe", "--session", "user"),
+    ("roster", "retire", "boss"),
+    ("roster", "freeze", "--session-id", "boss"),
+    ("roster", "heartbeat", "boss"),
+    ("roster", "update", "--session-id", "boss", "--tags", "project:x"),
+    ("roster", "register", "--session-id", "new", "--name", "n"),
+    ("mute", "w", "--session", "boss"),
+]
+
+
+def test_a_session_names_nobody_else(worker: Client) -> None:
+    """Neither the person nor an agent, a dead one or one that does not exist included."""
+    for command in OTHERS:
+        done = refused(worker.bash(line(*command, "--json"), "w"), 1)
+        assert json.loads(done.stdout)["error"]["code"] == callers.NOT_YOU, command
+
+
+def test_a_session_names_itself_by_what_the_roster_knows(post: Post, worker: Client) -> None:
+    """Its id, its name, and a session that it continues."""
+    assert worker.bash(line("roster", "update", "--name", "smith"), "w").rc == 0
+    assert worker.hook("w", "SessionEnd", reason="clear").rc == 0
+    assert worker.hook("w2", source="clear").rc == 0
+    for name in ("w2", "smith", "w"):
+        assert worker.bash(line("status", "--session", name), "w2").rc == 0, name
+    assert post.ok("roster", "show", "w2", env={})["agent"]["name"] == "smith"
+
+
+def test_the_environment_picks_among_the_sessions_of_one_client(worker: Client) -> None:
+    """After ``/clear`` or a resume one process hosts several; a word that is none of these picks nothing."""
+    assert worker.hook("w2").rc == 0
+    assert kind(worker.bash(who(), "w")) == ["session", "w"]
+    assert kind(worker.bash(who(), "w2")) == ["session", "w2"]
+    assert kind(worker.bash(who(), "boss")) == ["session", "w2"]
+    assert kind(worker.bash(who())) == ["session", "w2"]
+
+
+def test_a_client_within_a_client_is_itself_or_nobody(post: Post, worker: Client) -> None:
+    """Before its own hooks speak nothing is known of it, and it never is its parent's session; then it is its own. Of
+    the sessions others had it gets none: so an agent that starts one would be its lead."""
+    inner = f"#!{sys.executable}\nimport subprocess, sys\nraise SystemExit(subprocess.run(sys.argv[1:]).returncode)\n"
+    (nested := post.scratch / "bin" / "codex").write_text(inner)
+    nested.chmod(0o755)
+    found = kind(worker.bash(f"{nested} sh -c {shlex.quote(who())}", "w"))
+    assert (found[0], callers.UNKNOWN in found[1]) == ("program", True)
+    refused(
+        worker.bash(f"{nested} {line('send', '--to', 'all', '--body', 'x')}", "w"), 1, "'w' is the session of a client"
+    )
+    for session_id, wanted in (("new", ["session", "new"]), ("boss", "program")):
+        code = nested_hook(post, session_id)
+        found = kind(worker.bash(f"{sys.executable} -c {shlex.quote(code)}", "w"))
+        assert (found if wanted[0] == "session" else found[0]) == wanted
+
+
+def nested_hook(post: Post, session_id: str) -> str:
+    """Code that has a client start, call its hook for a session, and print who its shell is."""
+    asked = [
+        {"words": words("hook", "SessionStart"), "env": {}, "json": json.dumps({"session_id": session_id})},
+        {"words": ["sh", "-c", who()], "env": {}},
+    ]
+    sent = "".join(json.dumps(one) + "\n" for one in asked)
+    return (
+        f"import subprocess, json; done = subprocess.run([{str(post.scratch / 'bin' / 'claude')!r}], input={sent!r},"
+        " text=True, capture_output=True).stdout.splitlines(); print(json.loads(done[-1])[1])"
+    )
+
+
+def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Client) -> None:
+    """Where its client keeps the team, not where a command's environment says that it does."""
+    teams = post.home / ".claude" / "teams"
+    for team, lead in (("ours", "w"), ("theirs", "boss")):
+        (teams / team).mkdir(parents=True)
+        (teams / team / "config.json").write_text(json.dumps({"leadSessionId": lead, "members": [{"name": "mate"}]}))
+    liar = post.scratch / "liar"
+    shutil.copytree(teams / "theirs", liar / ".claude" / "teams" / "theirs")
+    (liar / ".claude" / "teams" / "theirs" / "config.json").write_text(
+        json.dumps({"leadSessionId": "w", "members": [{"name": "mate"}]})
+    )
+    assert worker.bash(line("send", "--from", "mate@ours", "--to", "w", "--body", "x"), "w").rc == 0
+    for env in ({}, {"HOME": str(liar)}, {"CLAUDE_CONFIG_DIR": str(liar / ".claude")}):
+        done = worker.bash(line("send", "--from", "mate@theirs", "--to", "w", "--body", "x"), "w", **env)
+        refused(done, 1, "'mate@theirs' is another")
+    refused(worker.bash(line("send", "--from", "stranger@ours", "--to", "w", "--body", "x"), "w"), 1, "is another")
+
+
+# -- hooks ------------------------------------------------------------------------------------------------------------
+
+
+FORGED = json.dumps({"session_id": "SESSION", "source": "startup", "cwd": "/"})
+
+
+@pytest.mark.parametrize("session_id", ["w", "boss", "new"])
+def test_a_hook_that_a_command_calls_is_refused(post: Post, worker: Client, session_id: str) -> None:
+    """By a pipe, and through a socket pair that a program below the client made: the kernel knows who made it."""
+    before = post.snapshot()[ROSTER]
+    told = FORGED.replace("SESSION", session_id)
+    forge = (
+        f"import socket, subprocess; a, b = socket.socketpair(); a.sendall({told.encode()!r}); a.close();"
+        f"raise SystemExit(subprocess.run({words('hook', 'SessionStart')!r}, stdin=b).returncode)"
+    )
+    for text in (
+        f"echo {shlex.quote(told)} | {line('hook', 'SessionStart')}",
+        f"{sys.executable} -c {shlex.quote(forge)}",
+    ):
+        done = worker.bash(text, "w")
+        assert done.rc == 1, done
+        assert "is the client's to call" in done.stderr
+    assert post.snapshot()[ROSTER] == before
+    assert kind(worker.bash(who(), "w")) == ["session", "w"]
+
+
+def test_only_an_end_of_the_client_s_own_pair_proves_it(tmp_path: Path) -> None:
+    """A connection to a socket on which the client listens bears its credentials, too, but has a name."""
+    mine, theirs = socket.socketpair()
+    assert processes.maker(theirs.fileno()) == os.getpid()
+    path = str(tmp_path / "listening")
+    with mine, theirs, socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as connected:
+        server.bind(path)
+        server.listen()
+        connected.connect(path)
+        accepted, _ = server.accept()
+        with accepted:
+            assert [processes.maker(one.fileno()) for one in (connected, accepted)] == [None, None]
+    read, write = os.pipe()
+    assert processes.maker(read) is None
+    for fd in (read, write):
+        os.close(fd)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_session_of_a_living_client_is_not_taken_over(post: Post) -> None:
+    """Another client's hook in its name is refused; once the client ended, a resume goes on with it."""
+    with Client(post) as second:
+        done = second.hook("w")
+        assert done.rc == 1
+        assert "session w runs in another client" in done.stderr
+        assert second.hook("boss").rc == 0
+        assert kind(second.bash(who(), "boss")) == ["session", "boss"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_program_that_is_no_known_client_hosts_what_nobody_had(post: Post) -> None:
+    """One that calls hooks through its own socket pair, as clients do."""
+    with Client(post, name="newcomer") as client:
+        assert kind(client.bash(who()))[0] == "program"
+        assert client.hook("boss").rc == 0
+        assert kind(client.bash(who()))[0] == "program"
+        assert client.hook("fresh").rc == 0
+        assert kind(client.bash(who())) == ["session", "fresh"]
+        assert client.hook("w").rc == 1
+
+
+def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, worker: Client) -> None:
+    """The same hook again writes nothing; of many sessions the latest are kept."""
+    path = post.user_state / "clients" / str(worker.process.pid)
+    before = path.stat()
+    assert before.st_mode & 0o777 == 0o600
+    assert worker.hook("w", "Stop").rc == 0
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    hosts, process = Hosts(str(post.user_state)), processes.read(worker.process.pid)
+    assert process is not None
+    for n in range(SESSIONS + 5):
+        hosts.record(process, f"s{n}", SOCKET)
+    found = hosts.of(process)
+    assert found is not None
+    assert found.sessions == tuple(f"s{n}" for n in range(SESSIONS + 4, 4, -1))
+    assert hosts.of(process.replace(start="1")) is None
+
+
+def test_the_records_of_clients_that_ended_are_swept(tmp_path: Path) -> None:
+    """Once there are many; those that live stay."""
+    hosts, mine = Hosts(str(tmp_path)), processes.read(os.getpid())
+    assert mine is not None
+    for n in range(70):
+        hosts.record(mine.replace(pid=4_000_000 + n), "gone", PIPE)
+    hosts.record(mine, "here", PIPE)
+    assert [host.sessions for host in hosts.hosting("here")] == [("here",)]
+    assert len(hosts.hosting("gone")) < 70
+
+
+# -- the person -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("worker")
+def test_at_a_terminal_of_their_own_the_person_calls(post: Post) -> None:
+    """Is ``user`` without saying so, names any session, decides; also within ``script``."""
+    send = line("send", "--to", "w", "--body", "x")
+    for text in (send, f"script -qc {shlex.quote(send)} /dev/null", f"{send} --from boss"):
+        done = at_terminal(post, text)
+        assert done.rc == 0, (text, done)
+    assert [m["sender"] for m in post.objects(MESSAGES)] == ["user", "user", "boss"]
+    assert at_terminal(post, line("control", "mode", "w", "safe")).rc == 0
+    assert at_terminal(post, line("check", "--session", "w")).rc == 0
+
+
+@pytest.mark.parametrize("mark", callers.MARKS)
+def test_a_terminal_that_a_client_s_child_made_is_not_the_person_s(post: Post, mark: str) -> None:
+    """Its variable in any ancestor's environment tells, though the client is gone and a command takes it out."""
+    text = f"env -u {mark} sh -c {shlex.quote(who())}"
+    found = kind(at_terminal(post, text, env={mark: "1"}))
+    assert found[0] == "program"
+    assert "was started by a client" in found[1]
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_still_passes_is_an_empty_environment_a_double_fork_and_a_terminal(post: Post) -> None:
+    """Nothing that the system keeps tells such a process from the person's: the sandbox is the answer."""
+    assert kind(at_terminal(post, bare(post, who()))) == ["person"]
+
+
+needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
+needs_screen = pytest.mark.skipif(shutil.which("screen") is None, reason="no screen")
+
+
+def answered(post: Post) -> list[str]:
+    """What ``who`` wrote into the file ``said``."""
+    path = post.scratch / "said"
+    found = until(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text())
+    path.unlink()
+    return list(json.loads(found))
+
+
+def multiplexed(post: Post, start: str) -> str:
+    """A text that starts a multiplexer's session, in which ``who`` writes into ``said``."""
+    (script := post.scratch / "inside").write_text(f"#!/bin/sh\n{who()} >{post.scratch}/said\n")
+    script.chmod(0o755)
+    return f"TERM=xterm LC_ALL=C.UTF-8 {start} {script}"
+
+
+@needs_tmux
+def test_tmux_is_the_person_s_where_they_are_attached(post: Post, worker: Client) -> None:
+    """Attached from a clean terminal: theirs. Attached from below a client, or by nobody: a program's."""
+    tmux = f"tmux -f /dev/null -S {post.scratch}/t"
+    at_terminal(post, multiplexed(post, f"{tmux}1 new-session"))
+    assert answered(post) == ["person"]
+    at_terminal(post, multiplexed(post, f"{tmux}2 new-session -d"))
+    found = answered(post)
+    assert found[0] == "program"
+    assert "nobody is attached" in found[1]
+    worker.bash(f"script -qc {shlex.quote(bare(post, multiplexed(post, f'{tmux}3 new-session')))} /dev/null", "w")
+    found = answered(post)
+    assert found[0] == "program"
+    assert "is not the person's" in found[1]
+
+
+@needs_screen
+def test_screen_is_the_person_s_where_they_are_attached(post: Post, worker: Client) -> None:
+    """As with tmux; where it was started below a client it stays there."""
+    post.env["SCREENDIR"] = str(post.scratch / "screens")
+    (post.scratch / "screens").mkdir(mode=0o700)
+    at_terminal(post, multiplexed(post, "screen -c /dev/null"))
+    assert answered(post) == ["person"]
+    text = bare(post, f"SCREENDIR={post.env['SCREENDIR']} {multiplexed(post, 'screen -c /dev/null')}")
+    worker.bash(f"script -qc {shlex.quote(text)} /dev/null", "w")
+    assert answered(post) == ["session", "w"]
+
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(post: Post, where: str, text: str) -> str:
+    """The text as cron or ``at``, a CI runner, or a plain script would have it run; its exit code in ``rc``."""
+    text = f"{text}; echo $? >{post.scratch}/rc"
+    state = f"{user_state.SWITCH}={post.user_state}"
+    if where == "cron":
+        named = f"{state} HOME={post.home} LOGNAME=me SHELL=/bin/sh PATH=/usr/bin:/bin AGENT_MAILBOX_DIR={post.box}"
+        return f"cd / && setsid -f env -i {named} sh -c {shlex.quote(text)}"
+    return f"CI=true GITHUB_ACTIONS=true sh -ec {shlex.quote(text)}" if where == "ci" else text
+
+
+@pytest.mark.parametrize("where", ["cron", "ci", "script"])
+@pytest.mark.usefixtures("worker")
+def test_the_two_command_lines_of_the_founding_text_work_without_a_terminal(post: Post, where: str) -> None:
+    """Under cron, in CI and in a script, while sessions of clients are about and one of them is bound."""
+    bind(post, "w")
+    scripts = [
+        shlex.join([sys.executable, str(ROOT / "scripts" / name)]) for name in ("agent_mailbox.py", "agent_roster.py")
+    ]
+    update = f"{scripts[1]} update --session-id build-7 --tags project:demo"
+    send = f"{scripts[0]} send --from build-7 --to w --subject Build --body done"
+    script = elsewhere(post, where, f"{{ {update} && {send}; }} >/dev/null")
+    with post.start(python=("-c", f"import subprocess; subprocess.run({script!r}, shell=True)"), env=NOBODY_SAID):
+        assert until(lambda: (post.scratch / "rc").exists() and (post.scratch / "rc").read_text()) == "0\n"
+    assert [m["sender"] for m in post.objects(MESSAGES)] == ["build-7"]
+    assert post.ok("roster", "show", "build-7")["agent"]["tags"] == ["project:demo"]
+
+
+PROGRAM_S = [
+    (("send", "--from", "user", "--to", "w", "--body", "x"), callers.NOT_YOU),
+    (("send", "--from", "w", "--to", "boss", "--body", "x"), callers.NOT_YOU),
+    (("send", "--from", "boss", "--to", "w", "--body", "x"), callers.NOT_YOU),
+    (("check", "--session", "user"), callers.NOT_YOU),
+    (("send", "--to", "w", "--body", "x"), "no_session"),
+    (("roster", "update", "--session-id", "w", "--tags", "project:x"), callers.NOT_YOU),
+    (("roster", "retire", "w"), callers.NOT_YOU),
+    (("control", "policy", "w", "--allow", "Bash", "--session", "user"), callers.NOT_THE_PERSON),
+    (("control", "mode", "w", "acceptEdits", "--session", "job"), callers.NOT_THE_PERSON),
+    (("control", "approve", "x", "--session", "job"), callers.NOT_THE_PERSON),
+    (("control", "deny", "x", "--session", "job"), callers.NOT_THE_PERSON),
+    (("control", "answer", "x", "approve", "--session", "job"), callers.NOT_THE_PERSON),
+    (("control", "request", "shutdown", "w", "--session", "job"), callers.NOT_THE_PERSON),
+]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_program_is_neither_the_person_nor_a_client_s_session_and_decides_nothing(post: Post) -> None:
+    """One without a terminal, below no client: plain ``ssh HOST command`` is such a one."""
+    for command, code in PROGRAM_S:
+        done = post.run(*command, "--json", env=NOBODY_SAID)
+        assert done.rc in (1, 2), (command, done)
+        assert done.json["error"]["code"] == code, command
+
+
+def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) -> None:
+    """A double fork: its commands are nobody's session; a terminal that it makes itself is not the person's."""
+    for inner in (who(), f"script -qc {shlex.quote(who())} /dev/null"):
+        worker.bash(f"setsid -f sh -c {shlex.quote(f'{inner} >{post.scratch}/said')}", "w")
+        assert answered(post)[0] == "program"
+
+
+# -- what is the person's alone ---------------------------------------------------------------------------------------
+
+
+def bind(post: Post, session_id: str) -> None:
+    """Have the user's records say that a session is bound."""
+    (post.user_state / user_state.BOUND).mkdir(parents=True, exist_ok=True)
+    (post.user_state / user_state.BOUND / session_id).touch()
+
+
+THEIRS = [
+    ("install", "claude-code"),
+    ("install", "codex", "--dry-run"),
+    ("uninstall", "claude-code"),
+    ("uninstall", "claude-code", "--user"),
+    ("restore", "x.tar", "there"),
+    ("backup", "/tmp/of-another-place.tar"),
+    ("backup", "../../escaped.tar"),
+    ("doctor", "--repair"),
+    ("steward", "crontab"),
+    ("console", "--port", "0"),
+    ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
+    ("swarm", "serve"),
+    ("swarm", "state", "export"),
+    ("swarm", "leave", "x"),
+    ("swarm", "kick", "x", "y"),
+]
+
+
+def test_every_reserved_command_is_tried_here() -> None:
+    """Those whose options are other work's to add are left out."""
+    tried = {key for command in THEIRS for key in (command[:1], command[:2])}
+    assert {key for key in reserved.RESERVED if key not in tried} == {("init",)}
+
+
+def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: Client) -> None:
+    """Bound or not; nothing changes."""
+    before = snapshot(post)
+    for command in THEIRS:
+        refused(worker.bash(line(*command), "w"), 1, "is the person's alone", "process of session w")
+    assert snapshot(post) == before
+
+
+def test_it_is_refused_to_a_program_where_somebody_is_bound(post: Post) -> None:
+    """A worker that leaves its client behind by a double fork is one."""
+    bind(post, "w")
+    for command in THEIRS:
+        refused(post.run(*command, env=NOBODY_SAID), 1, "is the person's alone")
+
+
+def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Client) -> None:
+    """As was done: it ran ``uninstall``, and was free."""
+    settings = post.cwd / ".claude" / "settings.local.json"
+    assert at_terminal(post, line("install", "claude-code")).rc == 0
+    bind(post, "w")
+    before = settings.read_bytes()
+    uninstall = line("uninstall", "claude-code")
+    for text in (uninstall, bare(post, f"cd {post.cwd} && {uninstall}"), f"setsid -f {uninstall}"):
+        worker.bash(text, "w")
+        assert settings.read_bytes() == before, text
+    assert at_terminal(post, uninstall).rc == 0
+    assert not settings.exists() or settings.read_bytes() != before
+
+
+def test_a_program_installs_where_nobody_is_bound(post: Post) -> None:
+    """As an image's build does."""
+    assert post.run("install", "claude-code", env=NOBODY_SAID).rc == 0
+    assert post.run("backup", post.scratch / "b.tar", env=NOBODY_SAID).rc == 0
+
+
+def test_a_bound_session_does_not_take_itself_for_a_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The switch for tests lets nobody do what is the person's: what it would undo is real."""
+    (tmp_path / user_state.BOUND).mkdir()
+    (tmp_path / user_state.BOUND / "w").touch()
+    tests = {user_state.SWITCH: str(tmp_path / "other"), callers.SWITCH: callers.AS_SAID}
+    monkeypatch.setattr(user_state, "directory", lambda environ: environ.get(user_state.SWITCH, str(tmp_path)))
+    monkeypatch.setattr(callers, "of", lambda _: callers.Caller(callers.SESSION, ("w",)))
+
+    class App:
+        environ = tests
+
+    with pytest.raises(Refused, match="which is bound"):
+        reserved.check(App(), ["uninstall", "claude-code"], {})  # type: ignore[arg-type]
+
+
+def snapshot(post: Post) -> dict[str, bytes]:
+    """Every file of the test's place, but for heartbeats and what is derived."""
+    kept = (path for path in post.scratch.rglob("*") if path.is_file() and "clients" not in path.parts)
+    return {str(path): path.read_bytes() for path in kept if ".cache" not in path.parts}
+
+
+# -- what is proven ---------------------------------------------------------------------------------------------------
+
+
+def test_each_proves_what_it_is() -> None:
+    """The person for whomever they name, a session for itself alone, a program nothing."""
+    person, program = callers.Caller(callers.PERSON), callers.Caller(callers.PROGRAM)
+    session = callers.Caller(callers.SESSION, ("a", "b"))
+    assert [person.proof(one) for one in ("user", "a")] == ["user@terminal"] * 2
+    assert [session.proof(one) for one in ("a", "b", "c", "user")] == ["session:a", "session:b", None, None]
+    assert session.replace(proves=False).proof("a") is None
+    assert program.proof("a") is None
+
+
+PROVING: list[tuple[tuple[str, ...], Any]] = [
+    (("send", "--to", "bob", "--body", "x", "--from", "me"), ["session:me", "user@terminal"]),
+    (("send", "--jsonl", "-", "--from", "me"), [None, None]),
+    (("steward", "run"), ["steward", "steward"]),
+]
+
+
+@pytest.mark.parametrize(("command", "wanted"), PROVING, ids=lambda value: " ".join(map(str, value)))
+def test_a_command_proves_what_it_should(
+    post: Post, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], wanted: list[str | None]
+) -> None:
+    """A batch proves nothing for any line, the steward itself, whoever starts it."""
+    from agent_mailbox.desk import Desk
+
+    post.register("me")
+    post.register("bob")
+    found: list[list[str | None]] = []
+    init = Desk.__init__
+
+    def opened(self: Desk, *args: Any, **more: Any) -> None:
+        init(self, *args, **more)
+        seen.append(self)
+
+    seen: list[Desk] = []
+    monkeypatch.setattr(Desk, "__init__", opened)
+    monkeypatch.setattr(sending, "nobody", lambda _: None)  # the tests' own says more
+    assert post.call(*command, stdin='{"to": "bob", "content": "x"}\n').rc == 0
+    found = [[desk.prove("me"), desk.prove("user")] for desk in seen]
+    assert found[0] == wanted

@@ -1,0 +1,160 @@
+"""Where a command may come from, as real processes: below a client, at a terminal of its own, or from neither.
+
+The client is a script called ``claude`` that starts hooks and a tool's shell as Claude Code 2.1.329 was seen to: a hook
+has one end of a socket pair of the client's as its standard input, a tool's shell ``/dev/null``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.helpers import PATIENCE, ROOT, Child, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.helpers import Post
+
+NOBODY_SAID: dict[str, str | None] = {"AGENT_MAILBOX_TEST_CALLER": None}
+"""Callers are told by their processes, as they are outside tests."""
+
+CLIENT = f"""#!{sys.executable} -IS
+import json, os, socket, subprocess, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    environ = {{**os.environ, **{{k: str(os.getpid()) if v == "PID" else v for k, v in asked["env"].items()}}}}
+    if "json" in asked:
+        mine, theirs = socket.socketpair()
+        process = subprocess.Popen(asked["words"], env=environ, stdin=theirs, stdout=-1, stderr=-1,
+                                   start_new_session=True)
+        theirs.close()
+        mine.sendall(asked["json"].encode())
+        mine.close()
+    else:
+        process = subprocess.Popen(asked["words"], env=environ, stdin=-3, stdout=-1, stderr=-1, start_new_session=True)
+    out, err = process.communicate()
+    print(json.dumps([process.returncode, out.decode(), err.decode()]), flush=True)
+"""
+
+TERMINAL = """
+import json, os, pty, sys
+ours, theirs = os.pipe()
+if (between := os.fork()) == 0:
+    os.setsid()
+    me = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == me:
+        pass
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execvp(sys.argv[1], sys.argv[1:])
+    said = b""
+    try:
+        while part := os.read(master, 65536):
+            said += part
+    except OSError:
+        pass
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with open(theirs, "w") as answer:
+        json.dump([status, said.decode("utf-8", "replace")], answer)
+    os._exit(0)
+os.close(theirs)
+os.waitpid(between, 0)
+print(open(ours).read())
+"""
+
+
+def words(*command: object) -> list[str]:
+    """The words that start the program under test."""
+    return [sys.executable, str(ROOT / "agent_mailbox" / "__main__.py"), *map(str, command)]
+
+
+def line(*command: object) -> str:
+    """The same as a shell's text."""
+    return shlex.join(words(*command))
+
+
+WHO = (
+    f"import json, os, sys; sys.path.insert(0, {str(ROOT)!r}); from agent_mailbox import callers;"
+    "found = callers.of(os.environ);"
+    "print(json.dumps([found.kind, *found.sessions[:1], *([found.why] if found.why else [])]))"
+)
+
+
+def who() -> str:
+    """A shell's text that prints who calls, as JSON: the kind, then the session, or why it is not the person."""
+    return shlex.join([sys.executable, "-c", WHO])
+
+
+def kind(result: Result) -> list[str]:
+    """What ``who`` printed."""
+    assert result.rc == 0, result
+    return list(json.loads(result.stdout))
+
+
+class Client:
+    """A client's process, for a ``with`` block."""
+
+    def __init__(self, post: Post, *, name: str = "claude", under: Sequence[str] = ()) -> None:
+        self.post = post
+        self.file: Path = post.scratch / "bin" / name
+        self.file.parent.mkdir(exist_ok=True)
+        self.file.write_text(CLIENT)
+        self.file.chmod(0o755)
+        self.process = Child(
+            [*under, str(self.file)],
+            env=post.environ(NOBODY_SAID),
+            cwd=post.cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _ask(self, command: Sequence[str], env: Mapping[str, str], **more: Any) -> Result:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"words": [*command], "env": {**env}, **more}).encode() + b"\n")
+        self.process.stdin.flush()
+        rc, out, err = json.loads(self.process.stdout.readline())
+        return Result(rc, out.encode(), err.encode())
+
+    def hook(self, session_id: str, event: str = "SessionStart", **more: Any) -> Result:
+        """Call a hook for a session, as a client does."""
+        told = {"session_id": session_id, "cwd": str(self.post.cwd), **more}
+        env = {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID", "CLAUDECODE": "1"}
+        return self._ask(words("hook", event), env, json=json.dumps(told))
+
+    def bash(self, text: str, session_id: str | None = None, **env: str) -> Result:
+        """Run a shell's text as a tool of a session does."""
+        named = {} if session_id is None else {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID"}
+        return self._ask(["bash", "-c", text], {**named, "CLAUDECODE": "1", **env})
+
+
+def at_terminal(post: Post, text: str, env: Mapping[str, str | None] | None = None) -> Result:
+    """Run a shell's text at a terminal of its own, with nothing of this process above it."""
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", TERMINAL, "sh", "-c", text],
+        env=post.environ({**NOBODY_SAID, **(env or {})}),
+        cwd=post.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    rc, said = json.loads(done.stdout)
+    return Result(rc, said.encode(), b"")
