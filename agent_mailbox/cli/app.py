@@ -122,6 +122,15 @@ class Context:
         return bearer.session_id if bearer else who
 
     @property
+    def is_session(self) -> bool:
+        """Return whether an agent runs this command: what it may read is its client's to say."""
+        try:
+            named = clients.session(self.environ) is not None
+        except Malformed:  # within two clients
+            return True
+        return named or any(self.environ.get(name) for name in ("CLAUDECODE", clients.GEMINI))
+
+    @property
     def actor(self) -> str:
         """See ``actor``."""
         return actor(self.environ)

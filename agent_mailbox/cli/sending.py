@@ -139,7 +139,7 @@ def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], s
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
     """``send --jsonl``: every line is checked before any is written."""
     numbers, drafts = [], []
-    for number, line in enumerate(values.read(source, "batch", MAX_BATCH).split(b"\n"), 1):
+    for number, line in enumerate(values.read(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():
             numbers.append(number)
             try:

@@ -39,7 +39,7 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     targets: list[tuple[Path, str]] = [
         (log, log.read_text() + forged),
         (worker.client.project / "notes" / MESSAGES, ""),
-        (worker.post.file(".cache", "quiet", worker.id), ""),
+        (worker.post.file(".cache", "quiet", "another"), ""),
         (worker.post.state / "unbound" / worker.id, f"{worker.post.box}\n"),
         (worker.post.file("config.toml"), "[control]\ncleanup = ['touch', 'x']\n"),
         (worker.post.state / "key", "0" * 64),
@@ -53,11 +53,12 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     results: list[Any] = [told[key] for key in sorted(told)][len(reads) :]
     assert len(results) == len(calls)
     assert [wrong for wrong, _ in results] == [True] * len(targets) + [False], results
-    assert all("agent-mailbox send" in text for _, text in results[:-1]), results
+    assert [text for _, text in results[:-1] if "agent-mailbox send" not in text] == []
     after = everything(worker, shim)
-    assert {name: after.get(name) for name in before if not name.endswith("bound/" + worker.id)} == {
-        name: data for name, data in before.items() if not name.endswith("bound/" + worker.id)
-    }
+    assert [name for name, data in before.items() if not after[name].startswith(data)] == []  # the logs grew by ours
+    assert forged not in log.read_text()
+    assert after[str(shim)] == before[str(shim)]
+    assert not worker.post.file("config.toml").exists()
     assert not (worker.post.state / "unbound" / worker.id).exists()
     assert worker.file("plain.txt").read_text() == "as before"
 
