@@ -868,3 +868,33 @@ def restore(directory: Path, tree: dict[str, bytes]) -> None:
             (directory / name).mkdir()
         else:
             (directory / name).write_bytes(data)
+
+
+# -- where an installed shim finds the user's records -----------------------------------------------------------------
+
+
+def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_it(copied: House) -> None:
+    """Another state directory in the environment, with a stamp that frees: not looked at, and Python is handed ours."""
+    program = copied.program
+    run(copied, "init", program.box)
+    run(copied, "install", "claude-code", "--project", copied.project)
+    shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
+    assert (program.state / "shims").read_text() == f"{shim}\n"
+    run(copied, "roster", "register", "--session-id", "worker", "--dir", program.box)
+    deny = ("control", "policy", "worker", "--deny", "Bash", "--session", "user", "--dir", program.box)
+    run(copied, *deny)
+    lie = program.scratch / "lie"
+    (lie / "unbound").mkdir(parents=True)
+    (lie / "unbound/worker").write_text(f"{program.box}\n")
+    call = {"session_id": "worker", "cwd": "/", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    for name in ("AGENT_MAILBOX_TEST_STATE", "HOME", "XDG_STATE_HOME"):
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(program.home), name: str(lie)}
+        env |= {"CLAUDE_CODE_SESSION_ID": "worker", "AGENT_MAILBOX_DIR": str(program.box)}
+        done = subprocess.run(
+            [shim, "Permit"], input=json.dumps(call).encode(), env=env, capture_output=True, timeout=PATIENCE
+        )
+        assert b'"deny"' in done.stdout, (name, done)
+        assert not (lie / "bound").exists()
+    assert (program.state / "bound/worker").exists()
+    run(copied, "uninstall", "claude-code", "--project", copied.project)
+    assert (program.state / "shims").read_text() == ""
