@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.standin import use
+from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, own_shim, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, record
+from tests.store.test_finding import git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +82,27 @@ def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere
     assert "agent-mailbox send" in results[-1][1]
     assert own.read_text() == "two"
     assert worker.post.file(MESSAGES).read_bytes() == before[MESSAGES]
+
+
+@SANDBOX
+def test_in_the_sandbox_no_command_writes_a_mailbox_in_git(worker: Worker) -> None:  # noqa: F811
+    """Nor does what git does to a checkout; mail still goes."""
+    post, project = worker.post, worker.client.project
+    git(project, "init", "-q")
+    assert post.run("init", "--git", cwd=project, env={"AGENT_MAILBOX_DIR": None}).rc == 0
+    box = project / ".git/agent-mailbox"
+    post.box, post.env["AGENT_MAILBOX_DIR"] = box, str(box)
+    post.ok("install", "claude-code", "--project", project, "--sandbox")
+    worker.client.model.script = in_turn(
+        [bash(f"echo FORGED >> {box / MESSAGES}")],
+        [bash("git clean -ffdxq; echo FORGED > .git/agent-mailbox/config.toml")],
+        [bash("agent-mailbox send --to all --body FROM_OUTSIDE")],
+    )
+    words = ("--session-id", worker.id, "--allowedTools", "Bash")
+    worker.client.ask("PROMPT", *words)
+    told = worker.told()
+    results = [told[key] for key in sorted(told)]
+    assert [wrong for wrong, _ in results] == [True, True, False], results
+    assert "FROM_OUTSIDE" in (box / MESSAGES).read_text()
+    assert "FORGED" not in (box / MESSAGES).read_text()
+    assert not (box / "config.toml").exists()
