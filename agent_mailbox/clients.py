@@ -32,6 +32,11 @@ def session(environ: Mapping[str, str]) -> str | None:
     return next(iter(named), None)
 
 
+def is_attended(environ: Mapping[str, str]) -> bool:
+    """Return whether somebody sits at the Claude Code that calls us; the shim asks the same before a doorbell."""
+    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
+
+
 def are_told(session_id: str, environ: Mapping[str, str]) -> bool:
     """Will the commands of a session know that it is theirs, by what its hook sees of the environment?"""
     if environ.get("GEMINI_SESSION_ID") == session_id:

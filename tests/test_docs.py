@@ -225,14 +225,17 @@ def test_the_readme_lists_every_configuration_key() -> None:
 
     from agent_mailbox import config_file
 
-    block = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)
-    assert block is not None
-    table = tomllib.loads(block.group(1))
-    config_file.parsed(table, "README.md")
+    blocks = re.findall(r"```toml\n(.*?)```", README, flags=re.DOTALL)
+    table, own = (tomllib.loads(block) for block in blocks)
+    assert config_file.parsed(table, "README.md").misplaced == ()
+    config_file.own(own, "README.md", "/home/me/project/data")
+    for section, keys in own.items():
+        if section != "mailbox":
+            table[section] = {**table.get(section, {}), **keys}
     shown = {(section, key) for section, keys in table.items() for key in keys}
     known = config_file._INTEGERS.keys() | config_file._NUMBERS.keys()
     known |= {("ttl", mode) for mode in ("direct", "role", "tag", "broadcast")}
-    known |= {("control", key) for key in ("timeout", "default", "cleanup")}
+    known |= {("control", "timeout"), *config_file.PERSONAL}
     known |= {("swarm", key) for key in config_file.SWARM}
     known |= {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= config_file._SWITCHES.keys()

@@ -51,6 +51,10 @@ VALUED = (
 )
 """Options that take the next word, whatever it looks like."""
 
+_TEXTS = ("--body", "--input")
+"""Options whose text may be a file's: ``@FILE``."""
+_STDIN = ("-", "/dev/stdin")
+
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
 _STARTING = (
@@ -98,6 +102,37 @@ def refusal(text: str, is_me: Me, named: str = "") -> str | None:
     return next((why for why in judged if why), None)
 
 
+def takes_file(text: str) -> str | None:
+    """Return why the client is to ask its person first: a command of ours that sends what a file holds. The client's
+    rules on reading know the shell's files, not those that our arguments name."""
+    if not any(name in text for name in NAMES):
+        return None
+    found = _Found(text)
+    try:
+        found.read(text, 0)
+    except (shell.Unreadable, RecursionError):
+        found.opaque.append(text)
+    named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
+    for part in found.opaque if named is None else ():
+        tokens = "".join(char if char in _TOKEN else " " for char in part).split()
+        if any(_is_ours(token) or token == PACKAGE for token in tokens):
+            named = next(iter(_files(tokens)), None)
+    return named and f"this sends what the file {_shown(named)} holds. `--body -` with a here-document needs no leave."
+
+
+def _files(arguments: Sequence[str]) -> list[str]:
+    """Return the files whose content a call takes."""
+    found = []
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
+        if option in _TEXTS and value.startswith("@") and value[1:] not in _STDIN:
+            found.append(value[1:])
+        elif option == "--jsonl" and value not in ("", *_STDIN):
+            found.append(value)
+    return found
+
+
 # -- finding our calls ------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +144,7 @@ class _Found:
         self.calls: list[list[str]] = []
         self.settings: list[str] = []
         self.opaque: list[str] = []
+        self.sources: list[str] = []
         self._text = text
         self._scripts: list[str] = []
         self._runs_scripts = False
@@ -124,8 +160,11 @@ class _Found:
                 self.settings += identity.taken(words)
             while words and shell.is_setting(words[0]):
                 words = words[1:]
+            known = len(self.calls)
             if words:
                 self._command(words, simple.inputs, depth)
+            if len(self.calls) > known:
+                self.sources += [source for source in simple.sources if source != "/dev/null"]
         if self._runs_scripts and not depth:  # a script written here may be what is run here
             for script in self._scripts:
                 self.read(script, depth + 1)

@@ -35,12 +35,14 @@ UNBAKED = "python= main= state= switch="
 
 class Bounds(Record):
     """What the client itself is to see to: ``asks``, the rules of what it asks about whatever else is said; its
-    ``sandbox``, out of which commands reach ``hosts`` and do not write the ``mailbox``."""
+    ``sandbox``, out of which commands reach ``hosts`` and do not write the ``mailbox``. ``alone``: nothing else is put
+    in, for the sessions call us already."""
 
     asks: tuple[str, ...] = ()
     sandbox: bool = False
     mailbox: str = ""
     hosts: tuple[str, ...] = ()
+    alone: bool = False
 
 
 UNBOUND = Bounds()
@@ -98,12 +100,16 @@ def _baked(environ: Mapping[str, str]) -> bytes:
 
 def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[Part]:
     client = target.client
+    more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
+    more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
+    if bounds.alone:
+        yield _settings(os.path.realpath(target.settings), merge.Ours((), more))
+        return
+    more["permissions"][merge.ALLOW] = [*client.rules(program)]
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
-    more: dict[str, Any] = {"permissions": {merge.ALLOW: [*client.rules(program)], merge.ASK: [*bounds.asks]}}
-    more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
     yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then
 
 
@@ -130,7 +136,8 @@ def _memory(path: str) -> Part:
 def _settings(path: str, ours: merge.Ours) -> Part:
     def add(data: bytes | None, _: bool) -> bytes:
         settings, form = merge.read(path, data or b"")
-        wanted = merge.merged(path, settings, ours)
+        current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
+        wanted = merge.merged(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
         return data if data is not None and wanted == settings else merge.write(wanted, form)
 
     def remove(data: bytes, original: bytes | None) -> bytes:

@@ -9,6 +9,8 @@ Which hooks are ours: ``entries``.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core.records import Record
 from ..errors import BadData
 from .entries import calls_us, covers, group, is_group, is_ours, part
@@ -141,8 +143,21 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     for wanted, command in ours.hooks:
         groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
         hooks[wanted.on] = _with_hook(groups, wanted, command)
-    result["hooks"] = hooks
+    if ours.hooks:
+        result["hooks"] = hooks
     return _laid(path, "", result, ours.more)
+
+
+def without_exclusions(settings: Mapping[str, Any], is_one: Callable[[Any], bool]) -> dict[str, Any]:
+    """The settings without some of the commands that run outside the sandbox."""
+    result = dict(settings)
+    sandbox = result.get("sandbox")
+    if not isinstance(sandbox, dict):
+        return result
+    excluded = sandbox.get("excludedCommands")
+    if isinstance(excluded, list) and any(map(is_one, excluded)):
+        result["sandbox"] = {**sandbox, "excludedCommands": [word for word in excluded if not is_one(word)]}
+    return result
 
 
 def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,10 +214,17 @@ def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool])
         kept = {event: _without_hooks(groups) for event, groups in hooks.items()}
         _put(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
     for key in (ALLOW, ASK):
-        if rules := rules_of(result, key):
-            fewer = dict(result["permissions"])
-            _put(fewer, key, [rule for rule in rules if not is_ours_by(key, rule)])
-            _put(result, "permissions", fewer)
+        result = without_rules(result, key, partial(is_ours_by, key))
+    return result
+
+
+def without_rules(settings: Mapping[str, Any], key: str, is_one: Callable[[Any], bool]) -> dict[str, Any]:
+    """The settings without some of the rules under ``key``; what is empty for that is gone, too."""
+    result = dict(settings)
+    if any(is_one(rule) for rule in rules_of(result, key)):
+        fewer = dict(result["permissions"])
+        _put(fewer, key, [rule for rule in rules_of(result, key) if not is_one(rule)])
+        _put(result, "permissions", fewer)
     return result
 
 

@@ -15,28 +15,35 @@ if TYPE_CHECKING:
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
-    *("control request", "control wait", "control pending", "control log", "control report"),
-    *("control approve", "control deny", "control answer"),
+    *("control request permission", "control request plan", "control request sandbox"),
+    *("control wait", "control pending", "control log", "control report"),
 )
-"""The commands an agent may use without asking: plain mail, looking, asking for leave, and answering who asks for it
-(the command knows who may, and nobody may for itself). None of them changes who anybody is."""
+"""The commands an agent may use without asking: plain mail, looking, asking for leave, reporting. None of them decides
+anything, orders anything, or changes who anybody is."""
+ONCE_FREE = ("control approve", "control deny", "control answer", "control request")
+"""Earlier versions freed these. A lead whose own command needs leave had its worker run it by an approval."""
 EXACT = ("roster retire",)
 """Those it may use only just so: without an id an agent retires nobody but itself."""
 
-FLOOR = ("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*")
-"""What acts. A client that asks about all of it runs nothing of it where our hooks fail, and lets a hook that answers
-for its person widen that; a rule that denies it would not."""
+FLOOR = (
+    *("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*"),
+    *("EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "CronDelete", "RemoteTrigger", "SendMessage"),
+    *("Artifact", "ClaudeDesign", "Projects", "PushNotification", "SendFeedback"),
+)
+"""What acts, of the tools that Claude Code 2.1.329 has (``sdk-tools.d.ts``). A client that asks about all of it runs
+nothing of it where our hooks fail, and lets a hook that answers for its person widen that; a rule that denies it would
+not."""
 
 
 def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, Any]:
     """The client's sandbox for commands: always, and asking as before; they reach these hosts and write no mailbox.
-    A mail command on its own runs outside."""
+    A plain mail command on its own runs outside; every other command of ours does not."""
     return {
         "enabled": True,
         "failIfUnavailable": True,
         "autoAllowBashIfSandboxed": False,
         "allowUnsandboxedCommands": False,
-        "excludedCommands": [f"{program}:*"],
+        "excludedCommands": [*(f"{program} {words}:*" for words in FREE), *(f"{program} {words}" for words in EXACT)],
         "filesystem": {"denyWrite": [mailbox]},
         "network": {"allowedDomains": [*hosts]},
     }
@@ -65,14 +72,37 @@ def rules(program: str) -> tuple[str, ...]:
     )
 
 
+ANSWERS = ("approve", "deny", "answer")
+"""The commands of ``control`` that decide a request."""
+
+
+def answering(program: str, verb: str, request: str) -> str:
+    """Return the rule of a command that decides this one request."""
+    return f"Bash({program} control {verb} {request}:*)"
+
+
+def is_outdated_exclusion(command: object) -> bool:
+    """Return whether an earlier version took all commands of ours out of the sandbox by it."""
+    return isinstance(command, str) and command.endswith(":*") and command.removesuffix(":*").endswith(_PROGRAMS)
+
+
+_PROGRAMS = ("agent-mailbox", "agent-mailbox'", "agent_mailbox", "agent_mailbox'")
+
+
 def is_rule(key: str, rule: object) -> bool:
     """One of ours among those that allow or ask, however an agent started ours when it was written."""
     if key == "ask":
         return rule in FLOOR
     if not isinstance(rule, str) or not ("agent-mailbox" in rule or "agent_mailbox" in rule):
         return False
-    ends = (*(f" {words}:*)" for words in FREE), *(f" {words})" for words in EXACT))
+    ends = (*(f" {words}:*)" for words in (*FREE, *ONCE_FREE)), *(f" {words})" for words in EXACT))
     return rule.startswith("Bash(") and rule.endswith(ends)
+
+
+def is_outdated(rule: object) -> bool:
+    """Return whether an earlier version freed what asks for leave now."""
+    ends = tuple(f" {words}:*)" for words in ONCE_FREE)
+    return is_rule("allow", rule) and isinstance(rule, str) and rule.endswith(ends)
 
 
 _SETTLE = """\

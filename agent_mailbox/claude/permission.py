@@ -1,4 +1,5 @@
-"""PreToolUse: a command of ours that an agent gives in another's name does not run.
+"""PreToolUse: a command of ours that an agent gives in another's name does not run; about one that sends a file the
+client asks.
 
 Belongs here: who the agent is, and the shape of the refusal. What is refused: ``commands``. It needs no mailbox (what
 the command names may stand anywhere); with one, the agent's own name and the beginning of its id are its own, too.
@@ -19,16 +20,20 @@ if TYPE_CHECKING:
 
 
 def denial(command: str, caller: Caller, roster: Roster | None) -> dict[str, Any] | None:
-    """The answer that keeps the command from running, with why; None where that is nothing to us."""
+    """The answer that keeps the command from running, or has the client ask, with why; None where that is nothing to
+    us."""
     if (member := caller.member()) is not None:
         why = commands.refusal(command, lambda word: word == member, member)
     else:
         me = caller.session_id
         line = roster.lineage(me) if roster is not None else (me,)
         why = commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
+    decision = "deny"
+    if why is None:
+        decision, why = "ask", commands.takes_file(command)
     if why is None:
         return None
-    told = {"permissionDecision": "deny", "permissionDecisionReason": f"agent-mailbox: {why}"}
+    told = {"permissionDecision": decision, "permissionDecisionReason": f"agent-mailbox: {why}"}
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
 
 

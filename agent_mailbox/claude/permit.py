@@ -7,6 +7,7 @@ answered "no" where nothing better is known, and what must hold without us stand
 
 from __future__ import annotations
 
+from .. import clients
 from ..control import Beside, Control
 from ..coordination import binds, is_over, policy_of
 from ..core import codec, frame, policy, rules
@@ -99,7 +100,7 @@ class Permit(Record):
 
     def _judged(self, standing: Standing, agent: Agent | None) -> Verdict:
         call, given = self.call, self.given
-        free = texts.rules(self.program)
+        free = (*texts.rules(self.program), *self._own_answers())
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
@@ -115,9 +116,29 @@ class Permit(Record):
             return Verdict(ALLOW)  # what asks before it is our own floor
         return verdict
 
+    def _own_answers(self) -> list[str]:
+        """Return the rules of what its lead asked it to answer: to agree to its own end, or not, is the agent's."""
+        asked = self.control.plane().open_requests()
+        mine = [one.id for one in asked if one.flow == flows.SHUTDOWN and one.answerer == self.call.session_id]
+        plain = [name for name in mine if name.replace("-", "").isalnum()]
+        return [texts.answering(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
+
     def _is_for_the_lead(self) -> bool:
-        """The client would ask its person: a session with a lead asks that, too; the first to answer counts."""
-        return self.asks_the_person and self.call.tool not in PERSONS
+        """The client would ask its person: a session with a lead asks that, too; the first to answer counts. Where
+        nobody sits at a client that is sure to ask, the lead is asked before: see ``_is_floored``."""
+        if self.call.tool in PERSONS:
+            return False
+        return self.asks_the_person or (not clients.is_attended(self.environ) and self._is_floored())
+
+    def _is_floored(self) -> bool:
+        """Return whether a rule of the client's own is sure to ask about the tool. Such a rule stops another input that
+        an answer to the client's question brings; one that comes before the question passes (2.1.329, seen live)."""
+        free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
+        if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
+            return False
+        from . import places  # where a lead may be asked
+
+        return places.asks(self.call.tool, self.call.cwd, self.environ)
 
     def _where(self) -> Where:
         from os import path  # where a policy is
@@ -227,6 +248,10 @@ class Permit(Record):
             changed = dict(self.given)  # without one the client asks its person all the same
         if not self.asks_the_person:
             self._grant(self.given if changed is None else changed)
+        elif changed is not None and self._is_floored():
+            self._grant(changed)
+            self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
+            return
         self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
 
     # -- answering ----------------------------------------------------------------------------------------------------

@@ -78,6 +78,19 @@ def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
     return [*there.values(), *_plugins(list(there.values()), projects, here, environ)]
 
 
+def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
+    """Return whether a rule for the whole tool has the client ask about it, in the user's settings or the project's."""
+    wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
+    names = ("settings.json", "settings.local.json")
+    for path in (os.path.join(home(environ), names[0]), *(os.path.join(project, ".claude", name) for name in names)):
+        found = source(path, project)
+        permissions = (found.settings or {}).get("permissions") if found else None
+        rules = permissions.get("ask") if isinstance(permissions, dict) else None
+        if isinstance(rules, list) and any(rule in rules for rule in wanted):
+            return True
+    return False
+
+
 def managed() -> list[Source]:
     """The administrator's settings."""
     return [found for path in MANAGED if (found := source(path, "/")) is not None]

@@ -64,6 +64,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
         all_of_them = places.sources(projects, here, environ)
         yield from _passed_by(found, all_of_them, environ)
         yield from _open(directory, found, all_of_them)
+        yield from _outdated(all_of_them)
         yield from _quiet(found, environ)
     elif not elsewhere:
         yield from _missing(directory, here, environ)
@@ -192,6 +193,17 @@ def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source])
         what = f"{names}{more}: kept from something by our hooks alone; where one fails the client goes on without it"
         more = "`agent-mailbox install claude-code --closed` has the client ask then"
         yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
+
+
+def _outdated(all_of_them: Sequence[Source]) -> Iterator[Problem]:
+    """Rules of an earlier version, by which an agent decides unasked what its person would be asked."""
+    for source in all_of_them:
+        rules = (source.settings or {}).get("permissions")
+        allowed = rules.get("allow") if isinstance(rules, dict) else None
+        freed = [rule for rule in allowed if texts.is_outdated(rule)] if isinstance(allowed, list) else []
+        if freed:
+            what = f"{', '.join(freed)}: decisions run unasked, by rules of an earlier version"
+            yield Problem(source.path, None, f"{what}; {INSTALL} takes them out")
 
 
 # -- does it do its work? ---------------------------------------------------------------------------------------------

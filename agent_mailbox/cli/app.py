@@ -201,6 +201,17 @@ class Context:
             return USER
         return self._speakers.get(me, me)
 
+    @property
+    def is_session(self) -> bool:
+        """Return whether an agent runs this command: what it may read is its client's to say."""
+        if self.caller.kind != callers.AS_SAID:
+            return self.caller.kind == callers.SESSION or self.caller.client is not None
+        try:
+            named = clients.session(self.environ) is not None
+        except Malformed:  # within two clients
+            return True
+        return named or any(self.environ.get(name) for name in ("CLAUDECODE", clients.GEMINI))
+
     def style(self, text: str, style: str) -> str:
         """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
         if (

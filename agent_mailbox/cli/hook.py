@@ -170,6 +170,9 @@ def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str])
 
 def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Place | None:
     """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
+    named = directory or environ.get("AGENT_MAILBOX_DIR")
+    if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
+        return Place(known, False)  # a file that was laid down since stands in nobody's way
     try:
         place = locate(directory, environ, call.cwd)
     except NoMailbox:

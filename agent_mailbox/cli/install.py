@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sys
 
 import click
 
@@ -104,18 +106,23 @@ def install_claude_code(
     lead: what a policy denies does not run even where a hook fails. Sessions without a lead ask their person.
 
     With --sandbox what commands do inside is bounded, too: they write the project alone, not its mailbox, and reach the
-    hosts you name. Plain mail commands, each on its own, run outside.
+    hosts you name. Plain mail commands, each on its own, run outside; every other command of ours does not.
+
+    Where the sessions call us already (by --user, or a plugin), --closed and --sandbox put in these bounds alone.
     """
     target = _target(app, clients.CLAUDE_CODE, project, user)
-    _refuse_twice(app, target, force)
+    alone = _is_bounded_alone(app, target, force, closed or sandbox)
+    if not alone:
+        _refuse_twice(app, target, force)
     if hosts and not sandbox:
         raise Malformed("--host is for the sandbox", "add --sandbox", code="usage")
-    bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts))
+    bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts), alone=alone)
     if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
         raise Malformed(
             f"{wrong[0]!r} is no host", "such as example.org, or *.example.org for those below", code="usage"
         )
     if sandbox:
+        _refuse_without_sandbox(app)
         bounds = bounds.replace(mailbox=_kept_mailbox(app, target))
     _install(app, target, dry_run, bounds)
 
@@ -142,6 +149,30 @@ def _kept_mailbox(app: App, target: Target) -> str:
             "have one below the project: `agent-mailbox init data`",
         )
     return found
+
+
+def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
+    """Return whether only bounds are to be put in: the project's sessions call us already, from elsewhere."""
+    from ..claude import settings  # the doctor's, with its lock library
+
+    if force or target.user or not bounded or settings.is_there(target):
+        return False
+    return bool(settings.elsewhere(target, app.environ))
+
+
+SANDBOX_NEEDS = {"bwrap": "bubblewrap", "socat": "socat"}
+"""The programs the client's sandbox runs on Linux, and the packages they are in."""
+
+
+def _refuse_without_sandbox(app: App) -> None:
+    """A client that is told to use its sandbox and cannot refuses to start."""
+    missing = [program for program in SANDBOX_NEEDS if shutil.which(program, path=app.environ.get("PATH")) is None]
+    if missing and sys.platform == "linux":
+        packages = " ".join(SANDBOX_NEEDS[program] for program in missing)
+        raise Refused(
+            f"the client's sandbox needs {' and '.join(missing)}, and would not start without",
+            f"install the package: `apt-get install {packages}`, then repeat this",
+        )
 
 
 def _refuse_twice(app: App, target: Target, force: bool) -> None:

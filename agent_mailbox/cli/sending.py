@@ -141,7 +141,7 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
     """``send --jsonl``: every line is checked before any is written."""
     app.proves = nobody  # a file's lines are mail, whoever wrote them
     numbers, drafts = [], []
-    for number, line in enumerate(values.read(source, "batch", MAX_BATCH).split(b"\n"), 1):
+    for number, line in enumerate(values.read(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():
             numbers.append(number)
             try:

@@ -14,6 +14,7 @@ import click
 
 from ..core import instant, proofs
 from ..core.text import neutral
+from ..errors import NotFound
 from ..store import mounts, paths, places
 from . import exporting, letters, render, values
 from .hook import answer
@@ -23,15 +24,19 @@ from .options import App, Verb, pass_app
 
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
+@click.option("--git", "in_git", is_flag=True, help="In the repository's own directory, where no checkout reaches.")
 @click.option("--adopt", is_flag=True, help="Confirm what stands there unsealed: leads, policies and decisions count.")
 @pass_app
-def init(app: App, where: str | None, adopt: bool) -> None:
+def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error.
+
+    With --git it is .git/agent-mailbox of the repository that DIR (default: here) is in, for all its worktrees and
+    submodules: no checkout, pull or `git clean` reaches it.
 
     With --adopt you confirm a mailbox of an earlier version, or one that came from elsewhere: its unsealed lines bind
     agents until then, and free nobody.
     """
-    made = places.create(where or _wanted_place(app), app.environ)
+    made = places.create(_place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app), app.environ)
     if adopt:
         _trust(app, made, adopt=True)
         return
@@ -52,6 +57,16 @@ def _trust(app: App, directory: str, *, adopt: bool) -> None:
     lines += [*done.standing] or ["no agent is under a lead, a mode or rules"]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
     app.done("".join(f"{neutral(line)}\n" for line in lines), value)
+
+
+def _place_in_git(start: str) -> str:
+    """Return where the mailbox of the repository is that a directory is in; raises ``NotFound`` outside one."""
+    here = os.path.realpath(start)
+    while (common := paths.common_directory(here)) is None:
+        if here == os.path.dirname(here):
+            raise NotFound(f"{start} is in no git repository", "`git init` makes one; without --git it is data/")
+        here = os.path.dirname(here)
+    return os.path.join(common, paths.IN_GIT)
 
 
 def _wanted_place(app: App) -> str:

@@ -5,11 +5,13 @@ Belongs here: reading a value, and refusing one that means nothing. What is done
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 from ..core import compose, instant
-from ..errors import BadData, Malformed
+from ..errors import BadData, Malformed, Refused
+from ..store import places
 from .options import App
 
 
@@ -19,15 +21,20 @@ def body(app: App, given: str | None) -> str:
         raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
     if given != "-" and not given.startswith("@"):
         return given
-    data = read(given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
+    data = read(app, given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise BadData(f"the body is not UTF-8 (byte {error.start})", "convert it, or send the file's path") from None
 
 
-def read(source: str, what: str, limit: int) -> bytes:
-    """Standard input for ``-``, else the file; ``BadData`` if ``what`` it holds is over ``limit`` bytes."""
+STANDARD = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+"""Other names of standard input."""
+
+
+def read(app: App, source: str, what: str, limit: int) -> bytes:
+    """Standard input for ``-``, else the file; ``BadData`` if ``what`` it holds is over ``limit`` bytes, ``Refused``
+    where an agent names a file outside its project."""
     try:
         if source == "-":
             if sys.stdin is None:
@@ -35,6 +42,8 @@ def read(source: str, what: str, limit: int) -> bytes:
             data = sys.stdin.buffer.read(limit + 2)
         else:
             with open(source, "rb") as file:
+                if app.is_session and source not in STANDARD:
+                    _refuse_outside(app, source, file.fileno())
                 data = file.read(limit + 2)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -44,6 +53,34 @@ def read(source: str, what: str, limit: int) -> bytes:
             f"the {what} has more than {limit} bytes", "write it to a file and send its path", code="too_large"
         )
     return data
+
+
+def _refuse_outside(app: App, source: str, fd: int) -> None:
+    """Keep an agent from sending a file that its person may have denied it: the rule that lets it send runs unasked.
+
+    The file is judged as it was opened, so that no link that changes meanwhile leads elsewhere.
+    """
+    real = os.path.realpath(source)
+    try:
+        same = os.path.samestat(os.stat(real, follow_symlinks=False), os.fstat(fd))
+    except OSError:  # a pipe that the shell made, or what is gone by now
+        same = False
+    if same and any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in projects(app)):
+        return
+    raise Refused(
+        f"{source} is outside your project: an agent sends no file from there",
+        "pass the text itself by `--body -` and a here-document",
+    )
+
+
+def projects(app: App) -> list[str]:
+    """Return the projects of a session: the mailbox's (its repository, else the directory it is in), and the repository
+    of the working directory. A repository that holds the home directory is none."""
+    box = os.path.realpath(app.mailbox.directory)
+    home = os.path.realpath(os.path.expanduser("~"))
+    roots = [root for start in (box, os.getcwd()) if (root := places.root(start))]
+    found = roots if places.root(box) else [*roots, os.path.dirname(box)]
+    return [root for root in found if root != "/" and not f"{home}/".startswith(f"{root}/")]
 
 
 def hours(given: str | None) -> int | None:

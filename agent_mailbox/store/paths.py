@@ -23,6 +23,8 @@ ARCHIVE = "agent-mailbox-archive"
 CONFIG = "config.toml"
 CACHE = ".cache"
 DATA = "data"
+IN_GIT = "agent-mailbox"
+"""Below a repository's own directory: where no checkout and no cleaning reaches."""
 SHIMS = "shims"
 """Among the user's own records: the installed shims, a path a line."""
 
@@ -49,14 +51,18 @@ def is_mailbox(directory: str) -> bool:
 
 
 def find(start: str) -> str | None:
-    """The nearest mailbox from ``start`` (absolute, without links) upwards: a directory itself, or its ``data/``.
+    """The nearest mailbox from ``start`` (absolute, without links) upwards: the one in a repository's own directory, a
+    directory itself, or its ``data/``. The first can be laid down by no checkout, so none stands before it.
 
     At the root of a linked git worktree the main worktree's root stands in for it, so that every worktree of a
     repository finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
     """
     here = start
     while True:
-        for root in dict.fromkeys([main_worktree(here) or here, here]):
+        common = common_directory(here)
+        if common is not None and is_mailbox(inside := system.join(common, IN_GIT)):
+            return inside
+        for root in dict.fromkeys([_worktree_of(common) or here, here]):
             for candidate in (root, system.join(root, DATA)):
                 if is_mailbox(candidate):
                     return candidate
@@ -68,8 +74,27 @@ def find(start: str) -> str | None:
 
 def main_worktree(directory: str) -> str | None:
     """The root of the main worktree if ``directory`` is the root of a linked one; else None."""
-    gitdir = _one_line(system.join(directory, ".git"))
-    if gitdir is None or not gitdir.startswith("gitdir:"):
+    root = _worktree_of(common_directory(directory))
+    return None if root == directory else root
+
+
+def _worktree_of(common: str | None) -> str | None:
+    return system.dirname(common) if common is not None and system.basename(common) == ".git" else None
+
+
+def common_directory(directory: str) -> str | None:
+    """Return the own directory of the repository whose worktree has its root here, which all its worktrees share; of a
+    bare repository the directory itself. None elsewhere, and in a submodule: it is part of the repository above."""
+    path = system.join(directory, ".git")
+    if not system.exists(path):
+        is_bare = system.exists(system.join(directory, "HEAD")) and system.is_directory(
+            system.join(directory, "objects")
+        )
+        return directory if is_bare else None
+    gitdir = _one_line(path)
+    if gitdir is None:
+        return path if system.is_directory(path) else None
+    if not gitdir.startswith("gitdir:"):
         return None
     gitdir = system.join(directory, gitdir.removeprefix("gitdir:").strip())
     common = _one_line(system.join(gitdir, "commondir"))
@@ -77,8 +102,7 @@ def main_worktree(directory: str) -> str | None:
         return None
     from os.path import realpath  # a linked worktree is the rare case
 
-    common = realpath(system.join(gitdir, common))
-    return system.dirname(common) if system.basename(common) == ".git" else None
+    return realpath(system.join(gitdir, common))
 
 
 def _one_line(path: str) -> str | None:
@@ -155,6 +179,14 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
         except OSError:
             pass
     return [line.decode("utf-8", "surrogateescape") for line in known if line]
+
+
+def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return the mailbox that a session's start found, if it is still the user's own and there."""
+    if "/" in session_id:
+        return None
+    said = _one_line(system.join(user_state.directory(environ), "sessions", session_id))
+    return said if said and is_mailbox(said) and recorded(said, environ) else None
 
 
 def open_file(path: str, flags: int) -> int:

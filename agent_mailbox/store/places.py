@@ -26,10 +26,16 @@ if TYPE_CHECKING:
 
 def repository(directory: str) -> str | None:
     """The name of the git repository a directory is in (its main worktree's), or None outside one."""
+    here = root(directory)
+    return None if here is None else os.path.basename(main_worktree(here) or here)
+
+
+def root(directory: str) -> str | None:
+    """Return the top of the git worktree a directory is in, or None outside one."""
     here = os.path.realpath(directory)
     while True:
         if os.path.lexists(os.path.join(here, ".git")):
-            return os.path.basename(main_worktree(here) or here)
+            return here
         parent = os.path.dirname(here)
         if parent == here:
             return None

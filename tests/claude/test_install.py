@@ -199,7 +199,8 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
         *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
-        *(f"control {verb}" for verb in ("request", "wait", "pending", "log", "report", "approve", "deny", "answer")),
+        *(f"control request {what}" for what in ("permission", "plan", "sandbox")),
+        *(f"control {verb}" for verb in ("wait", "pending", "log", "report")),
     }
     assert "roster retire" in opened  # without :*, so without an id: nobody's but one's own
 
@@ -510,7 +511,8 @@ def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hos
     assert sandbox["enabled"] is True
     assert sandbox["autoAllowBashIfSandboxed"] is sandbox["allowUnsandboxedCommands"] is False
     assert sandbox["network"] == {"allowedDomains": ["example.net", "example.org"]}
-    assert sandbox["excludedCommands"] == ["docker:*", "agent-mailbox:*"]
+    assert sandbox["excludedCommands"] == ["docker:*", *(rule[5:-1] for rule in texts.rules("agent-mailbox"))]
+    assert "agent-mailbox:*" not in sandbox["excludedCommands"]
     assert sandbox["filesystem"] == {"denyWrite": [str(house.project / "data")]}
     house.write({**house.loaded(), "model": "opus"})
     house.uninstall()
@@ -520,6 +522,67 @@ def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hos
     house.say("install", "--sandbox")
     house.uninstall()
     assert house.settings.read_bytes() == before
+
+
+def test_a_sandbox_that_the_client_could_not_start_is_refused(house: House) -> None:
+    """Before anything is written; the package is named. The client would refuse to start."""
+    assert house.program.call("init", house.project / "data").rc == 0
+    tools = house.program.scratch / "tools"
+    words = ("install", "claude-code", "--project", house.project, "--sandbox")
+    refused(house.program.call(*words, env={"PATH": str(tools)}), 1, "bwrap and socat", "install bubblewrap socat")
+    (tools / "bwrap").symlink_to("/bin/true")
+    refused(house.program.call(*words, env={"PATH": str(tools)}), 1, "needs socat", "apt-get install socat")
+    assert not house.settings.exists()
+
+
+def test_beside_an_installation_for_all_sessions_a_project_gets_its_bounds_alone(house: House) -> None:
+    """No hook twice; the same command again changes nothing, and uninstalling takes the bounds out."""
+    assert house.program.call("install", "claude-code", "--user").rc == 0
+    words = ("install", "claude-code", "--project", house.project)
+    refused(house.program.call(*words), 1, "call us already")
+    house.say("install", "--closed")
+    assert house.loaded() == {"permissions": {"ask": [*texts.FLOOR]}}
+    assert house.say("install", "--closed")["changed"] == []
+    assert not house.memory.exists()
+    house.uninstall()
+    assert not house.settings.exists()
+    before = house.write({"model": "opus", "permissions": {"ask": ["WebFetch"]}})
+    house.say("install", "--closed")
+    house.write({**house.loaded(), "model": "sonnet"})
+    house.uninstall()
+    assert house.loaded() == {"model": "sonnet", "permissions": {"ask": ["WebFetch"]}}
+    house.write(before)
+
+
+def test_what_an_earlier_version_freed_is_taken_out(house: House) -> None:
+    """Rules by which decisions ran unasked, and the sandbox's exclusion of every command; the person's own stay."""
+    assert house.program.call("init", house.project / "data").rc == 0
+    house.say("install", "--sandbox")
+    kept = house.loaded()
+    old = [f"Bash(agent-mailbox control {verb}:*)" for verb in ("approve", "deny", "answer", "request")]
+    theirs = ["Bash(agent-mailbox control mode:*)", "Bash(docker:*)"]
+    house.write(
+        {
+            **kept,
+            "permissions": {**kept["permissions"], "allow": [*kept["permissions"]["allow"], *old, *theirs]},
+            "sandbox": {**kept["sandbox"], "excludedCommands": ["docker:*", "agent-mailbox:*"]},
+        }
+    )
+    result = house.program.call("doctor", "--json", cwd=house.project)
+    assert result.rc == 3
+    (problem,) = [p for p in result.json["problems"] if "unasked" in p["what"]]
+    assert all(rule in problem["what"] for rule in old)
+    house.say("install")
+    now = house.loaded()
+    assert now["permissions"]["allow"] == [*kept["permissions"]["allow"], *theirs]
+    assert now["sandbox"]["excludedCommands"] == ["docker:*"]
+    assert house.program.call("doctor", cwd=house.project).rc == 0
+
+
+def test_the_floor_holds_every_tool_that_acts() -> None:
+    """Those the client ships; one that only looks, asks the person or keeps the model's own notes is none."""
+    assert {"Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "Agent", "Skill", "mcp__*"} <= set(texts.FLOOR)
+    assert {"EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "RemoteTrigger"} <= set(texts.FLOOR)
 
 
 def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House) -> None:
@@ -834,3 +897,33 @@ def restore(directory: Path, tree: dict[str, bytes]) -> None:
             (directory / name).mkdir()
         else:
             (directory / name).write_bytes(data)
+
+
+# -- where an installed shim finds the user's records -----------------------------------------------------------------
+
+
+def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_it(copied: House) -> None:
+    """Another state directory in the environment, with a stamp that frees: not looked at, and Python is handed ours."""
+    program = copied.program
+    run(copied, "init", program.box)
+    run(copied, "install", "claude-code", "--project", copied.project)
+    shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
+    assert (program.state / "shims").read_text() == f"{shim}\n"
+    run(copied, "roster", "register", "--session-id", "worker", "--dir", program.box)
+    deny = ("control", "policy", "worker", "--deny", "Bash", "--session", "user", "--dir", program.box)
+    run(copied, *deny)
+    lie = program.scratch / "lie"
+    (lie / "unbound").mkdir(parents=True)
+    (lie / "unbound/worker").write_text(f"{program.box}\n")
+    call = {"session_id": "worker", "cwd": "/", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    for name in ("AGENT_MAILBOX_TEST_STATE", "HOME", "XDG_STATE_HOME"):
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(program.home), name: str(lie)}
+        env |= {"CLAUDE_CODE_SESSION_ID": "worker", "AGENT_MAILBOX_DIR": str(program.box)}
+        done = subprocess.run(
+            [shim, "Permit"], input=json.dumps(call).encode(), env=env, capture_output=True, timeout=PATIENCE
+        )
+        assert b'"deny"' in done.stdout, (name, done)
+        assert not (lie / "bound").exists()
+    assert (program.state / "bound/worker").exists()
+    run(copied, "uninstall", "claude-code", "--project", copied.project)
+    assert (program.state / "shims").read_text() == ""

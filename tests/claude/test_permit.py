@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.claude import permit
+from agent_mailbox.cli.hook import program
 from agent_mailbox.control import Control
 from agent_mailbox.core import policy
 from agent_mailbox.core.control import telling
@@ -576,3 +577,21 @@ def test_before_a_tool_there_is_no_dialog(led: Post, transcript: Transcript) -> 
 
     with Meanwhile(led, approve):
         assert ask(led, transcript_path=str(transcript.path))[0] == "allow"
+
+
+def test_what_decides_asks_for_leave_and_an_answer_to_one_s_own_shutdown_does_not(led: Post) -> None:
+    """An approval is no mail: a lead whose own command needs leave had its worker run it. Nor is an order."""
+    led.register("third", "--lead", ME)
+    end = led.ok("control", "request", "shutdown", ME, "--session", LEAD)["request"]["id"]
+    led.file("config.toml").write_text("[control]\ntimeout = 0.05\n")
+    ours = program(led.env["PATH"])
+    assert ask(led, "PermissionRequest", given={"command": f"{ours} control pending"})[0] == "allow"
+    for words in (
+        *("approve perm-1", "deny perm-1", "answer perm-1 approve", "mode third safe", "policy third --allow Read"),
+        *("request shutdown third", "request task third --title t", f"answer {end}x approve"),
+    ):
+        given = {"command": f"{ours} control {words}"}
+        assert ask(led, "PermissionRequest", given=given)[0] == "deny", words
+    for verb in (f"approve {end}", f"answer {end} approve", f"deny {end} --reason no"):
+        given = {"command": f"{ours} control {verb}"}
+        assert ask(led, "PermissionRequest", given=given)[0] == "allow", verb

@@ -406,15 +406,15 @@ def own_shim(worker: Worker) -> Path:
     text = settings.read_text()
     shim = Path(json.loads(text)["hooks"]["PermissionRequest"][0]["hooks"][0]["command"].split()[0])
     copy = worker.post.scratch / shim.name
-    main = f"python={sys.executable} main={ROOT / 'agent_mailbox/__main__.py'}"
-    copy.write_text(re.sub(r"(?m)^python= main=$", main, shim.read_text()))
+    main = f"python={sys.executable} main={ROOT / 'agent_mailbox/__main__.py'} "
+    copy.write_text(re.sub(r"(?m)^python= main= (?=state=)", main, shim.read_text()))
     copy.chmod(0o755)
     settings.write_text(text.replace(str(shim), str(copy)))
     return copy
 
 
 def _gone(worker: Worker, shim: Path) -> None:
-    shim.write_text(re.sub(r"(?m)^python=.*$", "python=/gone main=/gone", shim.read_text()))
+    shim.write_text(re.sub(r"(?m)^python=.*$", "python=/gone main=/gone state= switch=", shim.read_text()))
     worker.post.env["PATH"] = "/usr/bin:/bin"
 
 
@@ -436,6 +436,21 @@ def _corrupt(worker: Worker, _: Path) -> None:
 
 def _invalid(_: Worker, shim: Path) -> None:
     shim.write_text('#!/bin/sh\necho \'{"hookSpecificOutput": {"permissionDecision": "perhaps"\'\n')
+
+
+def test_closed_the_input_that_a_lead_approved_in_another_s_place_runs(worker: Worker) -> None:
+    """The client's own rule stops an input that answers its question: the lead is asked before that."""
+    worker.post.ok("install", "claude-code", "--project", worker.client.project, "--closed")
+
+    def approve() -> None:
+        changed = json.dumps({"command": "touch ran2; echo CHANGED", "description": "another"})
+        worker.lead("approve", worker.asked()["id"], "--input", changed)
+
+    ((wrong, told),) = worker.while_working(approve, [bash("touch ran1")])
+    assert (wrong, told) == (False, "CHANGED")
+    assert worker.file("ran2").exists()
+    assert not worker.file("ran1").exists()
+    assert len(worker.desk.plane().requests) == 1
 
 
 @pytest.mark.parametrize("breaks", [_gone, _killed, _timed_out, _corrupt, _invalid])
@@ -503,12 +518,14 @@ def test_in_the_sandbox_a_command_reaches_the_hosts_named_and_not_the_mailbox(wo
             [bash(f"{fetch}; touch inside")],
             [bash(f"echo '{{}}' >> {worker.post.file(MESSAGES)}")],
             [bash("agent-mailbox send --to boss --body FROM_OUTSIDE")],
+            [bash("agent-mailbox mute boss")],
         )
         server.shutdown()
     results = [told[key][1] for key in sorted(told)]
     assert ("REACHED" in results[0]) is (host == "localhost")
     assert worker.file("inside").exists()
     assert "Read-only file system" in results[1]
+    assert "error" in results[3], results  # no plain mail: it runs inside, where the mailbox is read only
     assert "FROM_OUTSIDE" in worker.post.file(MESSAGES).read_text()
     assert worker.post.file(MESSAGES).read_bytes().startswith(before)
     assert "\n{}" not in worker.post.file(MESSAGES).read_text()

@@ -273,3 +273,90 @@ def test_a_hook_of_a_linked_directory_finds_the_mailbox_above_what_it_leads_to(p
     env = {"CLAUDE_PROJECT_DIR": str(link)}
     assert program.call("hook", "SessionStart", stdin=call, env=env).rc == 0
     assert b'"s-1"' in (project / "data" / "agent-roster.jsonl").read_bytes()
+
+
+# -- in the repository's own directory --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(program: Program) -> Path:
+    """A repository with a commit, a linked worktree beside it, and a submodule in it."""
+    main, part = program.scratch / "main", program.scratch / "part"
+    for where in (part, main):
+        where.mkdir()
+        git(where, "init", "-q")
+        (where / "README").write_text("x")
+        git(where, "add", ".")
+        git(where, "commit", "-qm", "x")
+    git(main, "-c", "protocol.file.allow=always", "submodule", "add", "-q", part, "sub")
+    git(main, "commit", "-qm", "sub")
+    git(main, "worktree", "add", "-q", program.scratch / "linked")
+    return main
+
+
+@needs_git
+@pytest.mark.parametrize("start", ["main", "main/sub", "linked"])
+def test_a_mailbox_in_git_is_one_for_worktrees_and_submodules(program: Program, repository: Path, start: str) -> None:
+    """Wherever it is made from; found from each of them, also below."""
+    box = repository / ".git/agent-mailbox"
+    assert program.call("init", "--git", "--json", cwd=program.scratch / start).json == {"dir": str(box)}
+    for where in ("main", "main/sub", "main/sub/deep", "linked", "linked/deep"):
+        sent_from(program, program.scratch / where)
+    assert size(box) == 5
+    assert program.call("doctor", cwd=repository).rc == 0
+    assert box.stat().st_mode & 0o777 == 0o700
+
+
+@needs_git
+def test_a_mailbox_in_git_outlives_what_git_does_to_a_checkout(program: Program, repository: Path) -> None:
+    """Cleaning, switching, resetting, a pull that brings a mailbox, a new worktree: mail stays, none is added."""
+    box = repository / ".git/agent-mailbox"
+    assert program.call("init", "--git", cwd=repository).rc == 0
+    sent_from(program, repository)
+    before = {path: path.read_bytes() for path in box.rglob("*") if path.is_file() and ".cache" not in path.parts}
+    for name in ("data", "."):
+        (repository / name).mkdir(exist_ok=True)
+        (repository / name / MESSAGES).write_text("{}\n")
+    git(repository, "add", "-f", ".")
+    git(repository, "commit", "-qm", "a mailbox comes with the checkout")
+    git(repository, "checkout", "-q", "-f", "HEAD~1")
+    git(repository, "clean", "-ffdxq")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "gc", "-q", "--prune=now")
+    git(repository, "worktree", "add", "-q", "--detach", program.scratch / "again")
+    assert {path: path.read_bytes() for path in before} == before
+    for where in (repository, program.scratch / "again"):
+        sent_from(program, where)
+    assert size(box) == 3
+    assert (repository / "data" / MESSAGES).read_text() == "{}\n"
+
+
+@needs_git
+def test_a_bare_repository_has_one_for_its_worktrees(program: Program, repository: Path) -> None:
+    """In the repository itself; outside any repository there is no such place."""
+    bare = program.scratch / "bare.git"
+    git(program.scratch, "clone", "-q", "--bare", repository, bare)
+    git(bare, "worktree", "add", "-q", "--detach", program.scratch / "tree")
+    made = program.call("init", "--git", "--json", cwd=program.scratch / "tree").json
+    assert made == {"dir": str(bare / "agent-mailbox")}
+    for where in (bare, bare / "refs", program.scratch / "tree"):
+        sent_from(program, where)
+    assert size(bare / "agent-mailbox") == 3
+    refused_both(program.call, 1, "init", "--git", cwd=program.home, said=["no git repository"])
+
+
+def test_a_file_laid_down_since_hides_no_session_s_mailbox(program: Program) -> None:
+    """A bound session that makes a log nearer to itself stays bound: its start told which mailbox is its own."""
+    place = program.scratch / "project"
+    place.mkdir()
+    assert program.call("init", cwd=place).rc == 0
+    env = {"CLAUDE_PROJECT_DIR": str(place), "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "worker"}
+    call = json.dumps(
+        {"session_id": "worker", "source": "startup", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    )
+    assert program.call("hook", "SessionStart", stdin=call, env=env, cwd=place).rc == 0
+    policy = ("control", "policy", "worker", "--deny", "Bash", "--session", "user")
+    assert program.call(*policy, cwd=place).rc == 0
+    assert "deny" in program.call("hook", "Permit", stdin=call, env=env, cwd=place).stdout
+    (place / MESSAGES).touch()
+    assert "deny" in program.call("hook", "Permit", stdin=call, env=env, cwd=place).stdout

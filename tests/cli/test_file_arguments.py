@@ -1,0 +1,139 @@
+"""A file that a command sends: an agent's from its project alone, and by whatever name; the person's from anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.claude import commands
+from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
+from tests.helpers import MESSAGES, Post, refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AGENT = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "worker"}
+SECRET = "TOP SECRET"
+
+
+@pytest.fixture
+def project(post: Post) -> Path:
+    """A project with its mailbox, and a secret beside it."""
+    place = post.scratch / "project"
+    place.mkdir()
+    post.env.pop("AGENT_MAILBOX_DIR")
+    assert post.call("init", cwd=place).rc == 0
+    (post.home / "secret.key").write_text(SECRET)
+    post.call("roster", "register", "--session-id", "worker", cwd=place)
+    return place
+
+
+def send(post: Post, cwd: Path, *words: object, env: dict[str, Any] = AGENT, **how: Any) -> Any:
+    """A message of the agent's."""
+    return post.run("send", "--from", "worker", "--to", "all", *words, cwd=cwd, env=env, **how)
+
+
+def sent(project: Path) -> str:
+    """All that the log holds."""
+    return (project / "data" / MESSAGES).read_text()
+
+
+def test_an_agent_sends_no_file_from_outside_its_project(post: Post, project: Path) -> None:
+    """By its real place: through links, dots, descriptors, a pipe in the file system; nothing of it is in the log."""
+    secret = post.home / "secret.key"
+    (project / "link").symlink_to(secret)
+    (project / "out").symlink_to(post.home)
+    batch = post.home / "batch.jsonl"
+    batch.write_text(json.dumps({"recipient": "all", "content": SECRET}))
+    os.mkfifo(post.home / "pipe")
+    for body in (f"@{secret}", "@link", "@out/secret.key", "@../home/secret.key", "@/etc/passwd", "@data/../../home/x"):
+        result = send(post, project, "--body", body)
+        refused(result, 2 if body.endswith("/x") else 1)
+    refused(post.run("send", "--jsonl", batch, cwd=project, env=AGENT), 1, "outside your project", "--body -")
+    asked = ("control", "request", "permission", "--tool", "Bash", "--input", f"@{secret}")
+    refused(post.run(*asked, cwd=project, env=AGENT), 1, "outside your project")
+    with open(secret, "rb") as file:
+        for name in (f"/proc/self/fd/{file.fileno()}", f"/dev/fd/{file.fileno()}"):
+            refused(send(post, project, "--body", f"@{name}", pass_fds=(file.fileno(),)), 1, "outside your project")
+    with subprocess.Popen(["sh", "-c", 'echo "$0" >"$1"', SECRET, post.home / "pipe"]) as writer:
+        refused(send(post, project, "--body", f"@{post.home / 'pipe'}"), 1, "outside your project")
+    assert writer.returncode is not None
+    for cwd in (post.home, post.scratch):  # a directory one goes to is no project for that
+        env = {**AGENT, "AGENT_MAILBOX_DIR": str(project / "data")}
+        refused(send(post, cwd, "--body", f"@{secret}", env=env), 1, "outside your project")
+    assert SECRET not in sent(project)
+
+
+def test_an_agent_sends_files_of_its_project_and_what_it_is_handed(post: Post, project: Path) -> None:
+    """Those of the mailbox's project and of the repository it works in; standard input by each of its names."""
+    (project / "notes.md").write_text("NOTES")
+    (project / "sub").mkdir()
+    other = post.scratch / "other"
+    (other / ".git").mkdir(parents=True)
+    (other / "here.md").write_text("HERE")
+    env = {**AGENT, "AGENT_MAILBOX_DIR": str(project / "data")}
+    assert send(post, project / "sub", "--body", "@../notes.md").rc == 0
+    assert send(post, other, "--body", "@here.md", env=env).rc == 0
+    for name in ("-", "@-", "@/dev/stdin"):
+        assert send(post, project, "--body", name, stdin=f"STDIN {name}").rc == 0
+    assert all(word in sent(project) for word in ("NOTES", "HERE", "STDIN -", "STDIN @-", "STDIN @/dev/stdin"))
+
+
+def test_the_person_and_a_program_send_any_file(post: Post, project: Path) -> None:
+    """Their own rules are the system's."""
+    assert send(post, project, "--body", f"@{post.home / 'secret.key'}", env={}).rc == 0
+    assert SECRET in sent(project)
+
+
+def test_a_home_directory_under_git_is_no_project(post: Post) -> None:
+    """People keep their settings so; their keys are there as well."""
+    (post.home / ".git").mkdir()
+    (post.home / "secret.key").write_text(SECRET)
+    result = send(post, post.home, "--body", "@secret.key", env={**AGENT, "HOME": str(post.home)})
+    refused(result, 1, "outside your project")
+
+
+ASKED = (
+    *(
+        "agent-mailbox send --to all --body @~/secret.key",
+        "agent-mailbox send --body=@x",
+        "agent-mailbox send --jsonl x",
+    ),
+    *("cd x && agent-mailbox reply 1 --body '@/etc/passwd'", "bash -c 'agent-mailbox send --to a --body @x'"),
+    *("agent-mailbox control request permission --tool Bash --input @x", "agent-mailbox send --to a --body - <~/x"),
+    *("python3 -m agent_mailbox send --to a --jsonl=y", "scripts/agent_mailbox.py send --to a --body @x"),
+)
+NOT_ASKED = (
+    *("agent-mailbox send --to all --body hello@example.org", "agent-mailbox send --to a --body -", "cat @x"),
+    *(
+        "agent-mailbox send --to a --body - <<E\n@x\nE",
+        "agent-mailbox send --jsonl -",
+        "agent-mailbox check </dev/null",
+    ),
+    *("agent-mailbox send --to a --body @/dev/stdin", "agent-mailbox send --to a --body @-"),
+)
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_the_client_asks_about_a_command_that_sends_a_file(text: str) -> None:
+    """In whatever way it is written; the path is told."""
+    assert commands.takes_file(text)
+    assert commands.refusal(text, lambda _: True) is None
+
+
+@pytest.mark.parametrize("text", NOT_ASKED)
+def test_it_does_not_ask_about_plain_mail(text: str) -> None:
+    """Nor about what only looks like a file."""
+    assert commands.takes_file(text) is None
+
+
+def test_the_hook_has_the_client_ask(shim: Shim) -> None:  # noqa: F811
+    """Where another's name is refused, that comes first."""
+    told = before_tool(shim, ASKED[0]).json["hookSpecificOutput"]
+    assert told["permissionDecision"] == "ask"
+    told = before_tool(shim, f"{ASKED[0]} --from user").json["hookSpecificOutput"]
+    assert told["permissionDecision"] == "deny"
