@@ -257,6 +257,15 @@ class Post(Program):
         return list(result.json["problems"])
 
 
+def begin_again(box: Path, environ: Mapping[str, str]) -> None:
+    """Have the user's records take a mailbox as it is now, after its files were put there anew."""
+    from agent_mailbox.store import custody
+
+    if (known := custody.find(str(box), environ)) is not None:
+        custody.remove(known.directory)
+    custody.of(str(box), environ)
+
+
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 

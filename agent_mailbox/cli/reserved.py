@@ -58,14 +58,17 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("swarm", "kick"): _always,
 }
 """The beginning of a command's words, and when it is the person's."""
-ALWAYS_THEIRS = ("console",)
-"""The person's also where nobody is bound: there they act as ``user``."""
+THEIR_WORD: dict[tuple[str, ...], Condition] = {
+    ("console",): _always,
+    ("init",): _given("adopt"),
+    ("doctor",): _given("trust"),
+}
+"""The person's also where nobody is bound: by these they act as ``user``, or say that they looked."""
 
 
 def check(app: Context, words: Sequence[str], params: Params) -> None:
     """Raise ``Refused`` for a command that is the person's, where somebody else calls."""
-    condition = next((RESERVED[key] for n in (1, 2) if (key := tuple(words[:n])) in RESERVED), None)
-    if condition is None or not condition(app, params):
+    if not _holds(RESERVED, words, app, params):
         return
     _refuse_the_bound(app, words)
     caller = app.caller
@@ -73,10 +76,15 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
         raise _refused(words, f"this is a process of session {caller.sessions[0]}")
     if caller.kind != callers.PROGRAM:
         return
-    if caller.client or words[0] in ALWAYS_THEIRS:
+    if caller.client or _holds(THEIR_WORD, words, app, params):
         raise _refused(words, caller.why)
     if user_state.bound_somewhere(user_state.directory(app.environ)):
         raise _refused(words, f"sessions are bound, and this is a program: {caller.why}")
+
+
+def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:
+    condition = next((table[key] for n in (1, 2) if (key := tuple(words[:n])) in table), None)
+    return condition is not None and condition(app, params)
 
 
 def _refuse_the_bound(app: Context, words: Sequence[str]) -> None:

@@ -72,8 +72,17 @@ class Custody:
 
     def note_broken(self, why: str) -> None:
         """Note that nothing here counts as proven, until the person has looked."""
-        if self.broken() is None:
-            replace_file(self.path("broken"), why.encode("utf-8", "replace") + b"\n")
+        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
+        try:
+            fd = system.open(self.path("broken"), flags, 0o600)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise paths.storage_failed("write", self.path("broken"), error) from None
+        try:
+            system.write(fd, why.encode("utf-8", "replace") + b"\n")
+        finally:
+            system.close(fd)
 
     def forget_broken(self) -> None:
         """Note that the person has looked."""
@@ -245,8 +254,8 @@ def remove(directory: str) -> None:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Put a small file in the place of another, durably."""
-    aside = f"{path}.{system.getpid()}~"
+    """Put a small file in the place of another, durably; the caller holds a lock that keeps others from it."""
+    aside = f"{path}~"
     try:
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)
         try:

@@ -126,12 +126,13 @@ class Logs:
     def read_roster(self) -> Roster:
         """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
         which this keeps it."""
-        if self._roster is not None and self._roster_at == _end(self.roster.path) and not self._is_newly_broken():
+        known = self._roster_at == _end(self.roster.path) and self._trusted == self._is_trusted()
+        if self._roster is not None and known:
             return self._roster
         return self.roster.attentively(self._folded) or Roster()
 
-    def _is_newly_broken(self) -> bool:
-        return self._trusted and self.custody is not None and self.custody.broken() is not None
+    def _is_trusted(self) -> bool:
+        return self.custody is None or self.custody.broken() is None
 
     def _folded(self, fd: int, view: View | None) -> Roster:
         at = _end(fd)

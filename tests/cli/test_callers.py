@@ -442,6 +442,8 @@ THEIRS = [
     ("backup", "/tmp/of-another-place.tar"),
     ("backup", "../../escaped.tar"),
     ("doctor", "--repair"),
+    ("doctor", "--trust"),
+    ("init", "--adopt"),
     ("steward", "crontab"),
     ("console", "--port", "0"),
     ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
@@ -453,9 +455,9 @@ THEIRS = [
 
 
 def test_every_reserved_command_is_tried_here() -> None:
-    """Those whose options are other work's to add are left out."""
+    """The table holds no command that the attacks leave out."""
     tried = {key for command in THEIRS for key in (command[:1], command[:2])}
-    assert {key for key in reserved.RESERVED if key not in tried} == {("init",)}
+    assert {key for key in reserved.RESERVED if key not in tried} == set()
 
 
 def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: Client) -> None:
@@ -485,6 +487,14 @@ def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Cli
         assert settings.read_bytes() == before, text
     assert at_terminal(post, uninstall).rc == 0
     assert not settings.exists() or settings.read_bytes() != before
+
+
+def test_only_the_person_says_that_they_looked(post: Post) -> None:
+    """A program does not, though nobody is bound; at a terminal of one's own it is done."""
+    for said in (("doctor", "--trust"), ("init", "--adopt"), ("console", "--port", "0")):
+        refused(post.run(*said, env=NOBODY_SAID), 1, "is the person's alone")
+    assert at_terminal(post, line("doctor", "--trust")).rc == 0
+    assert at_terminal(post, line("init", "--adopt")).rc == 0
 
 
 def test_a_program_installs_where_nobody_is_bound(post: Post) -> None:

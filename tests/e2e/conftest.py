@@ -20,6 +20,7 @@ import pytest
 
 from tests.e2e.standin import StandIn
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT, Post
+from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,7 +89,7 @@ class Client:
         self, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
     ) -> subprocess.Popen[bytes]:
         """The client as a process."""
-        settings = {
+        settings: dict[str, str | None] = {
             "ANTHROPIC_BASE_URL": self.model.url,
             "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -98,6 +99,7 @@ class Client:
             "DISABLE_ERROR_REPORTING": "1",
             "TERM": "dumb",
             "AGENT_MAILBOX_DIR": str(self.post.box),
+            **NOBODY_SAID,  # within the client everyone is whose process they are, as for people
             **(env or {}),
         }
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -113,6 +115,7 @@ class Client:
             "env",
             f"PYTHONPATH={ROOT}",
             f"AGENT_MAILBOX_DIR={self.post.box}",
+            "AGENT_MAILBOX_TEST_CALLER=as-said",  # it stands in for a process elsewhere
             sys.executable,
             "-m",
             "agent_mailbox",

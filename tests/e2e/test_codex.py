@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.conftest import npm_program
 from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
 from tests.helpers import FRAME, PATIENCE, READS, Post
+from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,7 +67,7 @@ class Codex:
         done = subprocess.run(
             [self.binary, *map(str, words)],
             input=(stdin or "").encode(),
-            env=self.post.environ({"STANDIN_KEY": "dummy", "TERM": "dumb", **(env or {})}),
+            env=self.post.environ({"STANDIN_KEY": "dummy", "TERM": "dumb", **NOBODY_SAID, **(env or {})}),
             cwd=self.project,
             capture_output=True,
             timeout=PATIENCE,

@@ -23,7 +23,7 @@ SANDBOX = pytest.mark.skipif(not all(map(shutil.which, ("bwrap", "socat"))), rea
 
 def everything(worker: Worker, *more: Path) -> dict[str, bytes]:  # noqa: F811
     """Every file that decides, with its bytes."""
-    state = worker.post.state
+    state = worker.post.user_state
     paths = [path for path in state.rglob("*") if path.is_file() and "sessions" not in path.parts]
     return {**worker.post.snapshot(), **{str(path): path.read_bytes() for path in (*paths, *more)}}
 
@@ -41,9 +41,9 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
         (log, log.read_text() + forged),
         (worker.client.project / "notes" / MESSAGES, ""),
         (worker.post.file(".cache", "quiet", "another"), ""),
-        (worker.post.state / "unbound" / worker.id, f"{worker.post.box}\n"),
+        (worker.post.user_state / "unbound" / worker.id, f"{worker.post.box}\n"),
         (worker.post.file("config.toml"), "[control]\ncleanup = ['touch', 'x']\n"),
-        (worker.post.state / "key", "0" * 64),
+        (worker.post.user_state / "key", "0" * 64),
         (shim, "#!/bin/sh\n"),
     ]
     before = everything(worker, shim)
@@ -60,7 +60,7 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     assert forged not in log.read_text()
     assert after[str(shim)] == before[str(shim)]
     assert not worker.post.file("config.toml").exists()
-    assert not (worker.post.state / "unbound" / worker.id).exists()
+    assert not (worker.post.user_state / "unbound" / worker.id).exists()
     assert worker.file("plain.txt").read_text() == "as before"
 
 

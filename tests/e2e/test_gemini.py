@@ -14,6 +14,7 @@ from tests.e2e.conftest import npm_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, used
 from tests.e2e.standin import ANSWER
 from tests.helpers import FRAME, PATIENCE, READS, Post
+from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,6 +54,7 @@ class Client:
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "TERM": "dumb",
+            **NOBODY_SAID,
             **(env or {}),
         }
         done = subprocess.run(

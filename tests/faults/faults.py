@@ -19,7 +19,7 @@ from tests.faults import world
 from tests.faults.disk import Disk
 from tests.faults.evidence import LOGS, Evidence
 from tests.faults.verdict import KILLED, Verdict
-from tests.helpers import ARCHIVE, PATIENCE, ROOT, Post, Result
+from tests.helpers import ARCHIVE, PATIENCE, ROOT, Post, Result, begin_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,6 +77,7 @@ class Case:
         """The mailbox as it was before, derived files and all; returns what stands in it."""
         shutil.rmtree(self.post.box)
         shutil.copytree(self._template, self.post.box)
+        begin_again(self.post.box, self.post.env)
         mailbox = Mailbox(str(self.post.box))
         for reader in world.READERS:
             mailbox.deliver(reader, lambda _: [])

@@ -204,7 +204,7 @@ ASKING = (
     Mutant(
         "what the model asks its person is not the lead's",
         "Permit._is_for_the_lead",
-        (" and self.call.tool not in PERSONS", ""),
+        ("        if self.call.tool in PERSONS:\n", "        if False:\n"),
         tests=f"{PERMIT}::test_the_lead_is_asked_only_where_the_client_would_ask_or_the_mode_says_so",
     ),
     Mutant(

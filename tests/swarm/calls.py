@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 
 from agent_mailbox.swarm.protocol import tokens
-from tests.helpers import until
+from tests.helpers import begin_again, until
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Line, Person
 
@@ -49,6 +49,7 @@ class Traced:
         for place in (self.machine.box, self.machine.swarm_home):
             shutil.rmtree(place)
             shutil.copytree(self._kept / place.name, place)
+        begin_again(self.machine.box, self.machine.env)
 
     def serve(self, *options: str) -> None:
         """Start the gateway under strace."""

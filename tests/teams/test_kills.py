@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults import faults
-from tests.helpers import PATIENCE, READS
+from tests.helpers import PATIENCE, READS, begin_again
 from tests.teams.client import Locked, fetch
 from tests.teams.samples import native
 from tests.teams.test_bridge import bridge, transcript
@@ -52,6 +52,7 @@ def world(teams: Teams, template: Path) -> None:
     for name in ("box", "home"):
         shutil.rmtree(teams.scratch / name)
         shutil.copytree(template / name, teams.scratch / name, symlinks=True)
+    begin_again(teams.box, teams.env)
     (teams.scratch / "delivered").unlink(missing_ok=True)
     for path in teams.root.rglob("*.json"):
         teams.age(path)

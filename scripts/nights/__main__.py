@@ -1,0 +1,75 @@
+"""``scripts/night``: run the long parts in turn, and rewrite their rows in docs/night.md."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "night.md"
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
+PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "faults": ("every fault, every mutant", ("scripts/faults",), {}),
+    "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
+    "trust": (
+        "a bound worker's attacks, all modes and installations",
+        (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
+}
+"""By name: what it is, its words, what its environment has beside."""
+HEAD = """# The long runs
+
+`scripts/night` runs what takes too long for every push, and writes here how each part last ended.
+
+| part | what | ended | commit | took |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def main(wanted: list[str]) -> int:
+    """Run the wanted parts (none named: all); exit 1 where one failed."""
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        print(f"no part {unknown[0]!r}: {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    rows = known()
+    failed = False
+    for name in wanted or PARTS:
+        what, words, more = PARTS[name]
+        began = time.monotonic()
+        done = subprocess.run(words, cwd=ROOT, env={**os.environ, **more}, capture_output=True, text=True, check=False)
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        failed = failed or done.returncode != 0
+        minutes = (time.monotonic() - began) / 60
+        rows[name] = f"| {name} | {what} | {ending(done)} | {commit()} | {minutes:.0f} min |"
+        PAGE.write_text(HEAD + "".join(f"{rows[part]}\n" for part in PARTS if part in rows))
+    return int(failed)
+
+
+def known() -> dict[str, str]:
+    """The rows of the page, by part."""
+    lines = PAGE.read_text().splitlines() if PAGE.exists() else []
+    return {line.split("|")[1].strip(): line for line in lines if line.startswith("| ") and " min |" in line}
+
+
+def ending(done: subprocess.CompletedProcess[str]) -> str:
+    """How a part ended, in the words of its last lines."""
+    counts = re.findall(r"\d+ (?:passed|failed|skipped|errors?|caught|missed|violations?)", done.stdout)
+    said = ", ".join(dict.fromkeys(counts[-4:])) or "ended"
+    return said if done.returncode == 0 else f"**failed** ({said})"
+
+
+def commit() -> str:
+    """The commit that was run, and when it was made."""
+    words = ("git", "show", "-s", "--format=%h of %cs", "HEAD")
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
