@@ -199,10 +199,8 @@ class HeldLog(FileLock):
             kept.custody.note_broken(f"{self.path} is shorter than it was, or another file")
         elif entry.generation != kept.entry().generation:
             kept.follow(entry)  # who replaced the log was killed before it noted that
-        if entry is not None and entry.size:
-            size = system.fstat(self.fd).st_size
-            if entry.size < size:
-                self._count(kept, entry.size)
+        if entry is not None and entry.size < system.fstat(self.fd).st_size:
+            self._count(kept, entry.size)
         self._entry = entry or kept.entry()
 
     def _sealed(self, lines: Sequence[bytes], about: Sequence[str | None], position: int) -> tuple[bytes, bool]:

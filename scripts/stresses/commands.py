@@ -59,7 +59,7 @@ class Stage:
 
     def environment(self, hours: float | None = None) -> dict[str, str]:
         """For the command line; with a clock that is some hours off."""
-        made = launch.command_environment(self.scratch, self.box)
+        made = launch.command_environment(self.scratch, self.box) | {"AGENT_MAILBOX_TEST_CALLER": "as-said"}
         if hours is not None:
             # Files keep their times, as they do where a clock is set. (libfaketime breaks clock_nanosleep, which every
             # wait for a lock needs, where it is told to leave the monotonic clock alone.)

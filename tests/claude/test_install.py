@@ -908,7 +908,7 @@ def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_
     run(copied, "init", program.box)
     run(copied, "install", "claude-code", "--project", copied.project)
     shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
-    assert (program.state / "shims").read_text() == f"{shim}\n"
+    assert (program.user_state / "shims").read_text() == f"{shim}\n"
     run(copied, "roster", "register", "--session-id", "worker", "--dir", program.box)
     deny = ("control", "policy", "worker", "--deny", "Bash", "--session", "user", "--dir", program.box)
     run(copied, *deny)
@@ -924,6 +924,6 @@ def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_
         )
         assert b'"deny"' in done.stdout, (name, done)
         assert not (lie / "bound").exists()
-    assert (program.state / "bound/worker").exists()
+    assert (program.user_state / "bound/worker").exists()
     run(copied, "uninstall", "claude-code", "--project", copied.project)
-    assert (program.state / "shims").read_text() == ""
+    assert (program.user_state / "shims").read_text() == ""

@@ -376,7 +376,7 @@ def test_what_is_forged_is_not_applied(worker: Worker) -> None:
     denial = next(m for m in again if "NO_AND_NO" in m["content"])
     worker.post.append(MESSAGES, {**denial, "id": str(uuid.uuid4())})
     worker.post.append(MESSAGES, record(LEAD, worker.id, denial["content"].replace("false", "true"), type="control"))
-    assert [entry["outcome"] for entry in worker.log()[-2:]] == ["repeated", "late"]
+    assert [entry["outcome"] for entry in worker.log()[-2:]] == ["repeated", "refused"]
 
 
 def test_a_worker_that_is_told_to_approve_its_own_request_fails(worker: Worker) -> None:

@@ -62,7 +62,7 @@ def test_commands_that_cannot_be(machine: Make) -> None:
         (2, ("inbox", "--status", "lost"), "lost"),
         (2, ("inbox", "--mark", "read"), "--mark"),
         (2, ("notify", "github", "pr_opened", "demo", "o/r"), "OWNER/REPO#NUMBER"),
-        (3, ("state", "import", str(a.state / "config.toml")), "not JSON"),
+        (3, ("state", "import", str(a.user_state / "config.toml")), "not JSON"),
     ):
         refused_both(a.call, rc, "swarm", *words, said=(said,)) if words[0] != "notify" else refused(
             a.call("swarm", *words, "--from", "ann"), rc, said

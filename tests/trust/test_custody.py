@@ -198,8 +198,13 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def test_a_writer_killed_before_it_counts_leaves_nothing_broken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_writer_killed_before_it_counts_leaves_nothing_broken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
     """Its line stands, counts, and is counted by who writes next; from then on it is missed."""
+    if not is_first:
+        scene.control.set_mode(USER, [OTHER], "safe")
 
     def killed(*_: object) -> None:
         raise Killed
