@@ -254,10 +254,14 @@ def remove(directory: str) -> None:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Put a small file in the place of another, durably; the caller holds a lock that keeps others from it."""
-    aside = f"{path}~"
+    """Put a small file in the place of another, durably."""
+    aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC
     try:
-        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)
+        try:
+            fd = system.open(aside, flags | system.O_EXCL, 0o600)
+        except FileExistsError:  # another writes it at this moment, or died writing it
+            aside = f"{path}.{system.getpid()}~"
+            fd = system.open(aside, flags | system.O_TRUNC, 0o600)
         try:
             system.write(fd, data)
             system.fsync(fd)

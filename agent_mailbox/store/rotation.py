@@ -160,8 +160,8 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         if len(lines) <= COMPACT_ABOVE:
             return 0
         before = Roster(parse_roster(lines, roster.view()))
-        kept = [(at, line) for at, line in lines if _stays(line, before)]
-        rest = [(at, line) for at, line in lines if not _stays(line, before)]
+        kept = [(at, line) for at, line in lines if _stays(line, before, since)]
+        rest = [(at, line) for at, line in lines if not _stays(line, before, since)]
         told = compacted(parse_roster(rest, roster.view()), since)
         if (len(told) + len(kept)) * 2 > len(lines):
             return 0
@@ -184,11 +184,14 @@ def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
     )
 
 
-def _stays(line: bytes, roster: Roster) -> bool:
-    """Is the line of an agent, not dead, of which anything is proven?"""
+def _stays(line: bytes, roster: Roster, since: int) -> bool:
+    """Is the line of an agent, not dead, of which anything is proven? One that was led and died only since then (ms)
+    may come back, and its lead with it."""
     event = codec.roster_event(line)
     agent = None if isinstance(event, BadLine) else roster.agents.get(event.session_id)
-    return agent is not None and agent.state != DEAD and agent.proven
+    if agent is None or not agent.proven:
+        return False
+    return agent.state != DEAD or (bool(agent.proven_leads) and agent.changed >= since)
 
 
 def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: View | None) -> Iterator[RosterEvent]:
@@ -205,7 +208,8 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
     def told(agent: Agent) -> Agent:
         spans = tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
         agent = agent.replace(frozen=spans)
-        return agent.replace(proven=False, proven_leads=()) if agent.state == DEAD else agent
+        dead_for_long = agent.state == DEAD and not (agent.proven_leads and agent.changed >= since)
+        return agent.replace(proven=False, proven_leads=()) if dead_for_long else agent
 
     both = [{agent.session_id: told(agent) for agent in roster.agents.values()} for roster in (before, after)]
     return both[0] == both[1]

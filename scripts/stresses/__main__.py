@@ -58,6 +58,7 @@ def main() -> int:
     if not FAKETIME:
         print("no libfaketime: the clocks of commands do not jump, those of the others do", file=sys.stderr)
     scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix="agent-mailbox-stress-")))
+    os.environ["AGENT_MAILBOX_TEST_STATE"] = str(scratch / "state")  # who judges looks at the same records
     director = Director(Stage(scratch), options.seed)
     keep = True
     try:

@@ -63,6 +63,7 @@ class Actor:
             self._box,
             clock=lambda: time.time_ns() // 1_000_000 + self._offset,
             wait=self.random.choice(WAITS),
+            prove=cast.as_named,
         )
 
     def moves(self) -> dict[Callable[[], object], int]:
@@ -282,7 +283,7 @@ class Lead(Actor):
 
     def _opened(self) -> Mailbox:
         opened = super()._opened()
-        self.desk = Control(self._box, clock=opened.now, wait=opened.logs.wait)
+        self.desk = Control(self._box, clock=opened.now, wait=opened.logs.wait, prove=cast.as_named)
         return opened
 
     def decide(self) -> None:

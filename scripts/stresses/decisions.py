@@ -31,14 +31,14 @@ class Case:
         self.state = OPEN
         self.changed: dict[str, Any] | None = None
 
-    def hear(self, sender: str, payload: dict[str, Any], file: str) -> None:
-        """Take in what somebody says to it."""
+    def hear(self, sender: str, payload: dict[str, Any], file: str, *, sealed: bool) -> None:
+        """Take in what somebody says to it; without a seal nobody approves, whoever is named."""
         self.files.add(file)
         if self.state != OPEN:
             return
         if payload.get("cause"):
             self.state = TIMED_OUT if sender == self.worker else OPEN
-        elif sender in (cast.LED.get(self.worker), "user"):
+        elif sender in (cast.LED.get(self.worker), "user") and (sealed or not payload["approved"]):
             self.state = APPROVED if payload["approved"] else DENIED
             self.changed = payload.get("updatedInput")
 
@@ -46,13 +46,13 @@ class Case:
 def cases(evidence: Evidence) -> dict[str, Case]:
     """Every request by its id. Of one whose messages went to several months the order is not known: it is left out."""
     found: dict[str, Case] = {}
-    for file, sender, payload in evidence.control.values():
+    for file, sender, payload, sealed in evidence.control.values():
         known = found.get(payload.get("requestId", ""))
         if payload["type"] == "permission_request":
             if known is None:
                 found[payload["requestId"]] = Case(sender, payload, file)
         elif payload["type"] == "permission_response" and known is not None:
-            known.hear(sender, payload, file)
+            known.hear(sender, payload, file, sealed=sealed)
     return {name: case for name, case in found.items() if sum(file[0].isdigit() for file in case.files) < 2}
 
 

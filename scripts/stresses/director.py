@@ -99,7 +99,7 @@ class Director:
         self._one("init", "init", str(self._stage.box))
         (self._stage.box / "config.toml").write_text(cast.CONFIG, encoding="utf-8")
         (self._stage.box / "config.toml").chmod(0o600)
-        mailbox = Mailbox(str(self._stage.box))
+        mailbox = Mailbox(str(self._stage.box), prove=cast.as_named)
         for session in cast.STEADY:
             tags = (cast.TAG,) if session in cast.TAGGED else None
             mailbox.register(Request(session_id=session, roles=cast.ROLES.get(session) or None, tags=tags), session)

@@ -51,8 +51,8 @@ class Evidence:
         self._lines: dict[str, dict[bytes, tuple[str, str, str | None]]] = {}
         self._kin: dict[str, str] = {}
         self.successions = 0
-        self.control: dict[str, tuple[str, str, dict[str, Any]]] = {}
-        """By id, in log order: the file, the sender and the payload of every control message."""
+        self.control: dict[str, tuple[str, str, dict[str, Any], bool]] = {}
+        """By id, in log order: the file, the sender, the payload of every control message, and whether it is sealed."""
         archive = sorted((box / "agent-mailbox-archive").glob("[0-9]*.jsonl"))
         months = [path for path in archive if not path.name.endswith("-reads.jsonl")]
         for path in (*months, box / MESSAGES):
@@ -94,7 +94,7 @@ class Evidence:
             payload = json.loads(obj["content"])
         except ValueError:
             return
-        self.control.setdefault(obj["id"], (name, obj["sender"], payload))
+        self.control.setdefault(obj["id"], (name, obj["sender"], payload, "seal" in obj))
 
     def _take_reads(self, path: Path) -> None:
         for line, obj in self._records(path):

@@ -32,7 +32,7 @@ class Log:
 
     def says(self, sender: str, payload: dict[str, Any], log: str = MESSAGES) -> None:
         """A control message."""
-        made = record(sender, "k0", json.dumps({"requestId": "perm-1", **payload}), type="control")
+        made = record(sender, "k0", json.dumps({"requestId": "perm-1", **payload}), type="control", seal="1 …")
         with (self.box / log).open("a") as file:
             file.write(json.dumps(made) + "\n")
 
