@@ -12,7 +12,7 @@ from .core.records import USER, BadLine, Record
 from .core.roster import DEAD
 from .errors import Refused
 from .store import entries, rotation, views
-from .store.log import lines_of
+from .store.lines import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

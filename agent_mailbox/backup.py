@@ -23,8 +23,9 @@ from .core.address import check_id
 from .core.records import BadLine, Record
 from .errors import BadData, MailboxError, NotFound, Refused
 from .store import custody, paths, places
+from .store.lines import CHUNK
 from .store.lock import FileLock
-from .store.log import CHUNK, sync_directory
+from .store.log import sync_directory
 from .store.snapshot import Snapshot
 
 TYPE_CHECKING = False

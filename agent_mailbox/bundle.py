@@ -40,6 +40,7 @@ _BASE = (
         "store.user_state",
         "store.paths",
         "store.tails",
+        "store.lines",
         "store.entries",
         "store.views",
         "store.custody",

@@ -11,7 +11,7 @@ from .core.control import state
 from .core.control.state import Plane
 from .core.records import Message, Record
 from .store import events, system
-from .store.log import boundary, lines_of
+from .store.lines import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
-from ..store.log import boundary, lines_of
+from ..store.lines import boundary, lines_of
 from ..store.logs import weighed
 from ..store.watch import Watch
 

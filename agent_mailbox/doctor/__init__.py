@@ -14,8 +14,9 @@ from ..core.records import BadLine
 from ..errors import StorageFailed
 from ..store import index as search_index
 from ..store import paths, rotation
+from ..store.lines import CHUNK
 from ..store.lock import FileLock
-from ..store.log import CHUNK, Log
+from ..store.log import Log
 from . import agents, archive, derived, logs, place, proofs, torn
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 

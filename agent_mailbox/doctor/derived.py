@@ -21,7 +21,7 @@ from ..core.rollbook import Rollbook
 from ..core.roster import DEAD, Roster
 from ..errors import BadData, MailboxError, StorageFailed
 from ..store import cache, trail
-from ..store.log import lines_of
+from ..store.lines import lines_of
 from ..store.logs import Logs, parse_roster, read_head
 from ..store.poll import CURSORS, Poll
 from . import index

@@ -14,8 +14,8 @@ from ..core.records import BadLine
 from ..errors import MailboxError
 from ..store import cache, index
 from ..store.indexing import sources
+from ..store.lines import lines_of
 from ..store.lock import FileLock
-from ..store.log import lines_of
 from .findings import REMOVE_DERIVED, Problem
 
 TYPE_CHECKING = False

@@ -54,7 +54,7 @@ def _read(fd: int, view: View | None) -> bool:
 
 def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
     """(line number, position, line) of an open log."""
-    from ..store.log import lines_of
+    from ..store.lines import lines_of
 
     positions = lines_of(fd, 0, system.fstat(fd).st_size)
     for (number, line), (position, _) in zip(numbered_in(fd, system.fstat(fd).st_size), positions, strict=False):

@@ -10,7 +10,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..errors import StorageFailed
 from . import paths, system
-from .log import lines_of
+from .lines import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

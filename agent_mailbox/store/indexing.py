@@ -14,7 +14,7 @@ from ..core.records import BadLine, Record
 from ..core.words import folded
 from . import cache
 from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, first_place, id_term, term_of
-from .log import boundary, lines_of
+from .lines import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

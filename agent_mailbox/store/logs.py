@@ -15,8 +15,9 @@ from ..core.rollbook import Rollbook
 from ..core.roster import Roster
 from ..errors import Busy
 from . import cache, paths, system
+from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
-from .log import Log, boundary, lines_of, sync_directory
+from .log import Log, sync_directory
 from .sieve import may_be_about
 from .trail import Trail, new_epoch
 

@@ -13,7 +13,7 @@ from ..core import codec
 from ..core.claims import Reads
 from ..core.records import BadLine
 from .index_keys import EVER, EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, id_term, month_of, rank, term_of
-from .log import line_at
+from .lines import line_at
 from .logs import parse_reads, weighed
 
 TYPE_CHECKING = False

@@ -17,7 +17,8 @@ import os
 
 from ..core import codec
 from ..core.records import BadLine, Record
-from .log import CHUNK, Log, boundary
+from .lines import CHUNK, boundary
+from .log import Log
 from .numbered import numbered
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ..core.codec import MAX_LINE
-from .log import CHUNK, lines_of
+from .lines import CHUNK, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

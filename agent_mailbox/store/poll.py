@@ -18,7 +18,7 @@ from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import BadLine, Record
 from . import cache, system
-from .log import boundary, line_at, lines_of
+from .lines import boundary, line_at, lines_of
 from .logs import parse_roster, proven, weighed
 from .sieve import addresses, id_for_others, may_be_about
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import Message
 from . import system
-from .log import lines_of
+from .lines import lines_of
 
 WINDOW = 1 << 16
 """Bytes looked at first; doubled until they begin before the moments asked about."""

@@ -23,7 +23,8 @@ from ..core.roster import DEAD, Roster
 from ..errors import Busy, Refused, StorageFailed
 from . import paths
 from .archive import LOCK, Archive
-from .log import Log, boundary
+from .lines import boundary
+from .log import Log
 from .logs import Logs, parse_messages, parse_reads, parse_roster
 from .manifest import Manifest
 

@@ -18,7 +18,7 @@ from ..core.codec import MAX_LINE, dumps
 from ..core.instant import HOUR
 from ..core.records import BadLine
 from . import system
-from .log import CHUNK
+from .lines import CHUNK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from ..core.records import Record
 from . import paths, rotation
-from .log import CHUNK, boundary
+from .lines import CHUNK, boundary
 from .manifest import NAME
 
 TYPE_CHECKING = False

@@ -16,8 +16,9 @@ from ..core import codec, instant
 from ..core.records import BadLine
 from ..desk import wall_clock
 from ..errors import BadData, NotFound
+from ..store.lines import boundary, line_at, lines_of
 from ..store.lock import FileLock
-from ..store.log import HeldLog, Log, boundary, line_at, lines_of
+from ..store.log import HeldLog, Log
 from . import home as names
 from . import state_file
 from .home import Home

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec
-from agent_mailbox.store import log as logs
+from agent_mailbox.store import lines as reading
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.log import HeldLog, Log
 from agent_mailbox.store.trail import Trail
@@ -234,7 +234,7 @@ def test_lines_and_positions_do_not_depend_on_how_the_file_is_read(tmp_path: Pat
     path = tmp_path / "log"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logs, "CHUNK", chunk)
+        patch.setattr(reading, "CHUNK", chunk)
         patch.setattr(logs, "MAX_LINE", 8)
         found = list(Log(str(path)).lines())
         assert found == reference(data, 8)

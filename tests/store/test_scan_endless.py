@@ -13,7 +13,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.store import scan
-from agent_mailbox.store.log import line_at, lines_of
+from agent_mailbox.store.lines import line_at, lines_of
 from agent_mailbox.store.logs import Logs
 from tests.core.build import T0, message
 from tests.helpers import MESSAGES, record

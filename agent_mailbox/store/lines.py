@@ -1,0 +1,63 @@
+"""The lines of an open log, from positions on.
+
+Belongs here: bytes to lines. Must not know what a line says (``core.codec``), nor who may write (``log``).
+"""
+
+from __future__ import annotations
+
+from ..core.codec import MAX_LINE
+from . import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK = 1 << 20
+
+
+def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included;
+    none where ``start`` is beyond, as of a cursor that another process has moved on meanwhile.
+
+    Empty lines are passed over. Of a line beyond ``MAX_LINE`` only ``MAX_LINE + 1`` bytes come out, which no decoder
+    takes: memory stays bounded whatever stands in the file.
+    """
+    position, rest, oversize = start, b"", False
+    offset = start
+    while chunk := system.pread(fd, CHUNK if end is None else max(0, min(CHUNK, end - offset)), offset):
+        offset += len(chunk)
+        pieces = (rest + chunk).split(b"\n")
+        rest = pieces.pop()
+        for piece in pieces:
+            if piece and not oversize:
+                yield position, piece[: MAX_LINE + 1]
+            position += len(piece) + 1
+            oversize = False
+        if len(rest) > MAX_LINE:
+            if not oversize:
+                yield position, rest[: MAX_LINE + 1]
+            oversize = True
+            position += len(rest)
+            rest = b""
+    if rest and not oversize:
+        yield position, rest
+
+
+def line_at(fd: int, position: int) -> bytes:
+    """The line that begins at a position."""
+    found, _, ended = system.pread(fd, 4096, position).partition(b"\n")
+    if ended or len(found) < 4096:
+        return found
+    return next((line for _, line in lines_of(fd, position)), b"")
+
+
+def boundary(fd: int, end: int) -> int:
+    """The position after the last whole line before ``end``."""
+    reach = 512
+    while end > 0:
+        start = max(0, end - reach)
+        place = system.pread(fd, end - start, start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        end, reach = start, min(reach * 8, CHUNK)
+    return 0
