@@ -235,7 +235,7 @@ def test_lines_and_positions_do_not_depend_on_how_the_file_is_read(tmp_path: Pat
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "CHUNK", chunk)
-        patch.setattr(logs, "MAX_LINE", 8)
+        patch.setattr(reading, "MAX_LINE", 8)
         found = list(Log(str(path)).lines())
         assert found == reference(data, 8)
         for place, (position, _) in enumerate(found):
