@@ -233,9 +233,10 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: View | None = None) -
 def weighed(message: Message, view: View | None, line: bytes, position: int | None) -> Message:
     """The message with what is proven of its writer, where anything may hang on that: control, the person's words, and
     replies, which settle what somebody asked for."""
-    if message.type == "control" or message.sender == USER or message.thread is not None:
-        return proven(message, view, line, position)
-    return message
+    if message.type == "control" or message.sender == USER:
+        proof = None if view is None else view.proof(line, position)  # it may be one that the person adopted
+        return message if proof is None else message.replace(proof=proof)
+    return message if message.thread is None else proven(message, view, line, position)
 
 
 def proven(record: R, view: View | None, line: bytes, position: int | None) -> R:

@@ -308,6 +308,7 @@ def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
     assert adopted.rc == 0
     assert "allow Bash(ls:*)" in adopted.stdout
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))
+    assert "unverified" not in scene.post.call("check", "--session", WORKER, "--peek").stdout
     assert scene.post.call("control", "approve", request.id, "--session", LEAD).rc == 0
     assert scene.notes() == []
 
