@@ -38,9 +38,9 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(mailbox.directory, None, f"{what}; then {TRUST}")
         return
     asked = _asked(logs.messages)
-    yield from _counted(logs.messages, _claims_much, "claim the person or control")
-    yield from _counted(logs.roster, lambda _: True, "say something of the roster")
-    yield from _counted(logs.reads, lambda line: _settles(line, asked), "speak of control, or of what the person asked")
+    yield from _counted(logs.messages, _claims_much, "in the person's name, or of control")
+    yield from _counted(logs.roster, lambda _: True, "of the roster")
+    yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control, or about what the person asked")
 
 
 def _read(fd: int, view: View | None) -> bool:
@@ -100,10 +100,10 @@ def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[
     finally:
         system.close(fd)
     told = {
-        "foreign": f"written by another program {what}: they bind, and free nobody",
-        "moved": "are copies of sealed lines at another place: they count for nothing",
-        "before": f"from before this mailbox had seals {what}: they bind, and free nobody; {ADOPT} confirms them",
+        "foreign": f"unproven {{}} {what}: they bind, and free nobody",
+        "moved": "sealed {} again at another place: they count for nothing there",
+        "before": f"{{}} from before this mailbox had seals {what}: they bind, and free nobody; {ADOPT} confirms them",
     }
     for kind, numbers in found.items():
-        lines = f"{len(numbers)} line{'s' if len(numbers) > 1 else ''}"
-        yield Problem(log.path, numbers[0], f"{lines} {told[kind]}", note=True)
+        lines = "line" if len(numbers) == 1 else "lines"
+        yield Problem(log.path, numbers[0], f"{len(numbers)} {told[kind].format(lines)}", note=True)

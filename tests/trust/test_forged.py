@@ -219,9 +219,9 @@ def test_the_doctor_counts_what_claims_more_than_it_proves(scene: Scene) -> None
     scene.forge_event("retire")
     scene.forge_read(order, WORKER)
     said = " ".join(scene.notes())
-    assert "2 lines written by another program claim the person or control" in said
-    assert "1 line written by another program say something of the roster" in said
-    assert "1 line written by another program speak of control" in said
+    assert "2 unproven lines in the person's name, or of control" in said
+    assert "1 unproven line of the roster" in said
+    assert "1 unproven line about control" in said
     assert scene.problems() == []
 
 
