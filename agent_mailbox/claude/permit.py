@@ -35,6 +35,7 @@ SHARE = 4
 """The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
 MAX_SAID = 500
 UNTOLD = "this session is bound by a policy, and what it says cannot be told"
+ASKED, NAMED = "asked", "named"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead stands between those two."""
 TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
@@ -76,19 +77,25 @@ class Permit(Record):
         if not binds(standing, agent):
             return
         self.control.logs.trail.bind(me)
+        named = False
         if not self.asks_the_person and self.control.logs.trail.has_grants():
             self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
+            named = self._take_grant(NAMED)
         try:
-            self._decide(standing, agent)
+            self._decide(standing, agent, named=named)
         except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
             self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
             raise
 
-    def _decide(self, standing: Standing, agent: Agent | None) -> None:
+    def _decide(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
+        """Answer by the policy, else by the lead. ``named``: the lead approved this very call, in another's place."""
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
             self._say(verdict.decision, verdict.reason)
+        elif named:
+            self._grant(self.given)  # the client asks all the same
+            self._say(ALLOW, "this is the call that was approved")
         elif led and self.call.tool == policy.EXIT_PLAN:
             self._ask(standing, self._plan())
         elif verdict.decision == ASK and not led:
@@ -249,7 +256,7 @@ class Permit(Record):
         if not self.asks_the_person:
             self._grant(self.given if changed is None else changed)
         elif changed is not None and self._is_floored():
-            self._grant(changed)
+            self._grant(changed, NAMED)
             self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
             return
         self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
@@ -260,17 +267,18 @@ class Permit(Record):
         if text := said(self.call.event, decision, reason, changed):
             self.write(text)
 
-    def _grant(self, given: Mapping[str, Any]) -> None:
-        """Where the floor makes the client ask all the same, its next question is answered by this decision."""
-        self.control.logs.trail.grant(self._call_id(given))
+    def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
+        """Have this decision answer what follows: ``ASKED``, the client's question about the call, where the floor
+        makes it ask all the same; ``NAMED``, the call itself, which the model was told to make."""
+        self.control.logs.trail.grant(self._call_id(given, kind))
 
-    def _take_grant(self) -> bool:
-        return self.control.logs.trail.take(self._call_id(self.given), self.control.now())
+    def _take_grant(self, kind: str = ASKED) -> bool:
+        return self.control.logs.trail.take(self._call_id(self.given, kind), self.control.now())
 
-    def _call_id(self, given: Mapping[str, Any]) -> str:
+    def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         from hashlib import sha256  # where a lead approved
 
-        words = [self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
+        words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
         return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -209,6 +209,26 @@ def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worke
         assert worker.file("ran1").exists()
 
 
+def test_at_a_terminal_a_closed_call_that_was_approved_otherwise_runs_as_approved(worker: Worker) -> None:
+    """A rule that asks keeps the client from an input that its question's answer changes: so the model is told which
+    call was approved, makes that one, and it runs without another question."""
+    worker.post.ok("install", "claude-code", "--project", worker.client.project, "--closed")
+    worker.client.model.script = in_turn([bash("touch ran1")], [use("Bash", command="touch ran2")])
+    with Terminal(worker.client, "--session-id", worker.id) as terminal:
+        terminal.wait(lambda: terminal.session() == worker.id and terminal.idle())
+        terminal.mark()
+        terminal.submit("PROMPT")
+        request = worker.asked()
+        worker.lead("approve", request["id"], "--input", json.dumps({"command": "touch ran2"}))
+        terminal.wait(lambda: worker.file("ran2").exists())
+        terminal.wait(terminal.idle)
+    first, second = (worker.told()[key] for key in sorted(worker.told()))
+    assert "call Bash again, with exactly" in first[1]
+    assert (first[0], second[0]) == (True, False)
+    assert not worker.file("ran1").exists()
+    assert [r["id"] for r in worker.lead("pending")["requests"]] == []
+
+
 UP, TAB, ENTER = "\x1b[A", "\t", "\r"
 
 
