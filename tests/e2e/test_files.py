@@ -24,7 +24,8 @@ SANDBOX = pytest.mark.skipif(not all(map(shutil.which, ("bwrap", "socat"))), rea
 def everything(worker: Worker, *more: Path) -> dict[str, bytes]:  # noqa: F811
     """Every file that decides, with its bytes."""
     state = worker.post.user_state
-    paths = [path for path in state.rglob("*") if path.is_file() and "sessions" not in path.parts]
+    ours = {"sessions", "boxes", "clients"}  # which our own processes keep up
+    paths = [path for path in state.rglob("*") if path.is_file() and ours.isdisjoint(path.parts)]
     return {**worker.post.snapshot(), **{str(path): path.read_bytes() for path in (*paths, *more)}}
 
 

@@ -17,7 +17,7 @@ import pytest
 from agent_mailbox.control import Control
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, ROSTER, record, stamp
+from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -71,13 +71,15 @@ def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: 
         pytest.skip("no bubblewrap or socat")
     post, project = worker.post, worker.client.project
     post.ok("install", "claude-code", "--project", project, *BOUNDS[bounds])
+    post.file("config.toml").write_text("[control]\ntimeout = 1\n")
     worker.lead("policy", worker.id, "--allow", DENIED)  # revoked at once: what is replayed
     worker.lead("policy", worker.id, "--allow", "Bash", "--deny", DENIED)
     settings = (project / ".claude/settings.local.json").read_bytes()
     kept = {path: path.read_bytes() for path in (post.user_state / "key", post.user_state / "mailboxes")}
     worker.client.model.script = in_turn(*attempts(worker))
     words = ("--session-id", worker.id, "--permission-mode", mode, "--allowedTools", "Bash,Write")
-    worker.client.ask("PROMPT", *words, env={**NOBODY_SAID, "IS_SANDBOX": "1"})
+    with worker.client.start("-p", "PROMPT", *words, env={**NOBODY_SAID, "IS_SANDBOX": "1"}) as client:
+        client.communicate(timeout=PATIENCE)  # in plan mode it ends with 1, for what it had to ask about
     told = [worker.told()[key] for key in sorted(worker.told())]
     assert len(told) == 24
     assert sorted(path.name for path in project.glob("free-*")) == [], told
