@@ -11,7 +11,7 @@ from .core import codec, frame, proofs
 from .core.records import USER, BadLine, Record
 from .core.roster import DEAD
 from .errors import Refused
-from .store import entries, rotation, views
+from .store import entries, keys, rotation, system, user_state, views
 from .store.lines import lines_of
 
 TYPE_CHECKING = False
@@ -38,6 +38,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     With ``adopt`` the unsealed lines that decide count too, for the writers that they name. Raises ``Refused`` for a
     mailbox that the user's ``init`` did not make, ``Busy`` beside a steward.
     """
+    keys.make(user_state.directory(system.environment()))
     record = mailbox.logs.custody
     if record is None or record.key is None:
         raise Refused(
@@ -64,6 +65,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
 
 def _begin_again(record: Custody, log: HeldLog) -> None:
     """Have the log's entry say what the log holds: everything in it is below the base of a new generation."""
+    system.fdatasync(log.fd)
     kept = record.log(log.path)
     entry = entries.left(log.path, kept.entry())
     generation = entry.generation + 1

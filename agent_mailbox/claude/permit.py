@@ -72,7 +72,8 @@ class Permit(Record):
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return
         elif not binds(standing, agent):
-            self._unbind()
+            if self.control.logs.custody is not None:
+                self._unbind()
             return
         if not binds(standing, agent):
             return

@@ -39,7 +39,7 @@ def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Map
     client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
     old = _cleared(roster, client) if source == CLEARED and known is None else None
-    if known is not None and known.state != DEAD:
+    if known is not None and known.state != DEAD and (known.proven or known.client):
         request = Request(session_id=session_id, client=client)
     elif old is not None:
         request = Request(

@@ -10,8 +10,7 @@ from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..delivery import Delivery
 from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
-from ..store import paths, system
-from ..store.trail import Trail
+from ..store import paths, system, user_state
 from .output import PATIENCE, write_out
 from .place import Place, environment, locate
 
@@ -128,9 +127,11 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     from ..control import Control
 
     place = mailbox_of(call, directory, environ)
+    is_bound = user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
+    if place is None and is_bound:
+        write(permit.closed(call.event, "its mailbox is not to be found"))
     if place is None:
         return
-    proof = proven(call, environ)
     told: list[str] = []
 
     def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
@@ -139,7 +140,10 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
             write(text)
 
     try:
-        control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proof)
+        control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+        if is_bound and control.logs.custody is None:
+            tell(permit.closed(call.event, "another mailbox is in the place of its own"))
+            return
         start = program(environ.get("PATH", ""))
         permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
@@ -158,7 +162,7 @@ def _close(call: hooks.Call, place: Place | None, error: Exception, write: Calla
     """Answer "no" for a session that was bound when that could last be told."""
     from ..claude import permit
 
-    if place and Trail(system.join(place.directory, paths.CACHE)).is_bound(check_id(call.session_id)):
+    if place and user_state.is_bound(user_state.directory(environment()), check_id(call.session_id)):
         write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
 
 

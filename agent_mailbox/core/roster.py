@@ -83,7 +83,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         # it says no more
         event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason, proof=event.proof)
     continues, heir = before.continues, before.heir
-    if event.continues is not None and event.continues not in (*continues, event.session_id):
+    if event.continues is not None and event.continues not in (USER, *continues, event.session_id):
         continues, heir = (event.continues, *continues), (event.timestamp, *heir)
     return Agent(
         session_id=event.session_id,
@@ -121,7 +121,7 @@ def narrowed(agent: Agent | None, event: RosterEvent, continued: Agent | None) -
     """
     if agent is None or agent.client is None:
         mine = agent is None or agent.lead is None
-        older = event.continues if continued is None or continued.client is None else None
+        older = event.continues if continued is not None and continued.client is None else None
         return event.replace(client=None, lead=event.lead if mine else None, continues=older)
     if event.event in ("register", "update") and event.lead is not None and agent.lead is None:
         return RosterEvent("update", event.session_id, event.timestamp, lead=event.lead)
@@ -161,9 +161,9 @@ class Roster:
         before = self.agents.get(event.session_id)
         if event.proof is None:
             known = narrowed(before, event, self.agents.get(event.continues or ""))
-            if known is None:
+            if known is None or (before is None and self._is_another_s(event.session_id, event.session_id)):
                 return
-            event = known
+            event = known.replace(name=None) if self._is_another_s(event.name, event.session_id) else known
         agent = changed(before, event)
         if agent is None or agent is before:
             return
@@ -175,6 +175,11 @@ class Roster:
         self._lineages.clear()
         self._line = None
         self.roles_ever.update(agent.roles)
+
+    def _is_another_s(self, word: str | None, session_id: str) -> bool:
+        """Is the word the id or the name of an agent, not dead, but this one?"""
+        known = [self.agents.get(word), self.bearer(word)] if word is not None else []
+        return any(a is not None and a.session_id != session_id and a.state != DEAD for a in known)
 
     def _free(self, word: str | None, taker: Agent) -> None:
         """A name that another agent takes, or that becomes a role, is its dead bearer's no longer."""

@@ -231,7 +231,8 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
         system.make_directory(aside)
         for path in logs:
             name = system.basename(path).removesuffix(".jsonl")
-            replace_file(system.join(aside, name), left(path).text())
+            entry = left(path)
+            replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
         replace_file(
             system.join(aside, "place"), b"%s\n%s\n" % (_encoded(directory), system.urandom(16).hex().encode())
         )
@@ -268,6 +269,11 @@ def replace_file(path: str, data: bytes) -> None:
         finally:
             system.close(fd)
         system.rename(aside, path)
+        directory = system.open(system.dirname(path), system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
+        try:
+            system.fsync(directory)
+        finally:
+            system.close(directory)
     except OSError as error:
         raise paths.storage_failed("write", path, error) from None
 

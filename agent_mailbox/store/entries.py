@@ -15,7 +15,8 @@ class Entry(Record):
 
     ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that.
     ``generation`` counts how often the log was replaced; what stands before ``base`` was put there by the replacement.
-    ``count`` and ``digest`` are of all lines that decide, in their order.
+    ``count`` and ``digest`` are of all lines that decide, in their order. What stands before ``before`` was there when
+    the record was made, or retells that.
     """
 
     inode: int = 0
@@ -25,10 +26,11 @@ class Entry(Record):
     base: int = 0
     count: int = 0
     digest: bytes = b"-"
+    before: int = 0
 
     def text(self) -> bytes:
         """Return the entry as it is written: always as long, so that one write replaces another."""
-        numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count)
+        numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count, self.before)
         return b" ".join([*(b"%020d" % number for number in numbers), self.digest.ljust(32)]) + b"\n"
 
     def continues(self, fd: int) -> bool:
@@ -42,10 +44,10 @@ class Entry(Record):
 def read_entry(text: bytes) -> Entry | None:
     """Return the entry that a text is; None for what is none."""
     words = text.split()
-    if len(words) != 7 or not all(word.isdigit() for word in words[:6]):
+    if len(words) != 8 or not all(word.isdigit() for word in words[:7]):
         return None
-    inode, size, checksum, generation, base, count = map(int, words[:6])
-    return Entry(inode, size, checksum, generation, base, count, words[6])
+    inode, size, checksum, generation, base, count, before = map(int, words[:7])
+    return Entry(inode, size, checksum, generation, base, count, words[7], before)
 
 
 def left(path: str, entry: Entry | None = None) -> Entry:

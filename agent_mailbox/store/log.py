@@ -13,7 +13,7 @@ from ..errors import StorageFailed
 from . import system
 from .lines import lines_of
 from .lock import WAIT, FileLock
-from .paths import open_file, storage_failed
+from .paths import ROSTER, open_file, storage_failed
 from .tails import tail
 from .trail import Trail, new_epoch
 
@@ -167,23 +167,24 @@ class HeldLog(FileLock):
                 self._announce(inode, size + len(data), left, disturbs)
                 self._write(data, size)
                 written, self._end = written + len(data), size + len(data)
-                todo = todo[: self._swallowed(data, size, len(todo))]
+                todo = todo[: self._swallowed(data, size, len(todo), sealed=any(about))]
                 if decided and not todo and self._kept is not None:
                     self._count(self._kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
         return written
 
-    def _swallowed(self, data: bytes, size: int, lines: int) -> int:
-        """How many of the lines must be written again, because a program without the lock left a torn line where ours
-        begin, between our look at the ``size`` and our write: none, but for that."""
+    def _swallowed(self, data: bytes, size: int, lines: int, *, sealed: bool) -> int:
+        """How many of the lines must be written again, because a program without the lock wrote where ours begin,
+        between our look at the ``size`` and our write: none, but for that. It may have left a torn line there; and what
+        is ``sealed`` counts at its place alone."""
         more = system.fstat(self.fd).st_size - size
         if more == len(data):
             return 0
         there = system.pread(self.fd, more, size)
         place = there.find(data)
-        if place < 0:
-            return lines  # cut in two
+        if place < 0 or (place and sealed):
+            return lines  # cut in two, or not where their seals say
         if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
             return 0
         return 1
@@ -316,7 +317,9 @@ class HeldLog(FileLock):
         fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
         try:
             entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
-            entry = _ending(entry, inode, size, fd)
+            # A roster is told in fewer events: they stand for what they retell.
+            retold = base if self._kept.name == ROSTER.removesuffix(".jsonl") else 0
+            entry = _ending(entry.replace(before=retold), inode, size, fd)
         finally:
             system.close(fd)
         self._kept.announce(entry)

@@ -6,7 +6,7 @@ lines is the codec's; what they mean is the core's.
 
 from __future__ import annotations
 
-from ..core import codec, rollbook
+from ..core import codec, proofs, rollbook
 from ..core.address import check_id
 from ..core.claims import Reads
 from ..core.inbox import State
@@ -203,13 +203,17 @@ class Logs:
 
 
 def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: View | None = None) -> dict[str, Message]:
-    """Messages by id in log order, from lines with their positions; of a duplicate id the first written counts.
+    """Messages by id in log order, from lines with their positions; of a duplicate id the first written counts, a
+    proven one before others.
     ``view`` tells what is proven of their writers. Archived lines have no positions."""
     found: dict[str, Message] = {}
     for position, line in lines:
         message = codec.message(line)
         if not isinstance(message, BadLine):
-            found.setdefault(message.id, weighed(message, view, line, position))
+            message = weighed(message, view, line, position)
+            first = found.setdefault(message.id, message)
+            if proofs.proves(message.proof) and not proofs.proves(first.proof):
+                found[message.id] = message
     return found
 
 

@@ -162,11 +162,7 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     known = trusted(environ)
     if not known:
         return False
-    if directory in known:
-        return True
-    from os.path import realpath  # a link on the way is the rare case
-
-    return realpath(directory) in known
+    return system.real_directory(directory) in known
 
 
 def trusted(environ: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from . import bindings, custody, user_state
+from . import bindings, custody, keys, user_state
 from .paths import (
     ARCHIVE,
     HEARTBEATS,
@@ -59,6 +59,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if is_new:
         _forget(directory, environ)
     custody.of(directory, environ)
+    keys.make(user_state.directory(environ))  # also where it was lost: what it sealed is adopted, or proves nothing
     return directory
 
 

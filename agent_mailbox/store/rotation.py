@@ -23,7 +23,7 @@ from ..core.roster import DEAD, Roster
 from ..errors import Busy, Refused, StorageFailed
 from . import paths
 from .archive import LOCK, Archive
-from .lines import boundary
+from .lines import boundary, lines_of
 from .log import Log
 from .logs import Logs, parse_messages, parse_reads, parse_roster
 from .manifest import Manifest
@@ -218,8 +218,20 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
 
 def _refuse_broken(logs: Logs) -> None:
     """Move nothing of a log that does not continue what was left: the person has to look at it as it is."""
+    for log in (logs.messages, logs.reads, logs.roster):
+        log.attentively(_every_line)
     if logs.custody is not None and (why := logs.custody.broken()) is not None:
         raise Refused(f"{logs.directory} is not as it was left: {why}", "`agent-mailbox doctor --trust`", code="broken")
+
+
+def _every_line(fd: int, view: View | None) -> None:
+    """Count the lines that decide, and note a replacement that a steward who was killed did not come to note."""
+    if view is None:
+        return
+    if view.trusted and view.entry.generation != view.kept.entry().generation:
+        view.kept.follow(view.entry)
+    for position, line in lines_of(fd, 0, boundary(fd, os.fstat(fd).st_size)):
+        view.read(line, position)
 
 
 def _clear_leftover(log: HeldLog) -> None:

@@ -161,8 +161,6 @@ class Trail:
         return any(map(self._is_here, _lines(path)))
 
     def _is_here(self, line: bytes) -> bool:
-        if line == self._mailbox.encode("utf-8", "surrogateescape"):
-            return True
         try:
             that, this = system.stat(line), system.stat(self._mailbox)
         except (OSError, ValueError):

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     Place = tuple[int, bytes]
 
-SLIP = 1 << 16
-"""Bytes that a program without the lock may have put before a line between our look and our write."""
-
 
 class View:
     """The record's word on the lines of one log, at one moment, for whoever reads them in order.
@@ -57,7 +54,9 @@ class View:
             return seal.proof if position is None or self._is_in_place(seal, position) else None
         if position is None or position >= self.entry.base:
             return None
-        return proofs.ADOPTED if self._is_adopted(line) else proofs.BEFORE
+        if self._is_adopted(line):
+            return proofs.ADOPTED
+        return proofs.BEFORE if position < self.entry.before else None
 
     def is_misplaced(self, line: bytes, position: int) -> bool:
         """Return whether the line is sealed by us, and written again elsewhere."""
@@ -72,6 +71,8 @@ class View:
             self.count, self.digest = self.count + 1, digest(self.digest, line)
             if self.count == self.entry.count and self.digest != self.entry.digest:
                 self._differs = True
+            if self.count > self.entry.count and position < self.entry.size:
+                self._differs = True  # more of them than there were, where nothing was added since
         return proof
 
     def follows(self, fd: int) -> bool:
@@ -110,7 +111,7 @@ class View:
 
     def _is_in_place(self, seal: seals.Seal, position: int) -> bool:
         if seal.generation == self.entry.generation:
-            return seal.position <= position <= seal.position + SLIP
+            return seal.position == position
         return seal.generation < self.entry.generation and position < self.entry.base
 
     def _is_adopted(self, line: bytes) -> bool:

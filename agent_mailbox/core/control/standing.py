@@ -62,23 +62,22 @@ def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iter
             yield order, order.proven and led(order, True)
 
 
-def stricter(one: str, other: str) -> str:
-    """Return the stricter of two modes."""
-    return max(one, other, key=STRICTNESS.index)
-
-
 def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
-    """The mode and the orders it rests on."""
+    """The mode and the orders it rests on. Those that may not loosen are kept apart: they displace none that may, and
+    hold until one comes behind them."""
     mode, since = "default", -1
     rests: list[Order] = []
+    narrowing: list[Order] = []
     for order, may_loosen in _orders_of(orders, session_id, roster):
-        if order.kind == MODE:
-            if not may_loosen and stricter(mode, order.value) == mode:
-                continue
-            mode, since, rests = order.value, order.place, [order]
-        elif order.kind == RELEASE and mode == "plan" and order.value[0] > since:
-            mode, rests = order.value[1] or "default", [*rests, order]
-    return mode, rests
+        if order.kind == MODE and may_loosen:
+            mode, since, rests, narrowing = order.value, order.place, [order], []
+        elif order.kind == MODE:
+            narrowing.append(order)
+        elif order.kind == RELEASE:
+            if mode == "plan" and order.value[0] > since:
+                mode, rests = order.value[1] or "default", [*rests, order]
+            narrowing = [one for one in narrowing if one.value != "plan" or one.place > order.value[0]]
+    return max([mode, *(one.value for one in narrowing)], key=STRICTNESS.index), [*rests, *narrowing]
 
 
 def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
@@ -117,14 +116,16 @@ def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> Policy:
 
 
 def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
-    held: Order | None = None
+    held: list[Order] = []
     rests: list[Order] = []
     for order, _ in _orders_of(orders, session_id, roster):
         if order.kind == HOLD:
-            held, rests = order, [order]
-        elif order.kind == RELEASE and held is not None and order.value[0] > held.value:
-            held, rests = None, [*rests, order]
-    return held is not None, rests
+            rests = [*rests, order] if held else [order]
+            held.append(order)
+        elif order.kind == RELEASE and held:
+            held = [one for one in held if order.value[0] <= one.value]
+            rests = [*rests, order]
+    return bool(held), rests
 
 
 def waits_for_plan(orders: Sequence[Order], session_id: str, roster: Roster) -> bool:
@@ -133,9 +134,9 @@ def waits_for_plan(orders: Sequence[Order], session_id: str, roster: Roster) -> 
 
 
 def order_ids(orders: Sequence[Order], roster: Roster) -> Iterator[str]:
-    """The messages on which an agent that is not dead still rests, and what was ordered to all."""
+    """The messages on which an agent still rests that is not dead, or may come back, and what was ordered to all."""
     for agent in roster.agents.values():
-        if agent.session_id in roster.heirs(agent.session_id):
+        if agent.client is not None or agent.session_id in roster.heirs(agent.session_id):
             for found in (_modes, _policies, _holds):
                 yield from (order.message_id for order in found(orders, agent.session_id, roster)[1])
     yield from (order.message_id for order in orders if order.to == ALL)

@@ -113,6 +113,7 @@ class Plane:
         self.idle: dict[str, Message] = {}
         self._orders: list[Order] = []
         self._groups: dict[str, list[str]] = {}
+        self._proven: set[str] = set()
         for message in messages:
             self.apply(message)
 
@@ -187,10 +188,13 @@ class Plane:
 
     def apply(self, message: Message) -> Verdict | None:
         """Fold one more message in; what became of it (the same again for the same id), None for what is no control
-        message."""
+        message. A proven one counts though another program's line had its id before."""
         if message.type != "control":
             return None
-        if message.id not in self.verdicts:
+        is_proven = self._is_proven(message)
+        if message.id not in self.verdicts or (is_proven and message.id not in self._proven):
+            if is_proven:
+                self._proven.add(message.id)
             payload = wire.parse(message.content)
             if isinstance(payload, Unknown):
                 verdict = Verdict(UNKNOWN, payload.type, payload.reason)
