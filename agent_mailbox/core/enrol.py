@@ -188,8 +188,10 @@ def _lead(request: Request, present: Agent | None, roster: Roster, actor: str) -
     lead = known.session_id if known else check_id(lead, "lead")
     if lead == request.session_id:
         raise Refused("an agent cannot be its own lead", "name another agent, or user")
-    if present is None or not (present.proven or present.client or present.lead):
-        return lead  # or one that only another program's line registered
+    if present is None:
+        return lead
+    if actor == request.session_id and not (present.proven or present.client or present.lead):
+        return lead  # only another program's line registered it: this is its own registration
     is_proven = bool(present.proven_leads) and present.proven_leads[-1][1] == present.lead
     if lead == present.lead and (is_proven or actor != USER):
         return None
