@@ -121,7 +121,8 @@ def test_what_is_written_to_a_log_whose_name_was_not_synced_is_safe(
     or a power failure would bring the old one back, without what was acknowledged."""
     case = case_of(commands.STEWARD)
     calls = case.calls()
-    syncs = [n for n, call in enumerate(calls) if call.name == "fsync" and calls[n - 1].name == "rename"]
+    of_logs = [n for n, call in enumerate(calls) if call.name == "fsync" and call.path == str(case.post.box)]
+    syncs = [n for n in of_logs if calls[n - 1].name == "rename"]
     followers = (commands.SEND, commands.ACK, commands.UPDATE)
     for n, follower in zip(syncs, followers, strict=True):
         case.killed_before(calls[n]) if how == "killed before it" else case.refused(calls[n], "EIO")
