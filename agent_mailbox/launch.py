@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERBS = ("check", "hook", "search", "send")
 """The hot verbs."""
-COMPILED = ("_json", "fcntl")
+COMPILED = ("_json", "fcntl", "_blake2", "_socket")
 """What their modules import that is a file of its own in most builds of Python."""
 SECOND = 1_000_000_000
 MODULES = "__modules__"
