@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "night.md"
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
+PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault, every mutant", ("scripts/faults",), {}),
     "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
