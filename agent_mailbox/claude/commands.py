@@ -90,11 +90,7 @@ def refusal(text: str, is_me: Me, named: str = "") -> str | None:
     who = Who(is_me, named)
     if not any(name in text for name in NAMES):
         return None
-    found = _Found(text)
-    try:
-        found.read(text, 0)
-    except (shell.Unreadable, RecursionError):
-        found.opaque.append(text)
+    found = _found(text)
     judged = [_call(call, who) for call in found.calls]
     judged += [_loosely(part, who) for part in found.opaque]
     if found.calls:
@@ -107,17 +103,23 @@ def takes_file(text: str) -> str | None:
     rules on reading know the shell's files, not those that our arguments name."""
     if not any(name in text for name in NAMES):
         return None
-    found = _Found(text)
-    try:
-        found.read(text, 0)
-    except (shell.Unreadable, RecursionError):
-        found.opaque.append(text)
+    found = _found(text)
     named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
     for part in found.opaque if named is None else ():
         tokens = "".join(char if char in _TOKEN else " " for char in part).split()
         if any(_is_ours(token) or token == PACKAGE for token in tokens):
             named = next(iter(_files(tokens)), None)
     return named and f"this sends what the file {_shown(named)} holds. `--body -` with a here-document needs no leave."
+
+
+def _found(text: str) -> _Found:
+    """Read a command line; one that nobody can read is opaque as a whole."""
+    found = _Found(text)
+    try:
+        found.read(text, 0)
+    except (shell.Unreadable, RecursionError):
+        found.opaque.append(text)
+    return found
 
 
 def _files(arguments: Sequence[str]) -> list[str]:
