@@ -93,7 +93,7 @@ def _is_the_person_s(line: bytes) -> bool:
 
 
 def _standing(mailbox: Mailbox) -> Iterator[str]:
-    """What agents are under, as far as anything is said of them."""
+    """The rules that agents are under, as far as anything is said of them."""
     control = Control(mailbox.directory)
     roster = control.plane().roster
     for agent in roster.agents.values():

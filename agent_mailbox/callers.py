@@ -1,4 +1,4 @@
-"""Who calls: whose process this is, not what it says.
+"""The caller of a command: whose process this is, not what it says.
 
 Belongs here: the four cases. *A session*: a client's process is above this one, and the client's hooks recorded it
 (``store.hosts``). *The person*: a terminal of its own, and nothing of a client above it. *A program*: anything else;

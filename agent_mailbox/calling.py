@@ -1,4 +1,4 @@
-"""Whose hook call it is: the client's whose process made it, for a session which that one hosts.
+"""The owner of a hook call: the client's whose process made it, for a session which that one hosts.
 
 Belongs here: telling a client's call from one that an agent's command makes, and recording who hosts what. What is
 answered: ``claude.hook``. (Seen with Claude Code 2.1.329: a hook's standard input is one end of a socket pair that the

@@ -31,7 +31,7 @@ PERMIT_TIMEOUT = 600
 CLIENTS = ("codex", "gemini")
 """The last word of a hook that tells the shim whose it is."""
 FILES = "Files"
-"""What a hook calls before the tools that write files."""
+"""The command that a hook calls before the tools that write files."""
 _PARTS = (BELL, PERMIT, FILES)
 _EXEC = "exec"
 """Before a doorbell's command: the client ends what waits beside it with itself, and gives a shell that dies of that a

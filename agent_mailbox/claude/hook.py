@@ -42,7 +42,7 @@ MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 BEFORE_TOOL = "PreToolUse"
 FILES = "Files"
-"""What asks whether a tool may write a file."""
+"""The command that asks whether a tool may write a file."""
 PERMITS = ("Permit", "PermissionRequest")
 """What asks whether a session may use a tool: before each, and where the client would ask its person."""
 MAX_TOLD = 5

@@ -30,7 +30,7 @@ FLOOR = (
     *("EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "CronDelete", "RemoteTrigger", "SendMessage"),
     *("Artifact", "ClaudeDesign", "Projects", "PushNotification", "SendFeedback"),
 )
-"""What acts, of the tools that Claude Code 2.1.329 has (``sdk-tools.d.ts``). A client that asks about all of it runs
+"""The tools that act, of Claude Code 2.1.329 (``sdk-tools.d.ts``). A client that asks about all of it runs
 nothing of it where our hooks fail, and lets a hook that answers for its person widen that; a rule that denies it would
 not."""
 

@@ -134,7 +134,7 @@ class Context:
 
     @property
     def caller(self) -> Caller:
-        """Who calls; see ``callers``."""
+        """The caller of this command; see ``callers``."""
         if self._caller is None:
             self._caller = callers.of(self.environ)
         return self._caller
