@@ -263,7 +263,7 @@ ASKING = (
     ),
     Mutant(
         "a text that cannot be read is looked at word by word",
-        "commands.refusal",
+        "commands._found",
         ("        found.opaque.append(text)\n", "        pass\n"),
         tests=ANOTHERS,
     ),
