@@ -7,7 +7,7 @@ then. Whose word that takes is the command line's business.
 from __future__ import annotations
 
 from .control import Control
-from .core import codec, frame, proofs
+from .core import codec, frame, proofs, seals
 from .core.records import USER, BadLine, Record
 from .core.roster import DEAD
 from .errors import Refused
@@ -16,16 +16,16 @@ from .store.lines import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .mailbox import Mailbox
-    from .store.custody import Custody
+    from .store.custody import Custody, Kept
     from .store.log import HeldLog
 
 
 class Trusted(Record):
-    """What the person's word did: why it was needed (empty: it was not), how many lines it confirmed, and what agents
-    are under now, a line each."""
+    """The outcome of the person's word: why it was needed (empty: it was not), the number of lines that it confirmed,
+    and what agents are under now, a line each."""
 
     why: str
     adopted: int
@@ -56,21 +56,43 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     ):
         held = (messages, reads, roster)
         adopted = _adopt(record, held) if adopt else 0
+        archived = {line for line in mailbox.archive.lines() if seals.of(line) is not None}
         for log in held:
-            _begin_again(record, log)
+            _begin_again(record.log(log.path), log, archived)
         record.forget_broken()
         logs.trail.disturb(None)
     return Trusted(why, adopted, tuple(_standing(mailbox)))
 
 
-def _begin_again(record: Custody, log: HeldLog) -> None:
-    """Have the log's entry say what the log holds: everything in it is below the base of a new generation."""
+def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
+    """Have the log's entry say what the log holds: all of it is below the base of a new generation.
+
+    A copy of a sealed line would count there, so copies go to the end, behind the base.
+    """
     system.fdatasync(log.fd)
-    kept = record.log(log.path)
-    entry = entries.left(log.path, kept.entry())
+    before = kept.entry()
+    entry = entries.left(log.path, before)
+    lines, copies = _without_copies(kept, lines_of(log.fd, 0, entry.size), archived)
+    if copies:
+        log.replace(lines, entry.size, misplaced=copies)
+        kept.change(lambda now: now.replace(before=before.before))  # no foreign line becomes an old one
+        return
     generation = entry.generation + 1
     counted = views.counted(kept, lines_of(log.fd, 0, entry.size), generation, entry.base)
     kept.follow(entry.replace(generation=generation, count=counted.count, digest=counted.digest))
+
+
+def _without_copies(
+    kept: Kept, lines: Iterable[tuple[int, bytes]], archived: set[bytes]
+) -> tuple[list[bytes], list[bytes]]:
+    """Return a log's lines without the copies of sealed lines that decide, and these copies."""
+    found: tuple[list[bytes], list[bytes]] = ([], [])
+    seen = set(archived)
+    for _, line in lines:
+        is_sealed = kept.decides(line) and seals.of(line) is not None
+        found[is_sealed and line in seen].append(line)
+        seen.update([line] if is_sealed else ())
+    return found
 
 
 def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:

@@ -36,8 +36,9 @@ UNKNOWN = "no hook of this client was seen yet"
 
 
 class Caller(Record):
-    """Who calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its number, 0
-    where there is none. ``why``: what keeps a program from being the person. ``proves``: whether all this was seen."""
+    """The process that calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its
+    number, 0 where there is none. ``why``: what keeps a program from being the person. ``proves``: whether all this was
+    seen."""
 
     kind: str
     sessions: tuple[str, ...] = ()

@@ -53,6 +53,16 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
 
 
+def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
+    ``/clear``."""
+    if callers.is_as_said(environ):
+        return proofs.of_session(session_id)
+    hosts = Hosts(user_state.directory(environ))
+    are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
+    return proofs.of_session(session_id) if are_one else None
+
+
 def _of_a_stranger(
     session_id: str, above: list[tuple[Process, Host | None]], maker: int | None, hosts: Hosts
 ) -> str | None:

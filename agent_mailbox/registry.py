@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from .core import codec, enrol, owing
 from .core.enrol import Decision, Request
-from .core.records import Read
+from .core.records import USER, Read
+from .core.roster import DEAD
 from .desk import Desk
 from .errors import Busy, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from .core.records import RosterEvent
     from .core.roster import Agent, Roster
 
 
@@ -30,7 +32,7 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str |
         decision = decide(roster)
         changed = {event.session_id for event in decision.events}
         heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
-        proofs = [desk.prove(actor or event.session_id) for event in decision.events]
+        proofs = [_proof(desk, event, actor or event.session_id) for event in decision.events]
         log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
         log.sync()  # also where nothing changed: whoever wrote what stands there may have died before its sync
     for event in decision.events:
@@ -43,6 +45,12 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str |
             except Busy:
                 pass  # the death is recorded; the steward gives back what is left
     return decision
+
+
+def _proof(desk: Desk, event: RosterEvent, actor: str) -> str | None:
+    """Return what is proven of an event's writer: if possible that it speaks for the agent which is continued."""
+    older = None if event.continues is None or actor == USER else desk.prove(event.continues)
+    return older or desk.prove(actor)
 
 
 def admit(desk: Desk, session_id: str) -> None:
@@ -72,10 +80,24 @@ def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]
     )
     if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
         desk.logs.beat(request.session_id, desk.now())
-    agent = desk.logs.read_roster().get(request.session_id)
+    roster = desk.logs.read_roster()
+    agent = roster.get(request.session_id)
     if agent is None:
         raise NotFound(f"{request.session_id} vanished from the roster", "`agent-mailbox doctor` looks closer")
-    return agent, decision
+    return agent, decision.replace(warnings=(*decision.warnings, *_left_to_the_person(decision, roster)))
+
+
+def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:
+    """Yield a warning for each lead whose name somebody took, and not its place."""
+    for event in decision.events:
+        old = event.continues
+        if old is None or old in roster.estate(event.session_id):
+            continue
+        led = [agent.session_id for agent in roster.agents.values() if agent.lead == old and agent.state != DEAD]
+        if led:
+            workers = f"{led[0]} and {len(led) - 1} more" if len(led) > 1 else led[0]
+            change = f"`agent-mailbox roster update --session-id {led[0]} --lead {event.session_id}` at a terminal"
+            yield f"{old} led {workers}, for whom the person decides now; {change} changes that"
 
 
 def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:

@@ -152,10 +152,17 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
 
 
 def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did.
-    Raises ``Refused`` where a command called it."""
-    proof = calling.proven(call.session_id, environ, begins=call.event == "SessionStart", told=call.told)
-    return lambda session_id: proof if session_id == call.session_id else None
+    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did, and
+    those that the client had before. Raises ``Refused`` where a command called it."""
+    me = call.session_id
+    proof = calling.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
+
+    def prove(session_id: str) -> str | None:
+        if proof is None or session_id == me:
+            return proof if session_id == me else None
+        return calling.shared(session_id, me, environ)
+
+    return prove
 
 
 def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:

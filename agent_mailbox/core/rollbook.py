@@ -147,7 +147,7 @@ def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
     """An agent and its lineage."""
     obj = _parsed(line)
     lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
-    for key in obj.keys() & {"tags", "continues", "heir", "muted"}:
+    for key in obj.keys() & {"tags", "continues", "heir", "inherits", "muted"}:
         obj[key] = tuple(obj[key])
     for key in obj.keys() & {"frozen", "leads", "proven_leads"}:
         obj[key] = tuple((since, then) for since, then in obj[key])

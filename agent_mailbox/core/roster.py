@@ -44,7 +44,9 @@ class Agent(Record):
     ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it,
     ``leads`` every lead it had, each with the instant from which it was that: a command counts by who led it then.
     ``again`` is when it last registered though it was known already: what it agreed to before, it agreed to no more.
-    ``proven_leads`` are those of its leads that a proven event named: only these may allow it anything. ``proven``:
+    ``proven_leads`` are those of its leads that a proven event named: only these may allow it anything. ``inherits``
+    are those of ``continues`` whose place it has: the person said so, or the older session's own client. The mail of
+    the others is its, and what they were forbidden; whom they led, and what they were allowed, is not. ``proven``:
     some event of it was.
     """
 
@@ -64,6 +66,7 @@ class Agent(Record):
     leads: tuple[tuple[int, str], ...] = ()
     again: int = 0
     proven_leads: tuple[tuple[int, str], ...] = ()
+    inherits: tuple[str, ...] = ()
     proven: bool = False
 
     @property
@@ -82,9 +85,11 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     if event.event not in ("register", "update"):
         # it says no more
         event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason, proof=event.proof)
-    continues, heir = before.continues, before.heir
-    if event.continues is not None and event.continues not in (USER, *continues, event.session_id):
-        continues, heir = (event.continues, *continues), (event.timestamp, *heir)
+    continues, heir, inherits = before.continues, before.heir, before.inherits
+    old = event.continues
+    if old is not None and old not in (USER, *continues, event.session_id):
+        continues, heir = (old, *continues), (event.timestamp, *heir)
+        inherits = (old, *inherits) if proofs.speaker(event.proof, old) in (USER, old) else inherits
     return Agent(
         session_id=event.session_id,
         state=state,
@@ -102,6 +107,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         leads=(*before.leads, (event.timestamp, event.lead)) if event.lead not in (None, before.lead) else before.leads,
         again=event.timestamp if again else before.again,
         proven_leads=_proven_leads(before, event),
+        inherits=inherits,
         proven=before.proven or proofs.proves(event.proof),
     )
 
@@ -223,6 +229,14 @@ class Roster:
                 queue += fresh
             known = self._lineages[session_id] = tuple(found)
         return known
+
+    def estate(self, session_id: str) -> tuple[str, ...]:
+        """Return the session and those in whose place it is, itself first (``Agent.inherits``)."""
+        found = [session_id]
+        for one in found:
+            agent = self.get(one)
+            found += [old for old in (agent.inherits if agent else ()) if old not in found]
+        return tuple(found)
 
     def line(self, session_id: str) -> list[Agent]:
         """The agents, dead or not, in whose lineage the session is, itself among them."""

@@ -189,6 +189,28 @@ def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Cli
     refused(worker.bash(line("send", "--from", "stranger@ours", "--to", "w", "--body", "x"), "w"), 1, "is another")
 
 
+def test_the_name_of_a_gone_lead_gives_its_mail_and_not_its_workers(post: Post, worker: Client) -> None:
+    """Until the person says so. From then on the client's own ``/clear`` passes them on."""
+    for change in (("update", "--session-id", "boss", "--name", "chief"), ("retire", "boss")):
+        assert at_terminal(post, line("roster", *change)).rc == 0
+    allow = line("control", "policy", "w", "--allow", "Bash", "--json")
+    with Client(post) as other:
+        assert other.hook("x").rc == 0
+        named = other.bash(line("roster", "update", "--name", "chief"), "x")
+        assert named.rc == 0
+        assert "boss led w, for whom the person decides now" in named.stderr
+        assert worker.bash(line("send", "--to", "chief", "--body", "still here"), "w").rc == 0
+        assert "still here" in other.bash(line("check"), "x").stdout
+        assert json.loads(refused(other.bash(allow, "x"), 1).stdout)["error"]["code"] == "not_lead"
+        lead = line("roster", "update", "--session-id", "w", "--lead", "x")
+        refused(other.bash(lead, "x"), 1)
+        assert at_terminal(post, lead).rc == 0
+        assert other.bash(allow, "x").rc == 0
+        assert other.hook("x", "SessionEnd", reason="clear").rc == 0
+        assert other.hook("x2", source="clear").rc == 0
+        assert other.bash(allow, "x2").rc == 0
+
+
 # -- hooks ------------------------------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,7 @@ class World:
             type=kind,
             priority=priority,
             thread=thread,
+            proof=None,  # of nothing here is anything proven: `plainly` knows no seals
         )
         self.messages.append(sent)
         self.state.messages[sent.id] = sent

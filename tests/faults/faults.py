@@ -24,11 +24,16 @@ from tests.helpers import ARCHIVE, PATIENCE, ROOT, Post, Result, begin_again
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import TypeVar
 
     from tests.faults.commands import Command
 
+    T = TypeVar("T")
+
 EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
 """Every case; without it a representative part that runs in a minute."""
+STRIDE = 3
+"""Of so many of the steward's calls one is tried without the exhaustive run."""
 CALLS = (
     *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
     *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "utimensat", "flock", "openat"),
@@ -39,6 +44,11 @@ LASTING = frozenset(CALLS) - {"fsync", "fdatasync", "flock", "openat"}
 goes with its process."""
 PROGRAM = (sys.executable, "-I", "-S", "-B", str(ROOT / "agent_mailbox" / "__main__.py"))
 MODULE = (sys.executable, "-B", "-m", "agent_mailbox")
+
+
+def sample(command: Command, calls: list[T], first: int = 0) -> list[T]:
+    """Choose the calls to try: all of them exhaustively; else of the steward, who makes hundreds, each ``STRIDE``th."""
+    return calls if EXHAUSTIVE or not command.steward else calls[first::STRIDE]
 
 
 class Call:

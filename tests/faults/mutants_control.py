@@ -14,7 +14,7 @@ MUTANTS = (
         "only the lead or the person commands",
         "authority.commands",
         (
-            "    return any(lead is not None and is_same(speaker, lead, when, roster) for lead in leads)\n",
+            "    return any(lead is not None and is_same(speaker, lead, when, roster, proven=proven) for lead in leads)\n",
             "    return True\n",
         ),
         tests=f"{STATE}::test_who_is_not_the_lead_decides_nothing",
@@ -23,9 +23,9 @@ MUTANTS = (
         "nobody commands itself",
         "authority.commands",
         (
-            "    if worker == USER or speaker == worker or is_same(worker, speaker, when, roster):\n",
+            "    if worker == USER or speaker == worker or is_same(worker, speaker, when, roster, proven=False):\n",
             "    if speaker == worker:\n        return True\n"
-            "    if worker == USER or is_same(worker, speaker, when, roster):\n",
+            "    if worker == USER or is_same(worker, speaker, when, roster, proven=False):\n",
         ),
         tests=f"{STATE}::test_who_is_not_the_lead_decides_nothing",
     ),

@@ -303,7 +303,7 @@ SESSIONS = (
     Mutant(
         "clearing a context sheds no policy",
         "standing._orders_of",
-        ("line = roster.lineage(session_id)", "line = (session_id,)"),
+        ("line, estate = roster.lineage(session_id), roster", "line, estate = (session_id,), roster"),
         tests=f"{PERMIT}::test_who_continues_a_session_is_bound_as_it_was"
         f" and {PERMIT}::test_clearing_a_context_ends_no_wait_for_a_plan",
     ),

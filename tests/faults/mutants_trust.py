@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
+STATE = "tests/core/control/test_state.py"
 
 MUTANTS = (
     Mutant(
@@ -153,5 +154,32 @@ MUTANTS = (
         "Posting._append",
         ("self.prove(made.message.sender) if sealed else None", "self.prove(made.message.sender)"),
         tests=f"{FORGED}::test_a_batch_and_mail_from_elsewhere_prove_nothing",
+    ),
+    Mutant(
+        "a name gives nobody the place of who bore it",
+        "roster.changed",
+        (
+            "if proofs.speaker(event.proof, old) in (USER, old) else inherits",
+            "if proofs.proves(event.proof) else inherits",
+        ),
+        tests=f"{STATE}::test_who_only_took_a_lead_s_name_leads_nobody",
+    ),
+    Mutant(
+        "a name gives nobody what its bearer was allowed",
+        "standing._orders_of",
+        ("yield order, order.proven and order.to in estate", "yield order, order.proven"),
+        tests=f"{STATE}::test_what_an_agent_was_allowed_is_not_its_name_s",
+    ),
+    Mutant(
+        "a plan approved for one frees nobody who took its name",
+        "standing._frees",
+        ("(may_loosen or held.to == release.to)", "True"),
+        tests=f"{STATE}::test_a_plan_approved_for_one_frees_nobody_who_took_its_name",
+    ),
+    Mutant(
+        "the person's trust counts no copy",
+        "adoption._without_copies",
+        ("found[is_sealed and line in seen]", "found[False]"),
+        tests=f"{CUSTODY}::test_the_person_s_trust_counts_no_copy",
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults import commands
-from tests.faults.faults import EXHAUSTIVE
+from tests.faults.faults import EXHAUSTIVE, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_refused_a_system_call(
     """The command fails with exit code 5 if it was a log that could not be written or synced (a hook complains), names
     the id to repeat it with, and its repetition completes it. What is derived may fail without anyone noticing."""
     case = case_of(command)
-    cases = wanted(case)
+    cases = sample(command, wanted(case), 2)
     for call, error in cases:
         try:
             case.refused(call, error).all(fails=must_fail(case, call, error))
@@ -78,8 +78,7 @@ def test_what_was_not_synced_is_synced_by_the_repetition(
     calls = case.calls()
     syncs = [n for n, call in enumerate(calls) if call.name in ("fsync", "fdatasync")]
     assert syncs
-    if command.steward and not EXHAUSTIVE:
-        syncs = syncs[how == "killed before it" :: 2]
+    syncs = sample(command, syncs, how == "killed before it")
     for n in syncs:
         case.killed_before(calls[n]) if how == "killed before it" else case.refused(calls[n], "EIO")
         disk = case.disk()

@@ -145,6 +145,34 @@ def test_a_revoked_rule_that_is_appended_again_counts_for_nothing(scene: Scene, 
     assert scene.rules() == ((), ("Bash(touch:*)",))
 
 
+def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
+    """Of an archived allow, nor of a roster line that gives a lead back; foreign lines stay what they were."""
+    scene.policy(allow=(RULE,))
+    allow = scene.line(RULE)
+    scene.policy()
+    scene.policy(deny=("Bash(touch:*)",))
+    for _ in range(3):
+        scene.post.send(OTHER, LEAD)
+    scene.post.check(WORKER)
+    scene.post.ok("steward", "run", "--max-live", "0")
+    assert allow not in scene.post.file(MESSAGES).read_bytes()
+    scene.mailbox.register(Request(session_id=WORKER, event="update", lead=OTHER), USER)
+    scene.post.append(ROSTER, scene.line(f'"lead":"{LEAD}"', ROSTER))
+    scene.forge_event("update", continues=LEAD)
+    content = scene.post.file(MESSAGES).read_bytes()
+    scene.post.file(MESSAGES).write_bytes(b"")
+    assert scene.rules() == ((), ())
+    scene.post.file(MESSAGES).write_bytes(content + allow)
+    said = scene.post.call("doctor", "--trust")
+    assert (said.rc, RULE in said.stdout) == (0, False), said
+    assert scene.rules() == ((), ("Bash(touch:*)",))
+    agent = scene.mailbox.logs.read_roster().agents[WORKER]
+    assert (agent.lead, agent.continues) == (OTHER, ())
+    assert scene.mailbox.broken() is None
+    scene.post.send(OTHER, LEAD, "goes on")
+    assert not any("doctor --trust" in what for what in scene.problems())
+
+
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
     """Sealed by the same person with the same key, for the same agents, in another mailbox."""
     elsewhere = places.create(str(tmp_path / "elsewhere"), scene.post.env)

@@ -2,7 +2,9 @@
 
 Belongs here: that one question. It is asked with the instant of the command, so that what was refused once is not
 allowed later because somebody became a lead, and what was allowed stays so when a lead changes. A line of
-which nothing is proven may name a lead, which binds the agent; only a proven lead may allow it anything.
+which nothing is proven may name a lead, which binds the agent; only a proven lead may allow it anything. Any session
+may take the name of an agent that is gone, and has its mail then. It has that agent's place only where the person said
+so, or the older session's own client (``Agent.inherits``).
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ def lead_at(agent: Agent | None, when: int, *, proven: bool = True) -> str | Non
     return lead
 
 
-def is_same(speaker: str, session_id: str, when: int, roster: Roster) -> bool:
-    """Is the speaker that session, or one that continued it at the instant?"""
+def is_same(speaker: str, session_id: str, when: int, roster: Roster, *, proven: bool = True) -> bool:
+    """Return whether the speaker is that session or had its place at the instant; unproven, whether it continued it."""
     seen, queue = {speaker}, [speaker]
     while queue:
         here = queue.pop()
         if here == session_id:
             return True
         agent = roster.get(here)
-        for old, since in zip(agent.continues, agent.heir, strict=True) if agent is not None else ():
-            if since <= when and old not in seen:
+        if agent is None:
+            continue
+        for old, since in zip(agent.continues, agent.heir, strict=True):
+            if since <= when and old not in seen and (not proven or old in agent.inherits):
                 seen.add(old)
                 queue.append(old)
     return False
@@ -40,16 +44,16 @@ def commands(speaker: str, worker: str, when: int, roster: Roster, *, proven: bo
 
     Without ``proven``: may it keep the worker from anything? That a lead may whom only a foreign line names.
     """
-    if worker == USER or speaker == worker or is_same(worker, speaker, when, roster):
+    if worker == USER or speaker == worker or is_same(worker, speaker, when, roster, proven=False):
         return False
-    if is_same(speaker, worker, when, roster):
+    if is_same(speaker, worker, when, roster, proven=False):
         return False
     if speaker == USER:
         return True
     leads = {lead_at(roster.get(worker), when, proven=True)}
     if not proven:
         leads.add(lead_at(roster.get(worker), when, proven=False))
-    return any(lead is not None and is_same(speaker, lead, when, roster) for lead in leads)
+    return any(lead is not None and is_same(speaker, lead, when, roster, proven=proven) for lead in leads)
 
 
 def leads_itself(worker: str, roster: Roster) -> bool:
@@ -62,13 +66,12 @@ def leads_itself(worker: str, roster: Roster) -> bool:
 
 
 def lead_of(worker: str, roster: Roster) -> str:
-    """Who decides for a worker now: its proven lead, or what continues that; the person where it has none, or one that
-    is gone."""
+    """Return who decides for a worker now: its proven lead, or who has the lead's place; the person without either."""
     agent = roster.get(worker)
     lead = agent.proven_leads[-1][1] if agent is not None and agent.proven_leads else None
     if lead is None or lead == USER:
         return USER
-    heirs = roster.heirs(lead)
+    heirs = [heir for heir in roster.heirs(lead) if lead in roster.estate(heir)]
     if lead in heirs or roster.get(lead) is None:
         return lead
     return heirs[-1] if heirs else USER

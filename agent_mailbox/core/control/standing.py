@@ -1,7 +1,7 @@
 """Standing orders: what modes, policies and the wait for a plan an agent is under.
 
 Belongs here: the orders that counted when they were given, and what they come to for one agent. They pass over to
-whoever continues the agent: clearing a context sheds no policy.
+whoever continues the agent: clearing a context sheds no policy. They loosen nothing for one that only took its name.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ class Policy(Record):
 
 def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iterator[tuple[Order, bool]]:
     """The orders that concern an agent, each with whether it may loosen anything."""
-    line = roster.lineage(session_id)
+    line, estate = roster.lineage(session_id), roster.estate(session_id)
 
     def led(order: Order, proven: bool) -> bool:
-        return any(authority.commands(order.sender, one, order.when, roster, proven=proven) for one in line)
+        ones = estate if proven else line
+        return any(authority.commands(order.sender, one, order.when, roster, proven=proven) for one in ones)
 
     for order in orders:
         if order.to in line:
-            yield order, order.proven
+            yield order, order.proven and order.to in estate
         elif order.to == ALL and led(order, False):
             yield order, order.proven and led(order, True)
 
@@ -74,10 +75,16 @@ def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[st
         elif order.kind == MODE:
             narrowing.append(order)
         elif order.kind == RELEASE:
-            if mode == "plan" and order.value[0] > since:
+            if may_loosen and mode == "plan" and order.value[0] > since:
                 mode, rests = order.value[1] or "default", [*rests, order]
-            narrowing = [one for one in narrowing if one.value != "plan" or one.place > order.value[0]]
+            narrowing = [one for one in narrowing if one.value != "plan" or not _frees(order, may_loosen, one)]
     return max([mode, *(one.value for one in narrowing)], key=STRICTNESS.index), [*rests, *narrowing]
+
+
+def _frees(release: Order, may_loosen: bool, held: Order) -> bool:
+    """Return whether the approval of a plan ends an order: an earlier one, and of the same agent where somebody else
+    only took that one's name."""
+    return held.place <= release.value[0] and (may_loosen or held.to == release.to)
 
 
 def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
@@ -118,12 +125,12 @@ def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> Policy:
 def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
     held: list[Order] = []
     rests: list[Order] = []
-    for order, _ in _orders_of(orders, session_id, roster):
+    for order, may_loosen in _orders_of(orders, session_id, roster):
         if order.kind == HOLD:
             rests = [*rests, order] if held else [order]
             held.append(order)
         elif order.kind == RELEASE and held:
-            held = [one for one in held if order.value[0] <= one.value]
+            held = [one for one in held if not _frees(order, may_loosen, one)]
             rests = [*rests, order]
     return bool(held), rests
 

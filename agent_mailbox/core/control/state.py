@@ -140,7 +140,7 @@ class Plane:
         return any(
             request.decided is not None
             and request.decided >= began
-            and authority.is_same(session_id, request.answerer, request.decided, self.roster)
+            and authority.is_same(session_id, request.answerer, request.decided, self.roster, proven=False)
             for request in self.requests.values()
             if request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
         )

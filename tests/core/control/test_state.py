@@ -15,7 +15,7 @@ from agent_mailbox.core.control.state import Plane
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.rollbook import Rollbook, written
 from agent_mailbox.core.roster import Roster
-from tests.core.build import at, event, message, read, register, state
+from tests.core.build import at, event, message, proof_of, read, register, state
 
 WORKER, OTHER, LEAD, PEER = "worker-1", "worker-2", "lead-1", "peer-1"
 PEOPLE = [
@@ -146,12 +146,68 @@ def test_who_led_when_it_was_said_counts() -> None:
 
 def test_a_lead_that_is_continued_is_the_lead() -> None:
     """From then on; its successor's earlier words stay what they were. The worker's successor is the worker."""
-    roster = Roster([*PEOPLE, event("retire", LEAD, 3), register("lead-2", hours=4, continues=LEAD)])
+    heir = register("lead-2", hours=4, continues=LEAD, proof=proof_of(LEAD))
+    roster = Roster([*PEOPLE, event("retire", LEAD, 3), heir])
     assert not authority.commands("lead-2", WORKER, at(3), roster)
     assert authority.commands("lead-2", WORKER, at(5), roster)
     assert authority.lead_of(WORKER, roster) == "lead-2"
     heir = Roster([*PEOPLE, event("retire", WORKER, 3), register("worker-9", hours=4, continues=WORKER)])
     assert not authority.commands("worker-9", WORKER, at(5), heir)
+
+
+@pytest.mark.parametrize("proof", [None, "session:lead-2", "session:someone", "steward", "before"])
+def test_who_only_took_a_lead_s_name_leads_nobody(proof: str | None) -> None:
+    """Neither the older session's own client nor the person said so: it has the mail, and may forbid."""
+    roster = Roster([*PEOPLE, event("retire", LEAD, 3), register("lead-2", hours=4, continues=LEAD, proof=proof)])
+    assert LEAD in roster.lineage("lead-2")
+    assert not authority.commands("lead-2", WORKER, at(5), roster)
+    assert authority.commands("lead-2", WORKER, at(5), roster, proven=False)
+    assert authority.lead_of(WORKER, roster) == "user"
+    told = Plane(roster, [asks(), says("lead-2", m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER, hours=5)])
+    assert told.policy(WORKER).allow == ()
+    assert told.policy(WORKER).deny == ("Read",)
+    assert outcomes(asks(), answers("lead-2", True, hours=6), roster=roster) == ["applied", "refused"]
+
+
+@pytest.mark.parametrize("proof", ["user@terminal", "user@console", f"session:{LEAD}", "adopted"])
+def test_who_has_a_lead_s_place_by_proof_leads(proof: str) -> None:
+    """As often as it passes on."""
+    heirs = [
+        register("lead-2", hours=4, continues=LEAD, proof=proof),
+        register("lead-3", hours=5, continues="lead-2", proof=proof_of("lead-2")),
+    ]
+    roster = Roster([*PEOPLE, event("retire", LEAD, 3), *heirs])
+    assert roster.estate("lead-3") == ("lead-3", "lead-2", LEAD)
+    assert authority.commands("lead-3", WORKER, at(6), roster)
+    assert outcomes(asks(), answers("lead-3", True, hours=6), roster=roster) == ["applied", "applied"]
+
+
+@pytest.mark.parametrize("is_proven", [True, False])
+def test_what_an_agent_was_allowed_is_not_its_name_s(is_proven: bool) -> None:
+    """Its prohibitions, the plan it owes and its stricter mode go with the name; its approvals do not."""
+    proof = proof_of(WORKER if is_proven else "worker-9")
+    roster = Roster([*PEOPLE, event("retire", WORKER, 3), register("worker-9", hours=4, continues=WORKER, proof=proof)])
+    rules = says(LEAD, m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER, hours=1)
+    strict, loose = (says(LEAD, m.ModeSet(mode=mode), WORKER, hours=1) for mode in ("plan", "acceptEdits"))
+    heir = Plane(roster, [rules, strict])
+    assert heir.policy("worker-9").deny == ("Read",)
+    assert heir.policy("worker-9").allow == (("Bash",) if is_proven else ())
+    assert heir.mode("worker-9") == "plan"
+    assert Plane(roster, [loose]).mode("worker-9") == ("acceptEdits" if is_proven else "default")
+
+
+def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
+    """Of what it owes itself; of what came with the name it does."""
+    roster = Roster([*PEOPLE, event("retire", WORKER, 6), register("worker-9", lead=LEAD)])
+    roster.apply(event("update", "worker-9", 7, continues=WORKER))
+    owes = [
+        says(LEAD, m.TaskAssignment(request_id=f"t-{who}", title="it", plan_required=True), who, hours=1)
+        for who in (WORKER, "worker-9")
+    ]
+    plan = says(WORKER, m.PlanRequest(content="so", request_id="p-1"), LEAD, hours=2)
+    approval = says(LEAD, m.PlanResponse(request_id="p-1", approved=True), WORKER, hours=3)
+    assert Plane(roster, [*owes, plan, approval]).waits_for_plan("worker-9")
+    assert not Plane(roster, [owes[0], plan, approval]).waits_for_plan("worker-9")
 
 
 def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
