@@ -14,8 +14,8 @@ MUTANTS = (
         "only the lead or the person commands",
         "authority.commands",
         (
-            "    return any(lead is not None and is_same(speaker, lead, when, roster, proven=proven) for lead in leads)\n",
-            "    return True\n",
+            "any(lead is not None and is_same(speaker, lead, when, roster, proven=proven) for lead in leads)",
+            "True",
         ),
         tests=f"{STATE}::test_who_is_not_the_lead_decides_nothing",
     ),
