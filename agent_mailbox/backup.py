@@ -22,11 +22,11 @@ from .core import codec, instant
 from .core.address import check_id
 from .core.records import BadLine, Record
 from .errors import BadData, MailboxError, NotFound, Refused
-from .store import custody, paths, places
+from .store import custody, custody_setup, paths, places
 from .store.lines import CHUNK
 from .store.lock import FileLock
-from .store.log import sync_directory
 from .store.snapshot import Snapshot
+from .store.system import sync_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
         raise paths.storage_failed("restore", directory, error) from None
     known = custody.find(directory, environ)
     if known is not None:  # of a mailbox that was here: what comes from elsewhere is confirmed by ``init --adopt``
-        custody.remove(known.directory)
+        custody_setup.remove(known.directory)
     places.create(directory, environ)
     return backup
 

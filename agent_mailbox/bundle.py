@@ -49,8 +49,8 @@ _BASE = (
     *("store.trail", "store.log", "store.cache", "store.sieve", "store.logs", "config", "desk"),
     *("cli", "cli.output", "cli.place"),
 )
-_WHO = ("core.proofs", "store.processes", "store.hosts", "clients", "callers")
-_TYPED = (*_WHO, "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
+_WHO = ("store.processes", "store.hosts", "clients", "client_processes")
+_TYPED = (*_WHO, "callers", "cli.letters", "cli.app", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "delivery")
 _POSTING = ("core.compose", "core.reach", "posting")
 HOT = {
@@ -97,7 +97,8 @@ def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[tuple[str, str], ...
             with open(spec.origin, "rb") as file:
                 code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
             modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
-    places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in launch.COMPILED]
+    compiled = [name for name, importer in launch.COMPILED.items() if importer in HOT[verb]]
+    places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in compiled]
     return tuple(sources), tuple((name, place) for name, place in places if place), tuple(modules)
 
 

@@ -7,9 +7,10 @@ client made; that of a tool's shell is ``/dev/null``. What such a socket holds t
 
 from __future__ import annotations
 
-from . import callers, clients
+from . import clients
+from .client_processes import is_client
 from .core import proofs
-from .errors import Refused
+from .errors import NOT_YOU, Refused
 from .store import hosts as hosting
 from .store import processes, system, user_state
 from .store.hosts import Hosts
@@ -31,24 +32,28 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     ``begins``: the session is the one that the client runs from now on. ``told``: the JSON itself names the session.
     Raises ``Refused`` for a call that is not the client's.
     """
-    if callers.is_as_said(environ):
+    if user_state.is_as_said(environ):
         return proofs.of_session(session_id)
-    line = [*processes.line(system.getpid())]
-    if not line:
+    line = processes.line(system.getpid())
+    if next(line, None) is None:
         return _by_environment(session_id, environ)
     hosts = Hosts(user_state.directory(environ))
-    above = [(process, hosts.of(process)) for process in line[1:]]
-    places = [n for n, (process, host) in enumerate(above) if host or callers.is_client(process)]
     maker = processes.maker(INPUT) if told else None
-    if not places:
-        return _of_a_stranger(session_id, above, maker, hosts)
-    process, host = above[places[0]]
+    passed: list[Process] = []
+    for process in line:  # as far as the nearest client, mostly
+        host = hosts.of(process)
+        if host is not None or is_client(process):
+            break
+        passed.append(process)
+    else:
+        return _of_a_stranger(session_id, passed, maker, hosts)
     is_its = maker == process.pid
     if not is_its and host and host.how == hosting.SOCKET:
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins:
         return proofs.of_session(session_id)
-    if not _may_host(session_id, process, hosts, environ, is_nested=len(places) > 1):
+    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in line)
+    if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
     return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
 
@@ -56,20 +61,18 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
 def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
-    if callers.is_as_said(environ):
+    if user_state.is_as_said(environ):
         return proofs.of_session(session_id)
     hosts = Hosts(user_state.directory(environ))
     are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
     return proofs.of_session(session_id) if are_one else None
 
 
-def _of_a_stranger(
-    session_id: str, above: list[tuple[Process, Host | None]], maker: int | None, hosts: Hosts
-) -> str | None:
+def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: Hosts) -> str | None:
     """Return what is proven by a call from a program that we do not know as a client. It is one if it made the socket;
     and it gets sessions that nobody had."""
     known = hosts.hosting(session_id)
-    process = next((process for process, _ in above if process.pid == maker), None)
+    process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):
         raise _hosted(session_id, known[0])
     return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
@@ -104,7 +107,7 @@ def _not_the_clients() -> Refused:
     return Refused(
         "`hook` is the client's to call, and this call comes from a command that runs below it",
         "run `agent-mailbox check`, which shows your own mail",
-        code=callers.NOT_YOU,
+        code=NOT_YOU,
     )
 
 
@@ -112,5 +115,5 @@ def _hosted(session_id: str, host: Host) -> Refused:
     return Refused(
         f"session {session_id} runs in another client (process {host.pid})",
         "end it there first, or begin another session here",
-        code=callers.NOT_YOU,
+        code=NOT_YOU,
     )

@@ -30,6 +30,10 @@ class Refused(MailboxError):
     """The present state refuses it: dead recipient, name taken, id conflict (exit 1)."""
 
 
+NOT_YOU = "not_you"
+"""The code where somebody acts as another."""
+
+
 class NotFound(MailboxError):
     """Nothing there by that id, name or prefix (exit 1)."""
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 VERBS = ("check", "hook", "search", "send")
 """The hot verbs."""
-COMPILED = ("_json", "fcntl", "_blake2", "_socket")
-"""What their modules import that is a file of its own in most builds of Python."""
+COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
+"""What their modules import that is a file of its own in most builds of Python, and the first module that does."""
 SECOND = 1_000_000_000
 MODULES = "__modules__"
 """By which name a bundled module knows the others."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from . import callers
+from .client_processes import is_client, started_by_client
 from .store import processes
 from .store.processes import Process
 
@@ -48,9 +48,9 @@ def _attached(what: str, server: Process, attached: Sequence[int]) -> str:
 
 
 def _unclean(process: Process) -> str:
-    if callers.is_client(process):
+    if is_client(process):
         return f"process {process.pid} ({process.name}) is a client"
-    return callers.started_by_client(process)
+    return started_by_client(process)
 
 
 def _tmux_clients(server: Process) -> list[int]:

@@ -259,10 +259,10 @@ class Post(Program):
 
 def begin_again(box: Path, environ: Mapping[str, str]) -> None:
     """Have the user's records take a mailbox as it is now, after its files were put there anew."""
-    from agent_mailbox.store import custody
+    from agent_mailbox.store import custody, custody_setup
 
     if (known := custody.find(str(box), environ)) is not None:
-        custody.remove(known.directory)
+        custody_setup.remove(known.directory)
     custody.of(str(box), environ)
 
 

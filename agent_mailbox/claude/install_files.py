@@ -16,7 +16,7 @@ from ..core import codec
 from ..core.records import BadLine, Record
 from ..errors import Busy
 from ..store import paths, system
-from ..store.log import sync_directory
+from ..store.system import sync_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

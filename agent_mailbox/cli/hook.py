@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from .. import callers, calling
+from .. import calling
 from ..claude import hook as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..delivery import Delivery
-from ..errors import MailboxError, NoMailbox, Refused, StorageFailed
+from ..errors import NOT_YOU, MailboxError, NoMailbox, Refused, StorageFailed
 from ..store import paths, system, user_state
 from .output import PATIENCE, write_out
 from .place import Place, environment, locate
@@ -46,7 +46,7 @@ def answer(event: str, directory: str | None) -> int:
         _answer(name, directory, environment(), write)
     except (NoMailbox, Refused) as error:
         _say(f"agent-mailbox: {neutral(error.what)}")
-        return int(error.code == callers.NOT_YOU)
+        return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
         # What was answered already is the one document the client takes: a second would void it.

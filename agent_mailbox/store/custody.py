@@ -21,12 +21,12 @@ import fcntl
 from ..core import seals
 from ..errors import StorageFailed
 from . import paths, system, user_state
-from .entries import Entry, left, read_entry
+from .entries import Entry, read_entry
 from .views import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from .keys import Key
 
@@ -67,7 +67,7 @@ class Custody:
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None where they do, as far as anybody noticed."""
-        text = _content(self.path("broken"))
+        text = content(self.path("broken"))
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
     def note_broken(self, why: str) -> None:
@@ -93,11 +93,13 @@ class Custody:
 
     def adopt(self, macs: Iterable[bytes]) -> None:
         """Keep the MACs of all unsealed lines that the person confirmed."""
+        from .small_files import replace_file  # at the person's word
+
         replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
 
     def adopted(self) -> frozenset[bytes]:
         """Return the MACs of the unsealed lines that the person confirmed."""
-        return frozenset((_content(self.path("adopted")) or b"").split())
+        return frozenset((content(self.path("adopted")) or b"").split())
 
     def adoption(self, log: str, line: bytes) -> bytes:
         """Return the MAC by which an unsealed line is confirmed."""
@@ -114,7 +116,7 @@ class Kept:
 
     def entry(self) -> Entry:
         """Return the entry; an empty one where none was made yet."""
-        text = _content(self.path)
+        text = content(self.path)
         return (read_entry(text) if text else None) or Entry()
 
     def checked(self, fd: int) -> Entry | None:
@@ -123,16 +125,20 @@ class Kept:
         entry = self.entry()
         if entry.continues(fd):
             return entry
-        following = _content(self.path + NEXT)
+        following = content(self.path + NEXT)
         wanted = read_entry(following) if following else None
         return wanted if wanted is not None and wanted.continues(fd) else None
 
     def announce(self, entry: Entry) -> None:
         """Note what the log will be once it is replaced: whichever of the two is there is then what we left."""
+        from .small_files import replace_file  # where a log is replaced
+
         replace_file(self.path + NEXT, entry.text())
 
     def follow(self, entry: Entry) -> None:
         """Note that the log was replaced."""
+        from .small_files import replace_file  # where a log is replaced
+
         replace_file(self.path, entry.text())
         try:
             system.unlink(self.path + NEXT)
@@ -181,6 +187,8 @@ def of(directory: str, environ: Mapping[str, str]) -> Custody | None:
     found = find(real, environ)
     if found is not None or not paths.recorded(real, environ):
         return found
+    from .custody_setup import make  # once in a mailbox's life
+
     try:
         return make(real, environ, [system.join(real, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)])
     except (OSError, StorageFailed):
@@ -190,104 +198,30 @@ def of(directory: str, environ: Mapping[str, str]) -> Custody | None:
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
     """Return the record of a mailbox by its real path; None where there is none."""
     state = user_state.directory(environ)
-    for name in _names(directory):
+    for name in names(directory):
         record = system.join(state, BOXES, name)
-        text = _content(system.join(record, "place"))
+        text = content(system.join(record, "place"))
         if text is None:
             return None
         place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
-        if place == _encoded(directory):
+        if place == encoded(directory):
             return Custody(record, mailbox_id, state, environ)
     return None
 
 
-def make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
-    """Make the record of a mailbox (its real path) whose ``logs`` are there; what they hold is ``BEFORE``.
-
-    Of two who do so at once, one does.
-    """
-    from . import keys
-
-    state = user_state.directory(environ)
-    keys.make(state)
-    system.make_directory(system.join(state, BOXES))
-    for name in _names(directory):
-        record = system.join(state, BOXES, name)
-        text = _content(system.join(record, "place"))
-        if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != _encoded(directory):
-            continue
-        if text is None:
-            _begin(record, directory, logs)
-        found = find(directory, environ)
-        if found is not None:
-            return found
-    raise paths.storage_failed("make the record of", directory, OSError(0, "its place is taken"))
-
-
-def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
-    """Make a record aside and put it in its place whole: whoever finds one finds all of it."""
-    aside = f"{record}.{system.getpid()}"
-    try:
-        system.make_directory(aside)
-        for path in logs:
-            name = system.basename(path).removesuffix(".jsonl")
-            entry = left(path)
-            replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
-        replace_file(
-            system.join(aside, "place"), b"%s\n%s\n" % (_encoded(directory), system.urandom(16).hex().encode())
-        )
-        try:
-            system.rename(aside, record)
-        except OSError:  # another was first
-            remove(aside)
-    except OSError as error:
-        raise paths.storage_failed("make the record", record, error) from None
-
-
-def remove(directory: str) -> None:
-    """Remove a record, or what is left of one."""
-    try:
-        for name in system.listdir(directory):
-            system.unlink(system.join(directory, name))
-        system.rmdir(directory)
-    except FileNotFoundError:
-        pass
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Put a small file in the place of another, durably."""
-    aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC
-    try:
-        try:
-            fd = system.open(aside, flags | system.O_EXCL, 0o600)
-        except FileExistsError:  # another writes it at this moment, or died writing it
-            aside = f"{path}.{system.getpid()}~"
-            fd = system.open(aside, flags | system.O_TRUNC, 0o600)
-        try:
-            system.write(fd, data)
-            system.fsync(fd)
-        finally:
-            system.close(fd)
-        system.rename(aside, path)
-        directory = system.open(system.dirname(path), system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
-        try:
-            system.fsync(directory)
-        finally:
-            system.close(directory)
-    except OSError as error:
-        raise paths.storage_failed("write", path, error) from None
-
-
-def _names(directory: str) -> list[str]:
-    name = f"{system.checksum(_encoded(directory)):08x}"
+def names(directory: str) -> list[str]:
+    """Return the names that a mailbox's record may have, by the mailbox's real path."""
+    name = f"{system.checksum(encoded(directory)):08x}"
     return [name, *(f"{name}-{n}" for n in range(1, 8))]
 
 
-def _encoded(directory: str) -> bytes:
+def encoded(directory: str) -> bytes:
+    """Return a path as a record has it."""
     return directory.encode("utf-8", "surrogateescape")
 
 
-def _content(path: str) -> bytes | None:
+def content(path: str) -> bytes | None:
+    """Return the bytes of a small file; None for none."""
     try:
         fd = paths.open_file(path, system.O_RDONLY)
     except FileNotFoundError:

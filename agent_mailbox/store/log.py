@@ -159,7 +159,7 @@ class HeldLog(FileLock):
                 if size == 0 or (left is None and self._trail is not None):
                     # Whoever made this file, or put it in the place of another, may have died before its name was
                     # synced.
-                    sync_directory(system.dirname(self.path))
+                    system.sync_directory(system.dirname(self.path))
                 # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
                 first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
                 data, decided = self._sealed(todo, about, size + len(first))
@@ -296,7 +296,7 @@ class HeldLog(FileLock):
             self._announce(inode, size, self._left_by_us(inode, size), ())
             entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)
             system.rename(aside, self.path)
-            sync_directory(system.dirname(self.path))
+            system.sync_directory(system.dirname(self.path))
             if self._kept is not None and entry is not None:
                 self._kept.follow(entry)
             if self._trail is not None:  # only now: it also says that the log's name is safe
@@ -363,12 +363,3 @@ def _ending(entry: Entry, inode: int, size: int, fd: int) -> Entry:
     if entry.inode not in (0, inode) or entry.size >= size:
         return entry
     return entry.replace(inode=inode, size=size, checksum=tail(fd, size))
-
-
-def sync_directory(path: str) -> None:
-    """Make a new or renamed name in a directory durable."""
-    fd = system.open(path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
-    try:
-        system.fsync(fd)
-    finally:
-        system.close(fd)

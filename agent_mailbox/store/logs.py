@@ -17,7 +17,7 @@ from ..errors import Busy
 from . import cache, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
-from .log import Log, sync_directory
+from .log import Log
 from .sieve import may_be_about
 from .trail import Trail, new_epoch
 
@@ -112,7 +112,7 @@ class Logs:
         with self.messages.held() as log:
             at = system.fstat(log.fd)
             try:
-                sync_directory(self.directory)  # the note says that the log's name is safe, too
+                system.sync_directory(self.directory)  # the note says that the log's name is safe, too
             except OSError as error:
                 raise paths.storage_failed("sync", self.directory, error) from None
             epoch = new_epoch()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from . import bindings, custody, keys, user_state
+from . import bindings, custody, custody_setup, keys, user_state
 from .paths import (
     ARCHIVE,
     HEARTBEATS,
@@ -67,7 +67,7 @@ def _forget(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox that is made where another was, unless that one bound somebody."""
     known = custody.find(directory, environ)
     if known is not None and not bindings.here(user_state.directory(environ), directory):
-        custody.remove(known.directory)
+        custody_setup.remove(known.directory)
 
 
 def _record(directory: str, environ: Mapping[str, str]) -> None:

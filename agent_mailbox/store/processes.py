@@ -61,7 +61,7 @@ def parsed(pid: int, data: bytes) -> Process | None:
 
 def read(pid: int) -> Process | None:
     """Return the process with that number; None where there is none, or it cannot be read."""
-    data = slurp(f"/proc/{pid}/stat", _CHUNK)
+    data = slurp(f"/proc/{pid}/stat", 1)  # it comes whole at the first reading
     return None if data is None else parsed(pid, data)
 
 

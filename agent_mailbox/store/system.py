@@ -96,6 +96,15 @@ def make_directory(path: str) -> None:
         mkdir(path, 0o700)
 
 
+def sync_directory(path: str) -> None:
+    """Make a new or renamed name in a directory durable."""
+    fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        posix.fsync(fd)
+    finally:
+        posix.close(fd)
+
+
 def checksum(data: bytes) -> int:
     """A number that changes with any flipped, lost or added byte: the data modulo a prime. (A CRC would take importing
     ``zlib``, 0.35 ms.)"""

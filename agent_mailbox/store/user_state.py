@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SWITCH = "AGENT_MAILBOX_TEST_STATE"
 """The variable by which tests keep the records of a run apart: an absolute path."""
+AS_SAID = "as-said"
+CALLER = "AGENT_MAILBOX_TEST_CALLER"
+"""The variable by which tests have everyone be whom they say; it counts only beside ``SWITCH``."""
 _READ = (SWITCH, "HOME")
 
 BOUND = "bound"
@@ -23,6 +26,11 @@ BOUND = "bound"
 def is_switched(environ: Mapping[str, str]) -> bool:
     """Return whether the records are a test's."""
     return environ.get(SWITCH, "").startswith("/")
+
+
+def is_as_said(environ: Mapping[str, str]) -> bool:
+    """Return whether everyone is whom they say: only in a test, whose records prove nothing anywhere else."""
+    return environ.get(CALLER) == AS_SAID and is_switched(environ)
 
 
 def directory(environ: Mapping[str, str]) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
-from ..store.log import sync_directory
 from ..store.paths import open_file, storage_failed
+from ..store.system import sync_directory
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import callers
+from agent_mailbox import callers, client_processes
 from agent_mailbox.cli import reserved, sending
-from agent_mailbox.errors import Refused
+from agent_mailbox.errors import NOT_YOU, Refused
 from agent_mailbox.store import processes, user_state
 from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, Hosts
 from tests.helpers import MESSAGES, ROOT, ROSTER, refused, until
@@ -119,7 +119,7 @@ def test_a_session_names_nobody_else(worker: Client) -> None:
     """Neither the person nor an agent, a dead one or one that does not exist included."""
     for command in OTHERS:
         done = refused(worker.bash(line(*command, "--json"), "w"), 1)
-        assert json.loads(done.stdout)["error"]["code"] == callers.NOT_YOU, command
+        assert json.loads(done.stdout)["error"]["code"] == NOT_YOU, command
 
 
 def test_a_session_names_itself_by_what_the_roster_knows(post: Post, worker: Client) -> None:
@@ -321,7 +321,7 @@ def test_at_a_terminal_of_their_own_the_person_calls(post: Post) -> None:
     assert at_terminal(post, line("check", "--session", "w")).rc == 0
 
 
-@pytest.mark.parametrize("mark", callers.MARKS)
+@pytest.mark.parametrize("mark", client_processes.MARKS)
 def test_a_terminal_that_a_client_s_child_made_is_not_the_person_s(post: Post, mark: str) -> None:
     """Its variable in any ancestor's environment tells, though the client is gone and a command takes it out."""
     text = f"env -u {mark} sh -c {shlex.quote(who())}"
@@ -414,13 +414,13 @@ def test_the_two_command_lines_of_the_founding_text_work_without_a_terminal(post
 
 
 PROGRAM_S = [
-    (("send", "--from", "user", "--to", "w", "--body", "x"), callers.NOT_YOU),
-    (("send", "--from", "w", "--to", "boss", "--body", "x"), callers.NOT_YOU),
-    (("send", "--from", "boss", "--to", "w", "--body", "x"), callers.NOT_YOU),
-    (("check", "--session", "user"), callers.NOT_YOU),
+    (("send", "--from", "user", "--to", "w", "--body", "x"), NOT_YOU),
+    (("send", "--from", "w", "--to", "boss", "--body", "x"), NOT_YOU),
+    (("send", "--from", "boss", "--to", "w", "--body", "x"), NOT_YOU),
+    (("check", "--session", "user"), NOT_YOU),
     (("send", "--to", "w", "--body", "x"), "no_session"),
-    (("roster", "update", "--session-id", "w", "--tags", "project:x"), callers.NOT_YOU),
-    (("roster", "retire", "w"), callers.NOT_YOU),
+    (("roster", "update", "--session-id", "w", "--tags", "project:x"), NOT_YOU),
+    (("roster", "retire", "w"), NOT_YOU),
     (("control", "policy", "w", "--allow", "Bash", "--session", "user"), callers.NOT_THE_PERSON),
     (("control", "mode", "w", "acceptEdits", "--session", "job"), callers.NOT_THE_PERSON),
     (("control", "approve", "x", "--session", "job"), callers.NOT_THE_PERSON),
@@ -529,7 +529,7 @@ def test_a_bound_session_does_not_take_itself_for_a_test(monkeypatch: pytest.Mon
     """The switch for tests lets nobody do what is the person's: what it would undo is real."""
     (tmp_path / user_state.BOUND).mkdir()
     (tmp_path / user_state.BOUND / "w").touch()
-    tests = {user_state.SWITCH: str(tmp_path / "other"), callers.SWITCH: callers.AS_SAID}
+    tests = {user_state.SWITCH: str(tmp_path / "other"), user_state.CALLER: callers.AS_SAID}
     monkeypatch.setattr(user_state, "directory", lambda environ: environ.get(user_state.SWITCH, str(tmp_path)))
     monkeypatch.setattr(callers, "of", lambda _: callers.Caller(callers.SESSION, ("w",)))
 

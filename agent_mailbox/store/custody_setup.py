@@ -1,0 +1,67 @@
+"""Making a mailbox's record outside the project, and removing one. Its form, and what it is asked, is ``custody``.
+
+Belongs here: what happens once in a mailbox's life.
+"""
+
+from __future__ import annotations
+
+from . import custody, keys, paths, system, user_state
+from .entries import left
+from .small_files import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .custody import Custody
+
+
+def make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
+    """Make the record of a mailbox (its real path) whose ``logs`` are there; what they hold is ``BEFORE``.
+
+    Of two who do so at once, one does.
+    """
+    state = user_state.directory(environ)
+    keys.make(state)
+    system.make_directory(system.join(state, custody.BOXES))
+    for name in custody.names(directory):
+        record = system.join(state, custody.BOXES, name)
+        text = custody.content(system.join(record, "place"))
+        if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != custody.encoded(directory):
+            continue
+        if text is None:
+            _begin(record, directory, logs)
+        found = custody.find(directory, environ)
+        if found is not None:
+            return found
+    raise paths.storage_failed("make the record of", directory, OSError(0, "its place is taken"))
+
+
+def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
+    """Make a record aside and put it in its place whole: whoever finds one finds all of it."""
+    aside = f"{record}.{system.getpid()}"
+    try:
+        system.make_directory(aside)
+        for path in logs:
+            name = system.basename(path).removesuffix(".jsonl")
+            entry = left(path)
+            replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
+        replace_file(
+            system.join(aside, "place"), b"%s\n%s\n" % (custody.encoded(directory), system.urandom(16).hex().encode())
+        )
+        try:
+            system.rename(aside, record)
+        except OSError:  # another was first
+            remove(aside)
+    except OSError as error:
+        raise paths.storage_failed("make the record", record, error) from None
+
+
+def remove(directory: str) -> None:
+    """Remove a record, or what is left of one."""
+    try:
+        for name in system.listdir(directory):
+            system.unlink(system.join(directory, name))
+        system.rmdir(directory)
+    except FileNotFoundError:
+        pass

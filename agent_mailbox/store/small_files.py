@@ -1,0 +1,28 @@
+"""Small files that are replaced as a whole, durably.
+
+Belongs here: writing one. Reading them is whose they are.
+"""
+
+from __future__ import annotations
+
+from . import paths, system
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put a small file in the place of another, durably."""
+    aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC
+    try:
+        try:
+            fd = system.open(aside, flags | system.O_EXCL, 0o600)
+        except FileExistsError:  # another writes it at this moment, or died writing it
+            aside = f"{path}.{system.getpid()}~"
+            fd = system.open(aside, flags | system.O_TRUNC, 0o600)
+        try:
+            system.write(fd, data)
+            system.fsync(fd)
+        finally:
+            system.close(fd)
+        system.rename(aside, path)
+        system.sync_directory(system.dirname(path))
+    except OSError as error:
+        raise paths.storage_failed("write", path, error) from None
