@@ -121,13 +121,21 @@ class Kept:
 
     def checked(self, fd: int) -> Entry | None:
         """Return the entry that the open log continues: the one that is kept, or that of a replacement which is about
-        to be noted, or whose writer was killed before that. None where it continues neither."""
-        entry = self.entry()
-        if entry.continues(fd):
-            return entry
-        following = content(self.path + NEXT)
-        wanted = read_entry(following) if following else None
-        return wanted if wanted is not None and wanted.continues(fd) else None
+        to be noted, or whose writer was killed before that. None where it continues neither.
+
+        It looks until it sees the same entry twice: a replacement may be noted between the two looks, and its
+        announcement be gone.
+        """
+        before, entry = None, self.entry()
+        while entry != before:
+            if entry.continues(fd):
+                return entry
+            announced = content(self.path + NEXT)
+            wanted = read_entry(announced) if announced else None
+            if wanted is not None and wanted.continues(fd):
+                return wanted
+            before, entry = entry, self.entry()
+        return None
 
     def announce(self, entry: Entry) -> None:
         """Note what the log will be once it is replaced: whichever of the two is there is then what we left."""

@@ -173,6 +173,23 @@ def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     assert not any("doctor --trust" in what for what in scene.problems())
 
 
+def test_a_replacement_noted_while_a_writer_looks_is_no_damage(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steward's note comes between the writer's look at the entry and its look for an announcement."""
+    kept = scene.mailbox.logs.messages.kept
+    assert kept is not None
+    for body in ("read", "pending"):
+        scene.post.send(LEAD, OTHER, body)
+    scene.post.ok("check", "--session", OTHER, "--limit", "1")
+    before = kept.entry()
+    assert scene.post.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    seen = [before]  # what the writer read in the moment before that
+    look = Kept.entry
+    monkeypatch.setattr(Kept, "entry", lambda self: seen.pop() if seen else look(self))
+    with scene.mailbox.logs.messages.held() as log:
+        assert kept.checked(log.fd) == look(kept) != before
+    assert scene.mailbox.broken() is None
+
+
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
     """Sealed by the same person with the same key, for the same agents, in another mailbox."""
     elsewhere = places.create(str(tmp_path / "elsewhere"), scene.post.env)
