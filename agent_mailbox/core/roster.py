@@ -175,7 +175,7 @@ class Roster:
             return
         self.agents[event.session_id] = agent
         if event.event in ("register", "update"):
-            for word in (event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
+            for word in (event.session_id, event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
                 self._free(word, agent)
         self._note_name(agent)
         self._lineages.clear()
@@ -188,7 +188,7 @@ class Roster:
         return any(a is not None and a.session_id != session_id and a.state != DEAD for a in known)
 
     def _free(self, word: str | None, taker: Agent) -> None:
-        """A name that another agent takes, or that becomes a role, is its dead bearer's no longer."""
+        """A name that another agent takes, that becomes its id, or a role, is its dead bearer's no longer."""
         for bearer in self._named(word) if word else ():
             if bearer.session_id != taker.session_id and bearer.state == DEAD:
                 self.agents[bearer.session_id] = bearer.replace(name=None)

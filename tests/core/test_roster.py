@@ -134,6 +134,18 @@ def test_the_dead_live_again_by_registering_with_what_they_had():
     assert again.reason is None
 
 
+def test_a_dead_agent_s_name_that_became_an_id_does_not_come_back_with_it():
+    """Else the word would mean two."""
+    agents = roster(
+        register("bob-1", name="cat-1"),
+        event("retire", "bob-1", 1),
+        register("cat-1", hours=2),
+        register("bob-1", hours=3),
+    )
+    assert agents.get("bob-1").name is None
+    assert agents.find("cat-1").session_id == "cat-1"
+
+
 def test_the_user_always_lives_and_no_event_changes_that():
     """The person is reserved: known without registering, untouched by any line of the log."""
     agents = roster(*(event(kind, "user", tags=("role:x",), name="root") for kind in ROSTER_EVENTS))
