@@ -241,8 +241,12 @@ class HeldLog(FileLock):
 
     def _settle(self, kept: Kept) -> None:
         """Note where the log ended with what we wrote, now that it is durable: what came behind may not be yet."""
-        inode = system.fstat(self.fd).st_ino
-        kept.change(lambda entry: _ending(entry, inode, self._end, self.fd))
+        inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
+
+        def settled(entry: Entry) -> Entry:
+            return _ending(entry, inode, self._end, self.fd) if entry.generation == generation else entry
+
+        kept.change(settled)
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """The log's epoch if it is as our last writer left it; None if that is not certain."""
@@ -319,7 +323,8 @@ class HeldLog(FileLock):
             entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
             # A roster is told in fewer events: they stand for what they retell.
             retold = base if self._kept.name == ROSTER.removesuffix(".jsonl") else 0
-            entry = _ending(entry.replace(before=retold), inode, size, fd)
+            # Its inode is noted though it be empty: whoever wrote to the log before still notes where that one ended.
+            entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail(fd, size))
         finally:
             system.close(fd)
         self._kept.announce(entry)

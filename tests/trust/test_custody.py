@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import USER
 from agent_mailbox.store import custody, keys, places, rotation, user_state
 from agent_mailbox.store.custody import Kept
+from agent_mailbox.store.log import HeldLog
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
@@ -187,6 +189,33 @@ def test_a_replacement_noted_while_a_writer_looks_is_no_damage(scene: Scene, mon
     monkeypatch.setattr(Kept, "entry", lambda self: seen.pop() if seen else look(self))
     with scene.mailbox.logs.messages.held() as log:
         assert kept.checked(log.fd) == look(kept) != before
+    assert scene.mailbox.broken() is None
+
+
+def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_damages_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was slow between its sync and its note; the steward archived everything meanwhile."""
+    late: list[tuple[HeldLog, Kept]] = []
+
+    def slow(log: HeldLog, kept: Kept) -> None:
+        twin = copy.copy(log)
+        twin.fd = os.dup(log.fd)
+        late.append((twin, kept))
+
+    scene.post.send(LEAD, OTHER)
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldLog, "_settle", slow)
+        assert scene.mailbox.deliver(OTHER, lambda items: items) == 1
+    assert [kept.name for _, kept in late] == ["agent-mailbox-reads"]
+    assert scene.post.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    assert scene.post.file(READS).read_bytes() == b""
+    for log, kept in late:
+        log._settle(kept)
+        os.close(log.fd)
+    assert not any("doctor --trust" in what for what in scene.problems())
+    scene.post.send(LEAD, OTHER)
+    assert len(scene.post.check(OTHER)) == 1
     assert scene.mailbox.broken() is None
 
 
