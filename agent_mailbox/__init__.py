@@ -7,23 +7,13 @@ The names are looked up when they are asked for (PEP 562): a hook that needs a t
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.compose import Draft
-    from .core.enrol import Request
     from .core.inbox import Item
     from .core.records import Message
     from .core.roster import Agent
-    from .errors import (
-        Ambiguous,
-        BadData,
-        Busy,
-        MailboxError,
-        Malformed,
-        NoMailbox,
-        NotFound,
-        Refused,
-        StorageFailed,
-    )
-    from .mailbox import Mailbox
-    from .posting import Sent
+    from .core.roster_changes import Request
+    from .errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NoMailbox, NotFound, Refused, StorageFailed
+    from .mailbox.facade import Mailbox
+    from .mailbox.sending import Sent
 
 __version__ = "0.1.0"
 
@@ -50,10 +40,10 @@ _HOMES = {
     "Agent": "core.roster",
     "Draft": "core.compose",
     "Item": "core.inbox",
-    "Mailbox": "mailbox",
+    "Mailbox": "mailbox.facade",
     "Message": "core.records",
-    "Request": "core.enrol",
-    "Sent": "posting",
+    "Request": "core.roster_changes",
+    "Sent": "mailbox.sending",
 }
 
 

@@ -21,7 +21,7 @@ class Config(Record):
     """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters;
     waiting in seconds.
 
-    ``swarm`` is the gateway's (``swarm.settings``): what of it is set. ``misplaced`` are keys that count in the
+    ``swarm`` is the gateway's (``swarm.swarm_settings``): what of it is set. ``misplaced`` are keys that count in the
     person's own configuration alone (``own_config``), and that this file holds for nothing.
     ``stamp`` identifies the file this was read from, for whoever derives something from it.
     """

@@ -100,7 +100,7 @@ def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; returns the exit code."""
-    from . import plain
+    from .start import plain
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     done = plain.run(arguments)
@@ -137,7 +137,7 @@ def start() -> None:
     except (OSError, ValueError):
         code = code or 5
     if stale and not sys.dont_write_bytecode:
-        from . import bundle as bundles
+        from .start import bundle as bundles
 
         bundles.save(verb)
     posix._exit(code)

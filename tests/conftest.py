@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agent_mailbox import desk
 from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
+from agent_mailbox.mailbox import opened
 from agent_mailbox.store import user_state
 from tests.helpers import Post, Program
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 os.environ[user_state.SWITCH] = tempfile.mkdtemp(prefix="agent-mailbox-")
 """The records of what tests do within their own process: never the user's."""
-desk.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
+opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""
 
 settings.register_profile(

@@ -15,12 +15,30 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep
-from agent_mailbox.cli.main import Commands, cli
+from agent_mailbox.cli import hook_command, install_command, mail, roster_commands, send_commands, upkeep
+from agent_mailbox.cli.group import Commands, cli
+from agent_mailbox.console import console_command
+from agent_mailbox.control import control_commands
+from agent_mailbox.swarm import swarm_commands, swarm_mail_commands
+from agent_mailbox.teams import teams_commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Importing registers.
-assert all((console, control, hook, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep))
+assert all(
+    (
+        console_command,
+        control_commands,
+        hook_command,
+        install_command,
+        mail,
+        roster_commands,
+        send_commands,
+        swarm_commands,
+        swarm_mail_commands,
+        teams_commands,
+        upkeep,
+    )
+)
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -18,37 +18,25 @@ if TYPE_CHECKING:
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
+DOORS, COMMAND_LINE = 6, 7
 FLOORS = {
     "errors": 0,
     "core": 1,
     "store": 2,
-    "doctor": 3,
-    "cli": 5,
-    "__main__": 5,
-    "launch": 5,
-    "bundle": 5,
-    "plain": 5,
-    "": 5,
+    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions"), 3),
+    **dict.fromkeys(("mailbox", "control"), 4),
+    "upkeep": 5,
+    **dict.fromkeys(("clients", "console", "swarm", "teams"), DOORS),
+    **dict.fromkeys(("cli", "start", "launch", "__main__", ""), COMMAND_LINE),
 }
-FACADE, DOORS, COMMAND_LINE = 3, 4, 5
-NAMED = {
-    "errors",
-    "core",
-    "store",
-    "config",
-    "mailbox",
-    "library",
-    "steward",
-    "doctor",
-    "claude",
-    "console",
-    "cli",
-    "__main__",
-}
+"""Every room with its floor; a module that is in no room counts as one."""
+COMMANDS = re.compile(r"(control|console|swarm|teams)\.\w+_(commands?|output|context)")
+"""The command line's part of a room, which stands beside what it is for."""
+LOOSE = {"errors", "config", "config_file", "own_config", "launch"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
-MAY_LOCK = {"store.rotation", "steward"}
+MAY_LOCK = {"store.rotation", "upkeep.steward"}
 MAY_MATCH = {"store.scan"}  # which is imported to begin in large logs only
-LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "claude")
+LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "clients", "permissions")
 
 
 class Import:
@@ -75,9 +63,9 @@ def room_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def floor_of(room: str) -> int:
-    """The floor of a room: a module beside ``mailbox`` is a part of the facade, a package nobody listed a door."""
-    return FLOORS.get(room, FACADE if (ROOT / PACKAGE / f"{room}.py").exists() else DOORS)
+def floor_of(module: str) -> int:
+    """The floor of a module, or of a room: that of its room, but for what a room has of the command line."""
+    return COMMAND_LINE if COMMANDS.match(module) else FLOORS[room_of(module)]
 
 
 def imports_of(path: Path) -> Iterator[Import]:
@@ -129,14 +117,11 @@ ALL = [imported for path in SOURCES for imported in imports_of(path)]
 
 
 def test_the_package_has_the_floors_of_the_house() -> None:
-    """Errors, core, store, the facade's modules, at least one door, and the command line are there."""
+    """Every room has a floor, and every floor a room; few modules are in no room."""
     rooms = {room_of(module_of(path)) for path in SOURCES}
-    assert rooms >= NAMED
-    assert {room: floor_of(room) for room in ("config", "mailbox", "library", "browsing", "claude", "console")} == {
-        **dict.fromkeys(("config", "mailbox", "library", "browsing"), FACADE),
-        "claude": DOORS,
-        "console": DOORS,
-    }
+    assert rooms == FLOORS.keys()
+    loose = {path.stem for path in (ROOT / PACKAGE).glob("*.py")} - {"__init__", "__main__"}
+    assert loose == LOOSE
     assert len(ALL) > 100
 
 
@@ -148,9 +133,9 @@ def test_imports_go_down_only() -> None:
         if target is None or module == "":
             continue
         if target in ("", "__version__"):
-            assert floor_of(room_of(module)) == COMMAND_LINE, f"{imported}: the public face is for users"
+            assert floor_of(module) == COMMAND_LINE, f"{imported}: the public face is for users"
             continue
-        if floor_of(room_of(target)) > floor_of(room_of(module)):
+        if floor_of(target) > floor_of(module):
             upward.append(imported)
     assert upward == []
 
@@ -174,7 +159,7 @@ def test_doors_do_not_know_each_other() -> None:
     sideways = []
     for imported in ALL:
         room, target = room_of(module_of(imported.path)), own(imported.target)
-        if target is not None and floor_of(room) == DOORS and floor_of(room_of(target)) == DOORS:
+        if target and floor_of(module_of(imported.path)) == DOORS and floor_of(target) == DOORS:
             sideways += [imported] if room_of(target) != room else []
     assert sideways == []
 
@@ -200,9 +185,10 @@ def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(pat
 
 def test_nobody_but_the_command_line_knows_the_swarm() -> None:
     """Who does not use it pays nothing: it is imported by its own commands, as they run, and by itself."""
-    outside = [i for i in ALL if (own(i.target) or "").startswith("swarm") and room_of(module_of(i.path)) != "swarm"]
-    assert {room_of(module_of(i.path)) for i in outside} == {"cli"}
-    assert [i for i in outside if i.at_load] == []
+    users = [i for i in ALL if room_of(module_of(i.path)) != "swarm" or floor_of(module_of(i.path)) == COMMAND_LINE]
+    parts = [i for i in users if (own(i.target) or "").startswith("swarm.") and floor_of(own(i.target) or "") == DOORS]
+    assert {room_of(module_of(i.path)) for i in parts} == {"cli", "swarm"}
+    assert [i for i in parts if i.at_load] == []
 
 
 def test_only_the_store_touches_locks() -> None:
@@ -221,6 +207,7 @@ def test_what_a_hook_imports_avoids_the_heavy_modules() -> None:
         imported
         for imported in ALL
         if room_of(module_of(imported.path)) in LIGHT_ROOMS
+        and floor_of(module_of(imported.path)) < COMMAND_LINE
         and imported.at_load
         and imported.target.split(".")[0] in HEAVY
         and not (imported.target == "portalocker" and module_of(imported.path) in MAY_LOCK)
@@ -233,7 +220,8 @@ def test_importing_the_facade_really_loads_none_of_them(program: Program) -> Non
     """In a fresh interpreter, the facade and the hooks' door add none of the heavy modules to those it starts with."""
     code = (
         "import sys; before = set(sys.modules)\n"
-        "import agent_mailbox, agent_mailbox.mailbox, agent_mailbox.config, agent_mailbox.claude.hook\n"
+        "import agent_mailbox, agent_mailbox.mailbox.facade, agent_mailbox.config\n"
+        "import agent_mailbox.clients.hooks.hook_events\n"
         f"print(sorted((set(sys.modules) - before) & {HEAVY!r}))"
     )
     result = program.python(code)

@@ -10,7 +10,7 @@ import sys
 
 from ..core.text import neutral
 from ..errors import MailboxError, StorageFailed
-from . import letters
+from . import mail_output
 from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def report(error: MailboxError, as_json: bool) -> int:
         if error.code.startswith("output"):
             sys.stdout = None
         elif as_json:
-            write_out(letters.json({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE)
+            write_out(mail_output.json({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None  # nobody listens; the exit code still tells
     return error.exit_code

@@ -12,7 +12,7 @@ from ..core import instant
 from ..core.inbox import State
 from ..core.records import Message
 from ..core.text import neutral
-from .letters import message_json
+from .mail_output import message_json
 
 
 def jsonl(state: State, since: int) -> Iterator[bytes]:

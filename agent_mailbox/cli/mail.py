@@ -10,8 +10,8 @@ import click
 
 from ..core.frame import word
 from ..errors import Malformed
-from . import letters, render, values, verbs
-from .main import cli
+from . import mail_output, render, values, verbs
+from .group import cli
 from .options import App, Verb, complete_address, complete_session, pass_app
 
 _session = click.option(
@@ -44,18 +44,18 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
     lines = [
         f"{me}: {agent.state if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{letters.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
+        f"{mail_output.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
     ]
     if found.obligations:
-        lines.append(f"{letters.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
+        lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
         listing = render.messages_text(found.obligations, found.reads, roster, app.style)
         lines += ["  " + line for line in listing.splitlines()]
     if found.dead_letters:
-        lines.append(f"{letters.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
+        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
     value: dict[str, Any] = {
         "session": me,
         "unread": found.unread,
-        "obligations": [letters.message_json(m, found.reads) for m in found.obligations],
+        "obligations": [mail_output.message_json(m, found.reads) for m in found.obligations],
         "dead_letters": found.dead_letters,
         "state": agent.state if agent else None,
         "tags": list(agent.tags) if agent else [],
@@ -84,7 +84,7 @@ def show(app: App, /, message_id: str) -> None:
     lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
     lines += [] if receipts else ["nobody has read it"]
     value = {
-        "message": letters.message_json(found.message, found.reads),
+        "message": mail_output.message_json(found.message, found.reads),
         "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
         "receipts": [render.receipt_json(r) for r in receipts],
     }
@@ -100,7 +100,7 @@ def thread(app: App, /, message_id: str) -> None:
     roster = app.mailbox.logs.read_roster()
     stages = {m.id: reads.stages(m.id) for m in messages}
     blocks = [[*render.message_text(m, roster, app.style), *render.stages_text(stages[m.id], roster)] for m in messages]
-    value = {"messages": [letters.message_json(m, reads) for m in messages], "receipts": stages}
+    value = {"messages": [mail_output.message_json(m, reads) for m in messages], "receipts": stages}
     app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
 
 
@@ -111,7 +111,7 @@ def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:
     roster = app.mailbox.logs.read_roster()
     app.out(
         render.messages_text(messages, reads, roster, app.style, app.columns),
-        {"messages": [letters.message_json(m, reads) for m in messages]},
+        {"messages": [mail_output.message_json(m, reads) for m in messages]},
     )
 
 
@@ -185,7 +185,7 @@ def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
         app.nothing("no dead letters\n")
         return
     roster = app.mailbox.logs.read_roster()
-    value = {"messages": [{**letters.message_json(m), "reason": reason} for m, reason in found]}
+    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found]}
     app.out(render.dead_letters_text(found, roster, app.style), value)
 
 
@@ -198,5 +198,5 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout {timeout} is no number of seconds", "leave it out to wait for ever")
     unread = app.library.wait(app.who(session), timeout)
-    app.out(f"{letters.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
+    app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

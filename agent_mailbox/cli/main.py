@@ -1,4 +1,4 @@
-"""The program: its commands, and the one boundary where errors become text and exit codes."""
+"""The program: one command run, and its errors in our form."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import click
 
-from .. import __version__
-from ..core.text import near
 from ..errors import Malformed, StorageFailed
 from . import boundary
+from .group import cli
 from .options import App
 
 _WHO = ("--session", "--from", "--session-id")
@@ -27,69 +26,9 @@ def _usage(error: click.UsageError) -> Malformed:
     return Malformed(said, hint, code="usage")
 
 
-class Commands(click.Group):
-    """A group that knows aliases, and what a misspelt command may have meant."""
-
-    aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return super().get_command(ctx, self.aliases.get(name, name))
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line each, never cut within a thought."""
-        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        room = formatter.width - 6 - max(len(name) for name, _ in shown)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _in_short(command, room)) for name, command in shown if command is not None])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            meant = near(args[0], self.list_commands(ctx))
-            hint = f"did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists them"
-            raise Malformed(f"no command {args[0]!r}", hint, code="usage")
-        return super().resolve_command(ctx, args)
-
-
-def _in_short(command: click.Command, room: int) -> str:
-    """The first sentence of a command's help; of one that is too long, the clauses that fit."""
-    said = command.get_short_help_str(sys.maxsize).removesuffix(".")
-    ends = [at for at, mark in enumerate(said[:room]) if mark in ":;," and said[at + 1 : at + 2] == " "]
-    whole = [at for at in ends if said[:at].count("(") == said[:at].count(")")]
-    if len(said) <= room:
-        return said
-    return said[: whole[-1]] if whole else command.get_short_help_str(room)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    help="The mailbox directory (else AGENT_MAILBOX_DIR, else found from here upwards).",
-)
-@click.version_option(__version__, prog_name="agent-mailbox")
-@click.pass_context
-def cli(ctx: click.Context, directory: str | None) -> None:
-    """Durable mail between coding-agent sessions on one machine.
-
-    Mail goes to an agent (id, name or id prefix), a role, a tag such as project:NAME, or all.
-
-    \b
-    Exit codes: 0 done, 1 refused or nothing there, 2 malformed argument,
-    3 bad data, 4 busy, 5 storage failed.
-
-    \b
-    Shell completion: eval "$(_AGENT_MAILBOX_COMPLETE=bash_source agent-mailbox)"
-    (zsh_source and fish_source likewise).
-    """
-    ctx.ensure_object(App).directory = directory
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code."""
-    from . import console, control, install, mail, roster, sending, swarm, swarm_mail, teams, upkeep  # noqa: F401 - they register
+    from . import commands  # noqa: F401 - they register
 
     app = App()
     unparsed = False

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from ..core.records import USER
-from ..library import Library
-from ..mailbox import Mailbox
-from . import letters, reserved
-from .app import Context
-from .place import environment, locate
+from ..mailbox.facade import Mailbox
+from ..mailbox.queries import Library
+from . import mail_output, reserved
+from .context import Context
+from .mailbox_place import environment, locate
 
 
 class App(Context):
@@ -33,11 +33,11 @@ class App(Context):
 
     def out(self, text: str, value: Any) -> None:
         """Answer: the JSON document under ``--json``, else the text."""
-        self.print(letters.json(value) if self.json else text)
+        self.print(mail_output.json(value) if self.json else text)
 
     def done(self, text: str, value: Any) -> None:
         """The same for something that is done; see ``confirm``."""
-        self.confirm(letters.json(value) if self.json else text)
+        self.confirm(mail_output.json(value) if self.json else text)
 
     def who(self, given: str | None) -> str:
         """See ``Context.me``."""
@@ -104,7 +104,7 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Shell completion of requests that nobody has decided."""
-    from ..control import Control
+    from ..control.requests import Control
 
     try:
         found = [request.id for request in Control(_directory(ctx)).plane().open_requests()]

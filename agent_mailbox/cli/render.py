@@ -8,8 +8,8 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.claims import OFFERED, READ
 from ..core.text import clipped, neutral
-from . import letters
-from .letters import some
+from . import mail_output
+from .mail_output import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.cost import Cost
-    from ..core.reach import Delivery
+    from ..core.recipients import Delivery
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
-    from ..doctor.findings import Problem
-    from .letters import Style
+    from ..upkeep.doctor.findings import Problem
+    from .mail_output import Style
 
 
 def table(
@@ -115,7 +115,7 @@ def receipt_json(read: Read) -> dict[str, Any]:
 def receipts_text(message: Message, reach: Delivery, records: Sequence[Read], roster: Roster) -> list[str]:
     """A message's way: sent, whom it reaches by now and what it waits for, who did what to it, as lines."""
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
-    rows += [("", what, whom, "") for what, whom in letters.reach(reach, roster, now="reaches")]
+    rows += [("", what, whom, "") for what, whom in mail_output.reach(reach, roster, now="reaches")]
     rows += [
         (
             frame.when(r.timestamp),

@@ -1,7 +1,7 @@
 """The commands that are the person's alone: the table, and the one check, before any of them runs.
 
 Belongs here: which they are. A session is refused all of them, a program where somebody is bound: each would set free.
-(``hook`` is refused where its input is looked at, in ``calling``.)
+(``hook`` is refused where its input is looked at, in ``identity.hook_calls``.)
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import callers
 from ..errors import NoMailbox, Refused
+from ..identity import callers
 from ..store import user_state
-from .place import locate
+from .mailbox_place import locate
 
 if TYPE_CHECKING:
-    from .app import Context
+    from .context import Context
 
     Params = Mapping[str, Any]
     Condition = Callable[[Context, Params], bool]

@@ -15,10 +15,10 @@ import click
 from ..core import instant, proofs
 from ..core.text import neutral
 from ..errors import NotFound
-from ..store import mounts, paths, places
-from . import exporting, letters, render, values
-from .hook import answer
-from .main import Commands, cli
+from ..store import creation, mounts, paths
+from . import exporting, mail_output, render, values
+from .group import Commands, cli
+from .hook_command import answer
 from .options import App, Verb, pass_app
 
 
@@ -36,7 +36,7 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     With --adopt you confirm a mailbox of an earlier version, or one that came from elsewhere: its unsealed lines bind
     agents until then, and free nobody.
     """
-    made = places.create(_place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app), app.environ)
+    made = creation.create(_place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app), app.environ)
     if adopt:
         _trust(app, made, adopt=True)
         return
@@ -48,12 +48,12 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
 
 def _trust(app: App, directory: str, *, adopt: bool) -> None:
     """Take the logs as they are, and tell what counts now."""
-    from .. import adoption
-    from ..mailbox import Mailbox
+    from ..mailbox.facade import Mailbox
+    from ..upkeep import adoption
 
     done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt)
     lines = [f"{done.why}; you have looked"] if done.why else []
-    lines += [f"confirmed {letters.plural(done.adopted, 'unsealed line')}"] if adopt else []
+    lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
     lines += [*done.standing] or ["no agent is under a lead, a mode or rules"]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
     app.done("".join(f"{neutral(line)}\n" for line in lines), value)
@@ -89,7 +89,7 @@ def steward() -> None:
 @pass_app
 def run(app: App, max_live: int | None) -> None:
     """Archive finished mail, sweep the roster, verify."""
-    from .. import steward as stewards
+    from ..upkeep import steward as stewards
 
     app.proves = lambda _: proofs.STEWARD  # whoever starts it, it does the same
     report = stewards.run(app.mailbox, max_live)
@@ -114,7 +114,7 @@ def run(app: App, max_live: int | None) -> None:
 @pass_app
 def crontab(app: App, install: bool) -> None:
     """The cron line that runs the steward every hour."""
-    from .. import steward as stewards
+    from ..upkeep import steward as stewards
 
     line = stewards.crontab_line(app.mailbox)
     if install and not stewards.install_crontab(line):
@@ -140,14 +140,14 @@ def doctor(app: App, repair: bool, trust: bool) -> int:
     if trust:
         _trust(app, app.mailbox.directory, adopt=False)
         return 0
-    from .. import doctor as doctors
-    from ..claude import settings
-    from ..swarm import files
+    from ..clients.checks import settings
+    from ..swarm import home_checks
+    from ..upkeep import doctor as doctors
 
     found = [
         *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
         *settings.examine(app.mailbox.directory, app.environ),
-        *files.examine(app.mailbox.directory, app.mailbox.now()),
+        *home_checks.examine(app.mailbox.directory, app.mailbox.now()),
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]
@@ -168,7 +168,7 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     FILE is a tar of the logs, the archive and the configuration with their SHA-256, verified after writing; `restore`
     makes a mailbox of it.
     """
-    from .. import backup as backups
+    from ..upkeep import backup as backups
 
     made = backups.verify(file) if verify else backups.write(app.mailbox, file, force=force)
     size = sum(made.sizes.values())
@@ -186,7 +186,7 @@ def restore(app: App, file: str, where: str | None) -> None:
 
     FILE is verified first; nothing that is there is overwritten.
     """
-    from .. import backup as backups
+    from ..upkeep import backup as backups
 
     made = backups.restore(file, where or _wanted_place(app), app.environ)
     directory = os.path.realpath(where or _wanted_place(app))

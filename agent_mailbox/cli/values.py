@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import compose, instant
 from ..errors import BadData, Malformed, Refused
-from ..store import places
+from ..store import creation
 from .options import App
 
 
@@ -78,8 +78,8 @@ def projects(app: App) -> list[str]:
     of the working directory. A repository that holds the home directory is none."""
     box = os.path.realpath(app.mailbox.directory)
     home = os.path.realpath(os.path.expanduser("~"))
-    roots = [root for start in (box, os.getcwd()) if (root := places.root(start))]
-    found = roots if places.root(box) else [*roots, os.path.dirname(box)]
+    roots = [root for start in (box, os.getcwd()) if (root := creation.root(start))]
+    found = roots if creation.root(box) else [*roots, os.path.dirname(box)]
     return [root for root in found if root != "/" and not f"{home}/".startswith(f"{root}/")]
 
 

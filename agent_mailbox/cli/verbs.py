@@ -5,7 +5,7 @@ Belongs here: what the hot verbs do once their arguments are known. Must not imp
 
 from __future__ import annotations
 
-from . import letters
+from . import mail_output
 from .output import PATIENCE
 
 TYPE_CHECKING = False
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.inbox import Item
-    from ..delivery import Delivery
-    from ..desk import Desk
-    from ..mailbox import Mailbox
-    from ..posting import Sent
-    from .app import Context
+    from ..mailbox.delivery import Delivery
+    from ..mailbox.facade import Mailbox
+    from ..mailbox.opened import Desk
+    from ..mailbox.sending import Sent
+    from .context import Context
 
 
 def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
@@ -31,9 +31,9 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
         if app.json or shown:
             more = len(items) - len(shown)
             if app.json:
-                app.print(letters.json(letters.check_json(me, shown, more)), patience)
+                app.print(mail_output.json(mail_output.check_json(me, shown, more)), patience)
             else:
-                app.print(letters.check_text(me, shown, more, desk.logs.read_roster(), app.style), patience)
+                app.print(mail_output.check_text(me, shown, more, desk.logs.read_roster(), app.style), patience)
         else:
             app.nothing("no new mail\n")
         return shown
@@ -50,12 +50,12 @@ SEARCH_LIMIT = 20
 
 def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     """Messages in which every word of the query occurs, newest last."""
-    from ..library import Library  # check and send look nothing up
+    from ..mailbox.queries import Library  # check and send look nothing up
     from . import render
 
     messages, reads = Library(mailbox).search(query, limit)
     if app.json:
-        app.print(letters.json({"messages": [letters.message_json(m, reads) for m in messages]}))
+        app.print(mail_output.json({"messages": [mail_output.message_json(m, reads) for m in messages]}))
     elif messages:
         app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
     else:
@@ -67,9 +67,9 @@ def confirm_sent(app: Context, desk: Desk, sent: Sent) -> None:
     for warning in sent.warnings:
         app.warn(warning)
     if app.json:
-        app.confirm(letters.json(letters.sent_json(sent)))
+        app.confirm(mail_output.json(mail_output.sent_json(sent)))
     else:
-        app.confirm(letters.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), app.style))
+        app.confirm(mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), app.style))
 
 
 def recipients(to: Sequence[str]) -> tuple[str, ...]:

@@ -26,9 +26,9 @@ from starlette.staticfiles import StaticFiles
 from ..core.text import visible
 from ..errors import MailboxError
 from ..store.logs import Logs
-from . import acts, beside, shown, views
+from . import actions, details, presenters, views
 from .desk import Desk
-from .errors import answered
+from .error_pages import answered
 from .gate import Gate
 from .guard import ENTRANCE, Guard, Hosts, TooMuch, cookie_name
 from .live import Event, Hub, Page, Watcher
@@ -80,7 +80,7 @@ class Console:
         loader = jinja2.FileSystemLoader(HERE / "templates")
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
-        env.globals.update(link=shown.link, static=_static())
+        env.globals.update(link=presenters.link, static=_static())
         env.filters["visible"] = visible
         return env
 
@@ -97,7 +97,7 @@ class Console:
 
         routes = [
             *(Route(path, partial(self._page, path)) for path in views.PAGES),
-            *(Route(path, partial(self._act, path), methods=["POST"]) for path in acts.ACTS),
+            *(Route(path, partial(self._act, path), methods=["POST"]) for path in actions.ACTS),
             Route(ENTRANCE, self._enter, methods=["POST"]),
             Route("/leave", self._leave, methods=["POST"]),
             Route("/receipts", self._receipts),
@@ -130,16 +130,16 @@ class Console:
                 template, context = "problem.html", {**context, "title": "Not here", "problem": problem}
             try:
                 if params.get("open"):
-                    context["details"] = beside.details(now, survey, params["open"])
+                    context["details"] = details.details(now, survey, params["open"])
             except Exception as error:
                 context["details"] = {"problem": answered(error)[0]}
-            context |= beside.rail(now, survey)
+            context |= details.rail(now, survey)
         said, request.state.session.said = request.state.session.said, []
-        here = shown.link(path, **params)
+        here = presenters.link(path, **params)
         rest = {key: value for key, value in params.items() if key != "open"}
         text = self.reader.templates.get_template(template).render(
-            **context, path=path, params=params, here=here, closed=shown.link(path, **rest),
-            opens=lambda message_id: shown.link(path, **rest, open=message_id), said=said, number=number,
+            **context, path=path, params=params, here=here, closed=presenters.link(path, **rest),
+            opens=lambda message_id: presenters.link(path, **rest, open=message_id), said=said, number=number,
         )  # fmt: skip
         return HTMLResponse(text, status)
 
@@ -166,7 +166,7 @@ class Console:
 
         def act() -> str:
             with self.desk.acting() as now:
-                return acts.wanted(path)(now, fields)
+                return actions.wanted(path)(now, fields)
 
         kind, status = "done", 200
         try:

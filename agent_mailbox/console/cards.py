@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import codec
-from ..core.control import authority, flows
+from ..core.control import authority, transitions
 from ..core.control import messages as m
 from ..core.records import USER, Record
 from ..core.text import ascii_json
-from . import markup, shown
+from . import markup, presenters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..control import Request
+    from ..control.requests import Request
     from ..core.roster import Roster
 
 
@@ -50,22 +50,22 @@ def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Car
     payload = request.payload
     expires = payload.expires if isinstance(payload, m.Ask) else None
     given = getattr(payload, "input", None)
-    mine = request.flow in (flows.PLAN, flows.PERMISSION, flows.SANDBOX)
+    mine = request.flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX)
     return Card(
         id=request.id,
         flow=request.flow,
-        asker=shown.name(request.asker, roster),
+        asker=presenters.name(request.asker, roster),
         asker_id=request.asker,
-        deciders=", ".join(shown.name(who, roster) for who in deciders),
+        deciders=", ".join(presenters.name(who, roster) for who in deciders),
         mine=mine and authority.commands(USER, request.asker, now, roster),
-        iso=shown.iso(request.asked),
-        waits=shown.ago(request.asked, now),
-        until="" if expires is None else shown.clock(expires),
-        until_iso="" if expires is None else shown.iso(expires),
+        iso=presenters.iso(request.asked),
+        waits=presenters.ago(request.asked, now),
+        until="" if expires is None else presenters.clock(expires),
+        until_iso="" if expires is None else presenters.iso(expires),
         title=_asks(request, roster),
         given="" if given is None else _pretty(given),
         parts=tuple((name, what) for name, what in _parts(payload).items() if what),
-        reason=shown.line(getattr(payload, "reason", "")),
+        reason=presenters.line(getattr(payload, "reason", "")),
         message_id=request.message_id,
     )
 
@@ -73,11 +73,11 @@ def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Car
 def _asks(request: Request, roster: Roster) -> str:
     payload = request.payload
     if isinstance(payload, m.PermissionRequest):
-        return f"wants to use {shown.line(payload.tool)}"
+        return f"wants to use {presenters.line(payload.tool)}"
     if isinstance(payload, m.SandboxRequest):
-        return f"wants to use: {shown.line(payload.capability) or 'network'}"
+        return f"wants to use: {presenters.line(payload.capability) or 'network'}"
     if isinstance(payload, m.ShutdownRequest):
-        return f"asks {shown.name(request.answerer, roster)} to end its work"
+        return f"asks {presenters.name(request.answerer, roster)} to end its work"
     return "asks for approval of a plan"
 
 
@@ -87,15 +87,15 @@ def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
         return {
             "Goal": markup.html(payload.goal),
             "Plan": markup.html(payload.content),
-            "Steps": markup.html("\n".join(f"{n}. {shown.line(step)}" for n, step in enumerate(payload.steps, 1))),
-            "Risks": markup.html("\n".join(f"- {shown.line(risk)}" for risk in payload.risks)),
-            "Tools": shown.line(", ".join(payload.tooling)),
-            "File": shown.line(payload.file),
+            "Steps": markup.html("\n".join(f"{n}. {presenters.line(step)}" for n, step in enumerate(payload.steps, 1))),
+            "Risks": markup.html("\n".join(f"- {presenters.line(risk)}" for risk in payload.risks)),
+            "Tools": presenters.line(", ".join(payload.tooling)),
+            "File": presenters.line(payload.file),
         }
     if isinstance(payload, m.SandboxRequest):
-        return {"Hosts": shown.line(", ".join(payload.hosts))}
+        return {"Hosts": presenters.line(", ".join(payload.hosts))}
     if isinstance(payload, m.PermissionRequest) and payload.input is None:
-        return {"Call": shown.line(payload.arguments)}
+        return {"Call": presenters.line(payload.arguments)}
     return {}
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ..core.address import MODES
 from ..core.cost import costs
 from ..core.instant import HOUR
-from . import shown
+from . import presenters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..browsing import Stretch
     from ..core.records import Message
     from ..core.roster import Roster
+    from ..mailbox.paging import Stretch
 
 WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
 GRAPH = 420
@@ -40,7 +40,8 @@ def pictures(stretch: Stretch, roster: Roster, since: int, until: int) -> dict[s
         "graph": graph(messages, roster),
         "latency": latency(stretch, known),
         "costs": [
-            (shown.name(c.sender, roster), c.mode, c.messages, c.tokens) for c in costs(stretch.records, known)[:30]
+            (presenters.name(c.sender, roster), c.mode, c.messages, c.tokens)
+            for c in costs(stretch.records, known)[:30]
         ],
     }
 
@@ -74,7 +75,7 @@ def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: 
                 high = count[mode] / top * room
                 y -= high
                 bars.append({"mode": mode, "x": x + 1, "y": y, "w": max(slot - 2, 1), "h": high})
-        name = shown.clock(begin) if hours <= 48 else f"{shown.day(begin)[:3]} {shown.clock(begin)}"
+        name = presenters.clock(begin) if hours <= 48 else f"{presenters.day(begin)[:3]} {presenters.clock(begin)}"
         if place % every == 0:
             labels.append({"x": x, "text": name})
         if count:
@@ -120,11 +121,11 @@ def graph(messages: Sequence[Message], roster: Roster) -> dict[str, Any]:
 
 
 def _party(session_id: str, roster: Roster) -> str:
-    return shown.name(session_id, roster)
+    return presenters.name(session_id, roster)
 
 
 def _target(address: str, roster: Roster) -> str:
-    return shown.label(address) if ":" in address or address == "all" else _party(address, roster)
+    return presenters.label(address) if ":" in address or address == "all" else _party(address, roster)
 
 
 def _on_circle(number: int, of: int) -> tuple[float, float]:

@@ -12,22 +12,22 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..browsing import Browsing
-from ..control import Control
+from ..control.requests import Control
 from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
-from ..mailbox import Mailbox
+from ..mailbox.facade import Mailbox
+from ..mailbox.paging import Browsing
 from ..store.index import FILE
-from . import shown
+from . import presenters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..control import Request
+    from ..control.requests import Request
     from ..core.inbox import Item
     from ..core.roster import Roster
-    from .shown import Receipt
+    from .presenters import Receipt
 
 
 MUCH = 64 << 20
@@ -63,7 +63,7 @@ class Looking:
     def receipts(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """How far these messages have come; those that are none are left out."""
         messages, reads = self.library.known(ids)
-        return {m.id: shown.receipt(m, reads, self.roster) for m in messages}
+        return {m.id: presenters.receipt(m, reads, self.roster) for m in messages}
 
     def requests(self) -> list[Request]:
         """What is open of everyone, oldest first."""

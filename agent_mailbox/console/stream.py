@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..browsing import Browsing
 from ..core import codec
 from ..core.address import ALL
 from ..core.claims import Reads
 from ..core.records import USER
 from ..errors import MailboxError
-from ..mailbox import Mailbox
-from . import shown, views
+from ..mailbox.facade import Mailbox
+from ..mailbox.paging import Browsing
+from . import presenters, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import jinja2
 
-    from ..browsing import Selection
     from ..core.records import Message
     from ..core.roster import Roster
+    from ..mailbox.paging import Selection
     from .live import Event
 
 STALE = {
@@ -54,9 +54,12 @@ class Reader:
                 yield ("stale", "all" if event.kind == "resync" else "rail")
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()
-                yield "mail", codec.dumps(sorted(shown.keys(event.message, roster)))
+                yield "mail", codec.dumps(sorted(presenters.keys(event.message, roster)))
                 if chosen is not None and self._belongs(event.message, chosen, roster):
-                    yield "row", self._row(event.message, chosen.address, lambda i: shown.link(path, **here, open=i))
+                    yield (
+                        "row",
+                        self._row(event.message, chosen.address, lambda i: presenters.link(path, **here, open=i)),
+                    )
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
             to_person = event.message is not None and not {USER, ALL}.isdisjoint(event.message.recipients)
@@ -72,5 +75,5 @@ class Reader:
             return False
 
     def _row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
-        row = shown.row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
+        row = presenters.row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
         return self.templates.get_template("row.html").render(row=row, opens=opens)

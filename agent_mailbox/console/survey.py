@@ -11,14 +11,14 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..core import owing
+from ..core import obligations
 from ..core.claims import readers
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import MailboxError
-from ..library import last_seen
-from ..mailbox import Mailbox
+from ..mailbox.facade import Mailbox
+from ..mailbox.queries import last_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,16 +63,16 @@ def take(mailbox: Mailbox) -> Survey:
     for agent in roster.agents.values():
         gone = agent.state == DEAD
         unread = 0 if gone else len(mailbox.peek(agent.session_id))
-        owed = () if gone else tuple(owing.obligations(agent.session_id, asking))
+        owed = () if gone else tuple(obligations.obligations(agent.session_id, asking))
         lines[agent.session_id] = Line(agent, last_seen(agent, seen), unread, owed)
     dead: list[tuple[Message, str]] | None = None
     pending: tuple[Message, ...] | None = None
     if mailbox.logs.ends()[0][1] <= LARGE:
         state = mailbox.state()
-        dead = owing.dead_letters(state, now)
+        dead = obligations.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
         pending = tuple(m for m in state.messages.values() if m.id not in gone_ids and not readers(m, state.reads))
-    owed = tuple(owing.obligations(USER, asking))
+    owed = tuple(obligations.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..browsing import Place, Selection
 from ..core import claims, instant
-from ..core.owing import RECIPIENT_DEAD
+from ..core.obligations import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..errors import MailboxError, Malformed
-from . import cards, charts, shown
+from ..mailbox.paging import Place, Selection
+from . import cards, charts, presenters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,13 +77,13 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     older = None
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
-        older = shown.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+        older = presenters.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
     parents, _ = now.library.known(m.thread for m in page.messages if m.thread)
-    said = {m.id: shown.said(m, roster) for m in parents}
-    rows: list[shown.Row] = []
+    said = {m.id: presenters.said(m, roster) for m in parents}
+    rows: list[presenters.Row] = []
     for m in page.messages:
         rows.append(
-            shown.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
+            presenters.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
                       after=rows[-1] if rows else None)
         )  # fmt: skip
     return {
@@ -113,9 +113,9 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "title": "Waiting on you",
         "cards": mine,
         "asked": asked,
-        "letters": [shown.row(item.message, none, roster) for item in letters[:MOST]],
+        "letters": [presenters.row(item.message, none, roster) for item in letters[:MOST]],
         "more_letters": max(len(letters) - MOST, 0),
-        "owed": [shown.row(message, none, roster) for message in survey.owed[:MOST]],
+        "owed": [presenters.row(message, none, roster) for message in survey.owed[:MOST]],
     }
 
 
@@ -127,7 +127,7 @@ def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "title": "Pending",
         "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
         "uncounted": unread is None,
-        "rows": [shown.row(message, claims.Reads(), roster) for message in (unread or ())[-MOST:]],
+        "rows": [presenters.row(message, claims.Reads(), roster) for message in (unread or ())[-MOST:]],
         "more": max(len(unread or ()) - MOST, 0),
     }
 
@@ -136,7 +136,7 @@ def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     """Dead letters, the newest last."""
     letters = now.library.dead_letters(None) if survey.dead is None else survey.dead
     said = {RECIPIENT_DEAD: "its recipient died"}
-    rows = [(shown.row(m, claims.Reads(), now.roster), said.get(why, why)) for m, why in letters[-MOST:]]
+    rows = [(presenters.row(m, claims.Reads(), now.roster), said.get(why, why)) for m, why in letters[-MOST:]]
     return {"title": "Dead letters", "letters": rows, "more": max(len(letters) - MOST, 0)}
 
 
@@ -144,7 +144,7 @@ def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Everyone, those who live first; the dead when asked for."""
     roster, clock = now.roster, now.mailbox.now()
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
-    called = {session_id: shown.name(session_id, roster).casefold() for session_id in roster.agents}
+    called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
     everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
     gone = [agent for agent in everyone if agent.state == DEAD]
     listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
@@ -167,19 +167,21 @@ def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of:
     seen = line.seen if line is not None else agent.registered
     return {
         "id": agent.session_id,
-        "name": shown.name(agent.session_id, roster),
+        "name": presenters.name(agent.session_id, roster),
         "state": agent.state,
         "sign": SIGNS[agent.state],
-        "roles": [(shown.label(tag), shown.link("/channel", to=tag)) for tag in agent.roles],
-        "tags": [(shown.label(tag), shown.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles],
-        "seen": shown.ago(seen, clock),
-        "seen_iso": shown.iso(seen),
+        "roles": [(presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.roles],
+        "tags": [
+            (presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles
+        ],
+        "seen": presenters.ago(seen, clock),
+        "seen_iso": presenters.iso(seen),
         "unread": line.unread if line is not None else 0,
         "owes": len(line.owed) if line is not None else 0,
         "open": open_of.get(agent.session_id, 0),
-        "lead": shown.name(agent.lead, roster) if agent.lead else "",
+        "lead": presenters.name(agent.lead, roster) if agent.lead else "",
         "client": agent.client or "",
-        "reason": shown.line(agent.reason or ""),
+        "reason": presenters.line(agent.reason or ""),
     }
 
 
@@ -197,26 +199,26 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "title": one["name"],
         "who": one,
         "standing": standing,
-        "lead": shown.name(standing.lead, roster),
+        "lead": presenters.name(standing.lead, roster),
         "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in requests],
-        "owed": [(m.id, shown.title(m)) for m in (line.owed if line else ())],
+        "owed": [(m.id, presenters.title(m)) for m in (line.owed if line else ())],
         **listing(now, "/agent", {**params, "id": session_id}),
     }
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     """Every channel."""
-    return {"title": "Channels", "channels": shown.channels(now.roster)}
+    return {"title": "Channels", "channels": presenters.channels(now.roster)}
 
 
 def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """The mail of an address, and the means to write there."""
     address, roster = params.get("to", ""), now.roster
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
-    members = [(shown.name(a.session_id, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
+    members = [(presenters.name(a.session_id, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
     rows = listing(now, "/channel", params)
     return {
-        "title": shown.label(address),
+        "title": presenters.label(address),
         "address": address,
         "members": members[:MOST],
         "writes_to": address,
@@ -231,7 +233,7 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     who = roster.find(params.get("with", ""))
     rows = listing(now, "/direct", {**params, "with": who.session_id})
     return {
-        "title": shown.name(who.session_id, roster),
+        "title": presenters.name(who.session_id, roster),
         "who": who,
         "sign": SIGNS[who.state],
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,

@@ -13,7 +13,7 @@ nobody here is: what that agent sends bears it as its sender.
 from __future__ import annotations
 
 from ..errors import Malformed
-from .records import USER, Record
+from .records import MAX_WORD, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 _WORD = _ID - {*"@+"}
-MAX_WORD = 60
-"""Characters of a client's name in an id: two of them and the sign between stay under ``MAX_ID``."""
 
 
 class Reader(Record):

@@ -90,10 +90,10 @@ def notes(message: Message) -> list[str]:
     if message.type == "control" and not proofs.proves(message.proof):
         said = ["unverified control"]
     if message.type == "system" and is_remote(message.sender):
-        from . import pointers  # most mail has none
+        from . import references  # most mail has none
 
         # "system" might read as if it spoke for the client, and an event is what the gateway found to be one
-        said = ["swarm event"] if pointers.is_event(message) else []
+        said = ["swarm event"] if references.is_event(message) else []
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
     said += [f"in reply to {short(message.thread)}"] if message.thread else []
@@ -130,11 +130,11 @@ def _role(shown: Item) -> str:
 
 def control(message: Message, program: str = "agent-mailbox") -> list[str]:
     """A control message as lines: the command that answers it (no ``program``: it is decided); what it is."""
-    from .control import telling, wire  # most mail is none
+    from .control import message_text, summary  # most mail is none
 
-    payload = wire.parse(message.content)
-    question = telling.question(payload, program) if program else ""
-    return [*([f"Decide: {question}"] if question else []), BAR + telling.line(payload)]
+    payload = message_text.parse(message.content)
+    question = summary.question(payload, program) if program else ""
+    return [*([f"Decide: {question}"] if question else []), BAR + summary.line(payload)]
 
 
 def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
@@ -143,9 +143,9 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
     if message.references is not None or message.type == "system":
-        from . import pointers  # most mail has none
+        from . import references  # most mail has none
 
-        lines += pointers.lines(message)
-        if message.type == "system" and pointers.is_event(message):
+        lines += references.lines(message)
+        if message.type == "system" and references.is_event(message):
             return lines
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from .address import MAX_WORD
+from .records import MAX_WORD
 
 _HEX = frozenset("0123456789abcdef")
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")

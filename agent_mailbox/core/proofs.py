@@ -1,7 +1,7 @@
 """What was proven of who wrote a record: the words for it, and for whom each speaks.
 
-Belongs here: those words. Who proves what is ``callers``; how a record carries it is ``core.seals``. None means that
-nothing was proven: such a record is mail, and decides nothing.
+Belongs here: those words. Who proves what is ``identity.callers``; how a record carries it is ``core.seals``. None
+means that nothing was proven: such a record is mail, and decides nothing.
 """
 
 from __future__ import annotations

@@ -66,6 +66,8 @@ class Record:
 USER = "user"
 """The person: a reserved agent that always lives."""
 
+MAX_WORD = 60
+"""Characters of a client's name in an id: two of them and the sign between stay under ``address.MAX_ID``."""
 MAX_TTL_HOURS = 24 * 366 * 100
 """A century: more is a slip of the finger, and "no expiry" has a spelling of its own."""
 TYPES = ("message", "control", "notification", "system")

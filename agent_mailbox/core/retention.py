@@ -5,7 +5,7 @@ Belongs here: when a message is finished, and the compaction of the roster. It d
 
 from __future__ import annotations
 
-from . import claims, inbox, owing
+from . import claims, inbox, obligations
 from .address import DIRECT, ROLE
 from .control.state import Plane
 from .proofs import BEFORE
@@ -31,7 +31,7 @@ def plan(state: State, now: int, max_live: int) -> Plan:
     """What to move at ``now``: nothing up to ``max_live`` messages, above it everything that is finished."""
     move: set[str] = set()
     if len(state.messages) > max_live:
-        replies = owing.repliers(state)
+        replies = obligations.repliers(state)
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if any(m.type == "control" for m in state.messages.values()):
@@ -45,8 +45,8 @@ def _without_settling_replies(finished: set[str], state: State) -> set[str]:
     and so do the replies to what they asked for themselves."""
     move = set(finished)
     while True:
-        owing = {m.id for m in state.messages.values() if m.ack and m.id not in move}
-        staying = {i for i in move if state.messages[i].thread in owing}
+        obligations = {m.id for m in state.messages.values() if m.ack and m.id not in move}
+        staying = {i for i in move if state.messages[i].thread in obligations}
         if not staying:
             return move
         move -= staying

@@ -11,14 +11,14 @@ from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
 from .paths import MESSAGES, READS
-from .sieve import may_be_message
+from .prefilter import may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .custody import Custody
-    from .views import View
+    from .proof_view import View
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""

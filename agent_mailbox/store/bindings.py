@@ -6,7 +6,7 @@ Belongs here: asking them. ``trail`` keeps them.
 from __future__ import annotations
 
 from . import system
-from .trail import BOUND
+from .stamps import BOUND
 
 
 def everyone(state: str) -> dict[str, list[str]]:

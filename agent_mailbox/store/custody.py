@@ -21,8 +21,8 @@ import fcntl
 from ..core import seals
 from ..errors import StorageFailed
 from . import paths, system, user_state
-from .entries import Entry, read_entry
-from .views import View
+from .log_ends import Entry, read_entry
+from .proof_view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

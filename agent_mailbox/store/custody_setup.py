@@ -6,7 +6,7 @@ Belongs here: what happens once in a mailbox's life.
 from __future__ import annotations
 
 from . import custody, keys, paths, system, user_state
-from .entries import left
+from .log_ends import left
 from .small_files import replace_file
 
 TYPE_CHECKING = False

@@ -1,6 +1,6 @@
 """Which client's process hosts which sessions: a small file for each, among the user's own records.
 
-Belongs here: writing and reading these files. Who may be recorded, and what follows from it, is ``callers``.
+Belongs here: writing and reading these files. Who may be recorded, and what follows from it, is ``identity.callers``.
 
 A file is named by the process's number. It holds a line with the form's version, the process's start, boot and
 namespace, and how its hooks are called; then its sessions, the latest first, a line each. It is replaced as a whole.

@@ -14,8 +14,8 @@ from . import system
 from .lines import lines_of
 from .lock import WAIT, FileLock
 from .paths import ROSTER, open_file, storage_failed
+from .stamps import Trail, new_epoch
 from .tails import tail
-from .trail import Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from .custody import Kept
-    from .entries import Entry
-    from .views import View
+    from .log_ends import Entry
+    from .proof_view import View
 
     T = TypeVar("T")
 
@@ -316,7 +316,7 @@ class HeldLog(FileLock):
         """Have the mailbox's record follow: what is there instead was put there by us."""
         if self._kept is None:
             return None
-        from .views import counted  # a replacement is rare
+        from .proof_view import counted  # a replacement is rare
 
         fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
         try:

@@ -6,20 +6,20 @@ lines is the codec's; what they mean is the core's.
 
 from __future__ import annotations
 
-from ..core import codec, proofs, rollbook
+from ..core import codec, proofs, roster_cache
 from ..core.address import check_id
 from ..core.claims import Reads
 from ..core.inbox import State
 from ..core.records import USER, BadLine, Message, Read, RosterEvent
-from ..core.rollbook import Rollbook
 from ..core.roster import Roster
+from ..core.roster_cache import Rollbook
 from ..errors import Busy
 from . import cache, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
 from .log import Log
-from .sieve import may_be_about
-from .trail import Trail, new_epoch
+from .prefilter import may_be_about
+from .stamps import Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     from .custody import Custody
-    from .views import View
+    from .proof_view import View
 
     End = tuple[int, int]
     Ends = tuple[End, End, End]
@@ -154,7 +154,7 @@ class Logs:
         if self.derives and boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole())):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
             head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
-            cache.save(self.rollbook(view), head + rollbook.written(roster))
+            cache.save(self.rollbook(view), head + roster_cache.written(roster))
         return roster
 
     def rollbook(self, view: View | None) -> str:

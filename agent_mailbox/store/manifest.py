@@ -17,9 +17,9 @@ import os
 
 from ..core import codec
 from ..core.records import BadLine, Record
+from .line_numbers import numbered
 from .lines import CHUNK, boundary
 from .log import Log
-from .numbered import numbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

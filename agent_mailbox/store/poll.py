@@ -20,7 +20,7 @@ from ..core.records import BadLine, Record
 from . import cache, system
 from .lines import boundary, line_at, lines_of
 from .logs import parse_roster, proven, weighed
-from .sieve import addresses, id_for_others, may_be_about
+from .prefilter import addresses, id_for_others, may_be_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .cache import Mark
     from .log import Log
     from .logs import End, Ends, Logs, OpenLogs
-    from .views import View
+    from .proof_view import View
 
 CURSORS = "cursors"
 LARGE = 4 << 20

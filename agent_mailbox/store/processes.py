@@ -1,7 +1,7 @@
 """Whose child a process is: what the system tells of processes and of their ancestors.
 
-Belongs here: reading ``/proc`` (proc(5)), and ``ps`` where there is none. What follows from it is ``callers``. A
-process is told from a later one with its number by the tick it started at, in this boot.
+Belongs here: reading ``/proc`` (proc(5)), and ``ps`` where there is none. What follows from it is ``identity.callers``.
+A process is told from a later one with its number by the tick it started at, in this boot.
 """
 
 from __future__ import annotations

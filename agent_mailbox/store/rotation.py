@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..core.retention import Plan
     from ..core.roster import Agent
     from .log import HeldLog
-    from .views import Place, View
+    from .proof_view import Place, View
 
 LAST_RUN = "steward"
 COMPACT_ABOVE = 1000

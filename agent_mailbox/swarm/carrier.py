@@ -15,17 +15,17 @@ from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError
-from .client import Peers
 from .home import Home
 from .joining import REFUSED, ask, confirm, stop
 from .ledger import Ledger
 from .outbox import Outbox
+from .peer_client import Peers
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
 from .protocol.membership import DENIED, JOINING, Knowledge
 from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, reason, verdict
 from .protocol.refusal import Refusal
-from .settings import Settings
+from .swarm_settings import Settings
 
 LOOK = 0.25
 """Seconds between two looks at what is new: two ``stat`` calls."""

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from ..core import instant
-from .client import Peers
-from .files import SKEW, Finding
+from .home_checks import SKEW, Finding
 from .ledger import Ledger
+from .peer_client import Peers
 from .protocol import wire
 from .protocol.membership import ACTIVE
-from .settings import Settings
+from .swarm_settings import Settings
 
 SOON = 14 * instant.DAY
 

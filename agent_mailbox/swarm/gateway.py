@@ -15,8 +15,8 @@ from typing import TypeVar
 from ..core import instant
 from ..core.records import Message
 from ..errors import BadData, MailboxError
-from ..mailbox import Mailbox
-from ..posting import random_id
+from ..mailbox.facade import Mailbox
+from ..mailbox.sending import random_id
 from . import inbound
 from .inbound import Incoming, key_of
 from .ledger import Ledger
@@ -28,7 +28,7 @@ from .protocol.limits import HOUR, MINUTE, Window
 from .protocol.membership import Event, Knowledge, Swarm
 from .protocol.outgoing import REMEMBERED
 from .protocol.refusal import Refusal
-from .settings import Settings
+from .swarm_settings import Settings
 
 T = TypeVar("T")
 BATCH = 256

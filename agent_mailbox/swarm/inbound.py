@@ -17,7 +17,7 @@ from ..core.compose import stored_line
 from ..core.records import MAX_TTL_HOURS, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
-from ..mailbox import Mailbox
+from ..mailbox.facade import Mailbox
 from .protocol import acceptance, wire
 from .protocol.acceptance import Accepted
 from .protocol.outgoing import REMEMBERED, Outgoing, claimed

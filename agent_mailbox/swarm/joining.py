@@ -13,9 +13,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ..core import instant
-from ..posting import random_id
-from .client import Peers
+from ..mailbox.sending import random_id
 from .ledger import Ledger
+from .peer_client import Peers
 from .protocol import admission, signing, tokens, wire
 from .protocol.membership import JOINING, LEFT, Knowledge, Member, Swarm
 from .protocol.outgoing import Answer

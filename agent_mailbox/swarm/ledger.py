@@ -14,8 +14,8 @@ from typing import Any
 
 from ..core import codec, instant
 from ..core.records import BadLine
-from ..desk import wall_clock
 from ..errors import BadData, NotFound
+from ..mailbox.opened import wall_clock
 from ..store.lines import boundary, line_at, lines_of
 from ..store.lock import FileLock
 from ..store.log import HeldLog, Log

@@ -17,7 +17,7 @@ from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
 from ..core.records import USER, Message
 from ..errors import MailboxError
-from ..mailbox import Mailbox
+from ..mailbox.facade import Mailbox
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import codec, instant
 from ..core.claims import Reads
 from ..core.records import Message
-from ..mailbox import Mailbox
+from ..mailbox.facade import Mailbox
 from ..store.log import Log
 from . import home as names
 from .home import Home

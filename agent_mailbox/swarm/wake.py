@@ -14,7 +14,7 @@ import httpx
 from ..core.records import Message
 from ..errors import BadData, Refused
 from .home import loose
-from .settings import Settings
+from .swarm_settings import Settings
 
 
 def secret_in(path: str | None, what: str) -> str | None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ..core import naming
 from ..core.roster import DEAD
 from ..errors import Busy, Refused
-from ..store import bridges, system, watch
+from ..store import system, team_lock, watch
 from ..store.lock import FileLock
-from . import files
+from . import team_files
 from .members import bury, members_here
 from .mirror import Mirror, Step
 from .outward import Outward, Sent
@@ -22,7 +22,7 @@ from .outward import Outward, Sent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..mailbox import Mailbox
+    from ..mailbox.facade import Mailbox
 
 QUIET = 10
 """How many times rarer the looks are while nothing is left to find out."""
@@ -75,7 +75,7 @@ def run(
                     say(problem)
             before = frozenset(problems)
             came, went = came + step.new, went + sent.delivered
-            over = files.ended(where, mirror.team)
+            over = team_files.ended(where, mirror.team)
             if over or once or not alone.stands():
                 break
         if over:
@@ -89,7 +89,11 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
     """Retire the members of teams that are over and were not seen to end. A team with a bridge is that bridge's."""
     agents = mailbox.logs.read_roster().agents.values()
     tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
-    there = {naming.tag(name) for name in files.names(where) if not files.ended(where, files.load(where, name))}
+    there = {
+        naming.tag(name)
+        for name in team_files.names(where)
+        if not team_files.ended(where, team_files.load(where, name))
+    }
     for tag in sorted(tags - there):
         try:
             if members_here(mailbox, tag):
@@ -101,5 +105,5 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
 
 def _alone(mailbox: Mailbox, tag: str) -> FileLock:
     """The mailbox's lock on a team (by its tag); raises ``Busy`` beside a bridge."""
-    system.make_directory(mailbox.logs.cache(bridges.DIRECTORY))
-    return FileLock(bridges.place(mailbox.logs, tag), bridges.ASKED).take()
+    system.make_directory(mailbox.logs.cache(team_lock.DIRECTORY))
+    return FileLock(team_lock.place(mailbox.logs, tag), team_lock.ASKED).take()

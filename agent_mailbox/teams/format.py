@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import codec
 from ..core.address import MAX_ID
-from ..core.control import messages, wire
+from ..core.control import message_text, messages
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
@@ -185,7 +185,7 @@ def protocol(text: str) -> Payload | Unknown | None:
     what does not begin with ``{``, is no JSON, or has no ``type`` is plain text, and None."""
     if not text.startswith("{"):
         return None
-    said = wire.parse(text)
+    said = message_text.parse(text)
     return None if isinstance(said, Unknown) and not said.type else said
 
 
@@ -193,5 +193,5 @@ def observed(said: Payload | Unknown) -> dict[str, Any]:
     """The same in the catalog's form; of what the catalog does not have, its type and why."""
     if isinstance(said, Unknown):
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
-    found = codec.parse(wire.written(said).encode())
+    found = codec.parse(message_text.written(said).encode())
     return found if isinstance(found, dict) else {"type": messages.name(said)}

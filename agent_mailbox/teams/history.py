@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..core import instant, naming
-from ..core.control import telling
+from ..core.control import summary
 from ..core.text import neutral, neutral_lines
 from . import format as form
 from .mirror import team_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.records import Message
-    from ..library import Library
+    from ..mailbox.queries import Library
 
 
 def names(library: Library) -> list[str]:
@@ -99,7 +99,7 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
         lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]
         observed = form.protocol(m.content) if said["protocol"] else None
         if observed is not None:
-            lines += [f"- {_inline(telling.line(observed))}", ""]
+            lines += [f"- {_inline(summary.line(observed))}", ""]
             continue
         lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
         lines += [*(f"> {line}".rstrip() for line in _verbatim(m.content)), ""]

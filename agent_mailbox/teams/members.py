@@ -11,7 +11,7 @@ from ..core.roster import DEAD
 from ..errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from ..mailbox import Mailbox
+    from ..mailbox.facade import Mailbox
 
 
 def members_here(mailbox: Mailbox, tag: str) -> list[str]:

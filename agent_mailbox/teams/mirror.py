@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import claims, codec, naming
 from ..core.compose import MAX_SUBJECT, Draft
-from ..core.enrol import Request
 from ..core.records import Read, Record
 from ..core.roster import DEAD
+from ..core.roster_changes import Request
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
-from ..library import Library
-from . import files
+from ..mailbox.queries import Library
 from . import format as form
+from . import team_files
 from .configuration import LEAD
 from .fields import listed
 from .members import members_here, retire
@@ -27,7 +27,7 @@ from .transcripts import Transcript, everyones
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..mailbox import Mailbox
+    from ..mailbox.facade import Mailbox
     from .format import Entry
 
 BATCH = 200
@@ -50,12 +50,12 @@ class Mirror:
         self._mailbox = mailbox
         self._where = where
         self.name = name
-        self.team = files.load(where, name)
+        self.team = team_files.load(where, name)
         self.known: set[str] = set()
         """The ids of all messages mirrored from this team."""
         self._texts: dict[str, str] = {}  # by message id: a digest of the whole text
         self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
-        self._seen: dict[str, files.Stamp | None] = {}
+        self._seen: dict[str, team_files.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._transcripts: dict[str, Transcript] = {}
         self._whose: dict[str, str | None] = {}
@@ -82,17 +82,17 @@ class Mirror:
     def step(self) -> Step:
         """Look at the team; raises ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
         new = consumed = 0
-        if self._changed(files.config_path(self._where, self.name)):
+        if self._changed(team_files.config_path(self._where, self.name)):
             self._configured = False
         if not self._configured:
-            self.team = files.load(self._where, self.name)
+            self.team = team_files.load(self._where, self.name)
             self._note("", (*listed(self.team.unfit), *self._enrol()))
         new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
-        for inbox in files.inboxes(self._where, self.name):
-            path = files.inbox_path(self._where, self.name, inbox)
+        for inbox in team_files.inboxes(self._where, self.name):
+            path = team_files.inbox_path(self._where, self.name, inbox)
             if not self._changed(path):
                 continue
-            content = files.read(path)
+            content = team_files.read(path)
             if content is None:
                 self._note(inbox, (f"inbox {inbox}: cannot be read",))
                 continue
@@ -123,7 +123,7 @@ class Mirror:
             self._note(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
             late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
             if sent:  # it may be read by now
-                self._seen.pop(files.inbox_path(self._where, self.name, inbox), None)
+                self._seen.pop(team_files.inbox_path(self._where, self.name, inbox), None)
         self._late = late  # not before: the mailbox may have been busy
         return new
 
@@ -143,7 +143,7 @@ class Mirror:
 
     def _changed(self, path: str) -> bool:
         """Is the file another than it was? Notes how it is now: who reads it may know better."""
-        stamp = files.look(path)
+        stamp = team_files.look(path)
         if stamp is not None and self._seen.get(path) == stamp:
             return False
         self._seen[path] = stamp

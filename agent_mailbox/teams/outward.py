@@ -25,8 +25,8 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
-from . import files, transcripts
 from . import format as form
+from . import team_files, transcripts
 from .members import members_here
 from .writing import Aside, Undeliverable, sweep
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..core.inbox import Item
-    from ..mailbox import Mailbox
+    from ..mailbox.facade import Mailbox
     from .configuration import Team
     from .mirror import Mirror
 
@@ -94,11 +94,11 @@ class Outward:
 
     def sweep(self) -> None:
         """Clear away what earlier processes left beside the inboxes."""
-        directory = os.path.dirname(files.inbox_path(self._where, self._mirror.name, ""))
+        directory = os.path.dirname(team_files.inbox_path(self._where, self._mirror.name, ""))
         sweep(directory, self._mark, {offer.nonce for offer in self._offers})
 
     def _aside(self, member: str, nonce: str) -> Aside:
-        return Aside(files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
+        return Aside(team_files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
 
     @property
     def _team(self) -> Team:
@@ -110,7 +110,8 @@ class Outward:
     def _recall(self) -> None:
         """What an earlier process left."""
         mine = {
-            self._id(member): member for member in (*self._team.names, *files.inboxes(self._where, self._team.name))
+            self._id(member): member
+            for member in (*self._team.names, *team_files.inboxes(self._where, self._team.name))
         }
         for session_id, member in mine.items():
             for offer in offers.recalled(self._mailbox.logs, session_id):
@@ -182,10 +183,10 @@ class Outward:
 
     def _unreachable(self, member: str) -> str:
         """Why the member reads no inbox at all; empty if it does."""
-        if files.ended(self._where, self._team):
+        if team_files.ended(self._where, self._team):
             return "the team is over"
         alone = len(self._team.members) == 1 and member == self._team.lead_name
-        if alone and not os.path.exists(files.inbox_path(self._where, self._team.name, member)):
+        if alone and not os.path.exists(team_files.inbox_path(self._where, self._team.name, member)):
             return "a lead reads its inbox only once it has a teammate"
         return ""
 
@@ -257,7 +258,7 @@ class Outward:
         if aside.stands():
             self._take_back(offer, aside)
             return
-        over = not os.path.exists(files.config_path(self._where, self._team.name))
+        over = not os.path.exists(team_files.config_path(self._where, self._team.name))
         if offer.gone is None and not over and not self._fetched(offer):
             return
         paths = self._transcripts(offer.member)
@@ -284,7 +285,7 @@ class Outward:
 
     def _fetched(self, offer: _Offer) -> bool:
         """Is everything of the offer gone from the inbox?"""
-        found = files.inbox(self._where, self._team.name, offer.member)
+        found = team_files.inbox(self._where, self._team.name, offer.member)
         return found.whole and not any((e.ours or "").endswith(f"/{offer.nonce}") and not e.read for e in found.entries)
 
     def _release(self, me: str, nonce: str, messages: Iterable[str]) -> None:

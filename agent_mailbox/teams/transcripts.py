@@ -13,8 +13,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..core.control.messages import ShutdownRequest, Unknown
-from . import files
 from . import format as form
+from . import team_files
 from .configuration import Team
 from .format import Entry
 
@@ -57,7 +57,7 @@ def _listed(directory: str) -> list[str]:
 
 def _member(path: str, team: str) -> str | None:
     """Whose transcript it is: empty if not of this team, None if that is not written yet."""
-    content = files.read(path)
+    content = team_files.read(path)
     about = _object(content.data) if content else None
     if about is None:
         return None

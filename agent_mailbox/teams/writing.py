@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from . import format as form
-from .files import MAX_FILE
+from .team_files import MAX_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.facade import Mailbox
 
 from . import launch, writers
 from .children import Child, ask

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.errors import Ambiguous, Busy, MailboxError, NotFound, Refused
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.facade import Mailbox
 
 from . import cast
 from .journal import Journal, notes
@@ -352,7 +352,7 @@ class Steward(Actor):
 
     def keep_house(self) -> None:
         """One run."""
-        from agent_mailbox import steward as stewards  # the heaviest import, which the others need not wait for
+        from agent_mailbox.upkeep import steward as stewards  # the heaviest import, which the others need not wait for
 
         report = stewards.run(self.mailbox, self.random.choice((0, 0, 20)))
         self.journal.note("steward", archived=report.archived, frozen=report.frozen, retired=report.retired)

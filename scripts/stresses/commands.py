@@ -26,7 +26,7 @@ FAKETIME = [path for place in _PLACES for path in glob.glob(f"{place}/libfaketim
 READING = ("check", "hook")
 HOOKS = ("hook", "permit")
 _REMINDER = re.compile(r'\\n\S+ (?:from|to) [^\\]*: \\"[^"]*\\"')
-"""A line of ``claude.owed``, as it stands in a hook's JSON."""
+"""A line of ``clients.hooks.reminder``, as it stands in a hook's JSON."""
 REFUSALS = {"send": {1}, "reply": {1}, "ack": {1}, "release": {1}, "doctor": {3}, "wait": {1}}
 """Exit codes beside 0 and 4 (busy) that are no surprise in the middle of everything."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agent_mailbox.claude.permit import UNTOLD
+from agent_mailbox.clients.permission.permit import UNTOLD
 
 from . import cast
 

@@ -16,10 +16,10 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import inbox
-from agent_mailbox.core.enrol import Request
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.mailbox.facade import Mailbox
 
 from ..benchmarks import launch
 from . import cast, chaos, decisions

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import entries
-from agent_mailbox.claude import install_clients as clients
-from agent_mailbox.claude import install_texts as texts
+from agent_mailbox.clients.install import client_table as clients
+from agent_mailbox.clients.install import hook_entries, texts
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
 from tests.helpers import PATIENCE, Post, refused_both
 
 if TYPE_CHECKING:
-    from agent_mailbox.claude.install_clients import Client
+    from agent_mailbox.clients.install.client_table import Client
 
 STDIN = Path(__file__).parent / "stdin"
 OTHERS = [clients.CODEX, clients.GEMINI]
@@ -203,7 +202,7 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert set(loaded) == {"hooks", "theme"}
     assert {wanted.on for wanted in client.hooks} == EVENTS[client.name]
     for wanted in client.hooks:
-        found = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if entries.calls_us(h)]
+        found = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if hook_entries.calls_us(h)]
         assert len(found) == 1
         assert found[0]["command"].endswith(f"/agent-mailbox-hook {wanted.event} {client.word}")
         assert found[0]["timeout"] == wanted.timeout

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import commands
-from agent_mailbox.claude.commands import refusal
-from agent_mailbox.core import shell
+from agent_mailbox.permissions import own_commands, shell
+from agent_mailbox.permissions.own_commands import refusal
 from tests.test_docs import LEAVES
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -169,7 +168,7 @@ LEFT_ALONE = (
     "grep -rn -- '--from user' agent_mailbox/",
     'rg "agent-mailbox send --from" docs',
     "echo agent-mailbox send --from user",
-    "cat agent_mailbox/cli/roster.py | grep update",
+    "cat agent_mailbox/cli/roster_commands.py | grep update",
     "python -m pytest tests/agent_mailbox --from x",
     "pytest tests/agent_mailbox.py --session x",
     "cat > notes.md <<'EOF'\nagent-mailbox send --from user\nEOF",
@@ -219,7 +218,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join)
 def test_any_text_is_judged_and_none_is_refused_that_does_not_name_us(text: str) -> None:
     """Whatever stands there: an answer, and a refusal only beside one of our names."""
     why = refusal(text, is_me)
-    assert why is None or any(name in text for name in commands.NAMES)
+    assert why is None or any(name in text for name in own_commands.NAMES)
     assert refusal(text.replace("agent", "other"), is_me) is None
 
 
@@ -286,7 +285,7 @@ def test_deep_nesting_ends() -> None:
 def test_the_tables_are_the_command_line_s() -> None:
     """Every verb, every option that takes a value, every option that says who acts."""
     verbs = {path[0] for path in LEAVES} | {"read"}
-    assert set(commands.VERBS) == verbs
+    assert set(own_commands.VERBS) == verbs
     valued = {
         spelling
         for command in LEAVES.values()
@@ -295,6 +294,6 @@ def test_the_tables_are_the_command_line_s() -> None:
         for spelling in option.opts
         if spelling.startswith("--")
     }
-    assert set(commands.VALUED) == valued - set(commands.IDENTITY)
+    assert set(own_commands.VALUED) == valued - set(own_commands.IDENTITY)
     roster = {path[1] for path in LEAVES if path[0] == "roster"}
-    assert roster == {*commands.LOOKS, *commands.CHANGES}
+    assert roster == {*own_commands.LOOKS, *own_commands.CHANGES}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import doorbell
+from agent_mailbox.clients import doorbell
 from tests.helpers import HEARTBEATS, PATIENCE, ROOT, Post, Result, until
 
 if TYPE_CHECKING:

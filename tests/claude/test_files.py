@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import files
+from agent_mailbox.clients.permission import file_guard
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, Post
 
@@ -125,7 +125,7 @@ def test_no_tool_writes_a_file_of_ours_however_it_is_named(guarded: Shim, shell:
     for what, place in [*OURS.items(), *OTHERS.items()]:
         assert is_refused(by_python(post, writing(place(post)))) == (what in OURS), what
     before = post.snapshot()
-    assert by_shim(guarded, writing(post.box / MESSAGES), *words).decode() == files.refusal(files.WHY)
+    assert by_shim(guarded, writing(post.box / MESSAGES), *words).decode() == file_guard.refusal(file_guard.WHY)
     assert post.snapshot() == before
 
 
@@ -212,7 +212,7 @@ def test_installed_shims_are_guarded_and_those_of_a_checkout_are_not(guarded: Sh
     installed.parent.mkdir()
     installed.touch()
     assert not is_refused(by_shim(guarded, writing(installed)))
-    files.record(str(post.user_state), [str(installed)])
+    file_guard.record(str(post.user_state), [str(installed)])
     (post.cwd / "linked").symlink_to(installed)
     os.link(installed, post.cwd / "hard")
     for name in (installed, post.cwd / "linked", post.cwd / "hard"):
@@ -228,5 +228,5 @@ def test_a_file_system_that_cannot_be_asked_refuses(guarded: Shim, monkeypatch: 
     def broken(*_: object) -> bool:
         raise RuntimeError
 
-    monkeypatch.setattr(files.Guarded, "holds", broken)
+    monkeypatch.setattr(file_guard.Guarded, "holds", broken)
     assert is_refused(by_python(guarded.post, writing("/tmp/x")))

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.claude import entries, install, install_files
-from agent_mailbox.claude import install_clients as clients
-from agent_mailbox.claude import install_merge as merge
-from agent_mailbox.claude import install_texts as texts
-from agent_mailbox.claude.install_clients import BELLS, CLAUDE_CODE
+from agent_mailbox.clients.install import client_table as clients
+from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge, texts
+from agent_mailbox.clients.install.client_table import BELLS, CLAUDE_CODE
 from agent_mailbox.errors import Busy
 from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 from tests.store import crash
@@ -92,12 +90,14 @@ class House:
     def commands(self, event: str) -> list[str]:
         """The commands of an event that call us, but for the doorbell and what permits."""
         groups = self.loaded().get("hooks", {}).get(event, [])
-        return [h["command"] for g in groups for h in g["hooks"] if entries.calls_us(h) and not entries.part(h)]
+        return [
+            h["command"] for g in groups for h in g["hooks"] if hook_entries.calls_us(h) and not hook_entries.part(h)
+        ]
 
     def bells(self) -> dict[str, list[dict[str, Any]]]:
         """The hooks of the doorbell, event by event."""
         found = {
-            event: [h for g in groups for h in g["hooks"] if entries.calls_us(h) and entries.is_bell(h)]
+            event: [h for g in groups for h in g["hooks"] if hook_entries.calls_us(h) and hook_entries.is_bell(h)]
             for event, groups in self.loaded().get("hooks", {}).items()
         }
         return {event: hooks for event, hooks in found.items() if hooks}
@@ -369,11 +369,11 @@ def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monk
         earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
         house.install()
     environ = house.program.environ()
-    (change,) = install.installation(
+    (change,) = installation.installation(
         clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
     ).changes
     assert change.entry is not None
-    install_files.Records(environ).keep(change.path, change.entry)
+    foreign_files.Records(environ).keep(change.path, change.entry)
     house.uninstall()
     assert house.tree() == {}
 
@@ -490,9 +490,17 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert merge.merged("x", again, ours) == once
     assert same.newline == form.newline
     for event in EVENTS:
-        calls = [h for g in again["hooks"][event] if entries.is_group(g) for h in g["hooks"] if entries.calls_us(h)]
-        more = [entries.BELL] if event in BELLS else [entries.PERMIT, entries.FILES] if event == "PreToolUse" else []
-        assert [entries.part(hook) for hook in calls] == ["", *more]
+        calls = [
+            h for g in again["hooks"][event] if hook_entries.is_group(g) for h in g["hooks"] if hook_entries.calls_us(h)
+        ]
+        more = (
+            [hook_entries.BELL]
+            if event in BELLS
+            else [hook_entries.PERMIT, hook_entries.FILES]
+            if event == "PreToolUse"
+            else []
+        )
+        assert [hook_entries.part(hook) for hook in calls] == ["", *more]
     back = merge.without_settings(merge.without(again, texts.is_rule), sandbox, read)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
@@ -707,10 +715,10 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
 def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
     """Busy, and what somebody else wrote stays; a repetition merges into it."""
     environ = house.program.environ()
-    plan = install.installation(clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
+    plan = installation.installation(clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
     theirs = house.write(SETTINGS)
     with pytest.raises(Busy, match="somebody else"):
-        install.carry_out(plan, environ)
+        installation.carry_out(plan, environ)
     assert house.settings.read_bytes() == theirs
     assert house.install() == [".claude/settings.local.json"]
     house.uninstall()
@@ -821,7 +829,7 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
 KILLABLE = """
 import os, sys
 from tests.store.crash import Fuse, loaded
-from agent_mailbox.claude import install, install_files
+from agent_mailbox.clients.install import foreign_files, installation
 main = loaded()
 for step in sys.stdin:
     child = os.fork()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import permit
-from agent_mailbox.cli.hook import program
-from agent_mailbox.control import Control
-from agent_mailbox.core import policy
-from agent_mailbox.core.control import telling
+from agent_mailbox.cli.hook_command import program
+from agent_mailbox.clients.permission import permit
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control import summary
+from agent_mailbox.permissions import policy
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
@@ -276,7 +276,7 @@ def test_an_input_that_no_message_can_carry_is_asked_about_as_json(
 
     def approve(desk: Control, request: Any) -> None:
         seen.append(request.payload)
-        assert "ud800" in (said := telling.line(request.payload)) or "udfff" in said
+        assert "ud800" in (said := summary.line(request.payload)) or "udfff" in said
         desk.answer(LEAD, request.id, True)
 
     with Meanwhile(led, approve):

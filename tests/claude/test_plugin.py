@@ -7,10 +7,8 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_mailbox import __version__
-from agent_mailbox.claude import entries, plugin
-from agent_mailbox.claude import install_merge as merge
-from agent_mailbox.claude import install_texts as texts
-from agent_mailbox.claude.install_clients import CLAUDE_CODE
+from agent_mailbox.clients.install import hook_entries, merge, plugin, texts
+from agent_mailbox.clients.install.client_table import CLAUDE_CODE
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ def test_its_hooks_are_those_of_an_installation() -> None:
         plugin.files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")
     )["hooks"]
     assert plugged == installed
-    assert all(entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
+    assert all(hook_entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
     assert os.access(ROOT / "hooks/agent-mailbox-hook", os.X_OK)
 
 

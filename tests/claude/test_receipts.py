@@ -385,7 +385,7 @@ def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> 
 
 def _program() -> str:
     """How an agent starts ours, as these tests run."""
-    from agent_mailbox.cli.hook import program
+    from agent_mailbox.cli.hook_command import program
 
     return program("")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import callers, client_processes
-from agent_mailbox.cli import reserved, sending
+from agent_mailbox.cli import reserved, send_commands
 from agent_mailbox.errors import NOT_YOU, Refused
+from agent_mailbox.identity import callers, client_processes
 from agent_mailbox.store import processes, user_state
 from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, Hosts
 from tests.helpers import MESSAGES, ROOT, ROSTER, refused, until
@@ -571,7 +571,7 @@ def test_a_command_proves_what_it_should(
     post: Post, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], wanted: list[str | None]
 ) -> None:
     """A batch proves nothing for any line, the steward itself, whoever starts it."""
-    from agent_mailbox.desk import Desk
+    from agent_mailbox.mailbox.opened import Desk
 
     post.register("me")
     post.register("bob")
@@ -584,7 +584,7 @@ def test_a_command_proves_what_it_should(
 
     seen: list[Desk] = []
     monkeypatch.setattr(Desk, "__init__", opened)
-    monkeypatch.setattr(sending, "nobody", lambda _: None)  # the tests' own says more
+    monkeypatch.setattr(send_commands, "nobody", lambda _: None)  # the tests' own says more
     assert post.call(*command, stdin='{"to": "bob", "content": "x"}\n').rc == 0
     found = [[desk.prove("me"), desk.prove("user")] for desk in seen]
     assert found[0] == wanted

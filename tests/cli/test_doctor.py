@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, doctor
-from agent_mailbox.claude.hook import HOOKS
-from agent_mailbox.claude.install_texts import FLOOR
+from agent_mailbox import Draft, Mailbox
+from agent_mailbox.clients.hooks.hook_events import HOOKS
+from agent_mailbox.clients.install.texts import FLOOR
 from agent_mailbox.core import codec
-from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import Message, Read
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.store import cache, index, mounts, rotation
+from agent_mailbox.upkeep import doctor
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
 from tests.store.test_crash import crashed, stored
 from tests.store.test_processes import together
@@ -320,7 +321,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
         del ids, lines, reads
         tracemalloc.start()
         try:
-            assert list(doctor.logs.examine(mailbox, archived=True, at_work=lambda: False)) == []
+            assert list(doctor.log_checks.examine(mailbox, archived=True, at_work=lambda: False)) == []
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -487,7 +488,7 @@ def test_a_hook_that_cannot_run_is_a_problem_at_its_line(post: Post, command: st
 
 def test_the_shims_of_this_house_are_known_to_the_doctor() -> None:
     """Every script in ``hooks/`` is looked at as one."""
-    from agent_mailbox.claude import settings
+    from agent_mailbox.clients.checks import settings
 
     assert set(os.listdir(ROOT / "hooks")) == {*settings.SHIMS, "hooks.json"}
 
@@ -583,7 +584,7 @@ def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytes
     managed = post.scratch / "managed.json"
     managed.write_text('{"allowManagedHooksOnly": true}')
     with monkeypatch.context() as administrator:
-        administrator.setattr("agent_mailbox.claude.places.MANAGED", (str(managed),))
+        administrator.setattr("agent_mailbox.clients.checks.hook_sources.MANAGED", (str(managed),))
         (problem,), notes = told(post)
         assert "allowManagedHooksOnly" in problem[3]
     state = post.home / ".claude.json"
@@ -706,7 +707,8 @@ def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
     mailbox = Mailbox(str(used.box), wait=0)
     with rotation.alone(mailbox.archive, 0):
         code = (
-            "import sys; from agent_mailbox.store import lock; from agent_mailbox import Busy, Mailbox, doctor\n"
+            "import sys; from agent_mailbox.store import lock; from agent_mailbox import Busy, Mailbox\n"
+            "from agent_mailbox.upkeep import doctor\n"
             "try: doctor.repair(Mailbox(sys.argv[1], wait=0))\n"
             "except Busy as error: print(error)"
         )
@@ -721,11 +723,11 @@ def test_the_doctor_refuses_where_there_is_no_mailbox(post: Post) -> None:
 
 def test_a_session_s_mail_is_found_alike_in_small_and_large_logs(used: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above a size nothing is folded whole: the same stamps and cursors are found to lie."""
-    from agent_mailbox.doctor import derived
+    from agent_mailbox.upkeep.doctor import derived_checks
 
     used.append(MESSAGES, record(recipient="bob"))
     small = told(used)
-    monkeypatch.setattr(derived, "FOLDED", 0)
+    monkeypatch.setattr(derived_checks, "FOLDED", 0)
     assert told(used) == small
     assert len(small[0]) == 1
     sent = Mailbox(str(used.box)).send(Draft(sender="x", to=("bob",), content="ours again"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import commands
+from agent_mailbox.permissions import own_commands
 from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, refused
 
@@ -121,14 +121,14 @@ NOT_ASKED = (
 @pytest.mark.parametrize("text", ASKED)
 def test_the_client_asks_about_a_command_that_sends_a_file(text: str) -> None:
     """In whatever way it is written; the path is told."""
-    assert commands.takes_file(text)
-    assert commands.refusal(text, lambda _: True) is None
+    assert own_commands.takes_file(text)
+    assert own_commands.refusal(text, lambda _: True) is None
 
 
 @pytest.mark.parametrize("text", NOT_ASKED)
 def test_it_does_not_ask_about_plain_mail(text: str) -> None:
     """Nor about what only looks like a file."""
-    assert commands.takes_file(text) is None
+    assert own_commands.takes_file(text) is None
 
 
 def test_the_hook_has_the_client_ask(shim: Shim) -> None:  # noqa: F811

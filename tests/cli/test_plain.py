@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import plain
+from agent_mailbox.start import plain
 from tests.helpers import MESSAGES, READS, ROSTER, Post, Result
 
 if TYPE_CHECKING:

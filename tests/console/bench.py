@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
-from agent_mailbox.desk import wall_clock
+from agent_mailbox.mailbox.opened import wall_clock
 from tests.console.conftest import CHROMIUM, Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post
 

@@ -11,15 +11,15 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.core.records import Read
-from agent_mailbox.desk import wall_clock
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -335,14 +335,14 @@ def test_a_port_that_is_taken_is_said(post: Post, shared: Running) -> None:
 
 def test_an_agent_s_hook_refuses_to_start_it() -> None:
     """Also with the variables taken away, as far as a command can be read."""
-    from agent_mailbox.claude import commands
+    from agent_mailbox.permissions import own_commands
 
     for text in (
         "agent-mailbox console",
         "env -u CLAUDECODE agent-mailbox console --port 0",
         "cd x && agent-mailbox --dir d console",
     ):
-        assert "person" in (commands.refusal(text, lambda _: False) or ""), text
+        assert "person" in (own_commands.refusal(text, lambda _: False) or ""), text
 
 
 def test_the_process_needs_nothing_of_its_files_in_the_package_directory(shared: Running) -> None:

@@ -7,7 +7,7 @@ import pytest
 from agent_mailbox.core import claims
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import unread
-from agent_mailbox.core.owing import owed_on_death
+from agent_mailbox.core.obligations import owed_on_death
 from agent_mailbox.core.records import Message, Read, RosterEvent
 
 from .build import ack, at, event, message, read, register, release, roster, state

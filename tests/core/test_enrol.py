@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import enrol
+from agent_mailbox.core import roster_changes
 from agent_mailbox.core.address import NAMESPACES
-from agent_mailbox.core.enrol import Decision, Request
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.roster_changes import Decision, Request
 from agent_mailbox.errors import MailboxError, Malformed, NotFound, Refused
 
 from .build import at, event, proof_of, register, roster
@@ -22,7 +22,7 @@ NOW = at(100)
 def decide(agents: Roster, session_id: str, actor: str | None = None, **asked: object) -> Decision:
     """What a request leads to; who asks is the session itself unless said."""
     request = Request(session_id=session_id, **asked)
-    return enrol.enrolled(request, agents, actor or session_id, NOW, NAMESPACES)
+    return roster_changes.enrolled(request, agents, actor or session_id, NOW, NAMESPACES)
 
 
 def enrolled(agents: Roster, session_id: str, actor: str | None = None, **asked: object) -> Decision:
@@ -421,7 +421,7 @@ def test_a_name_borne_several_times_continues_the_last_bearer_and_so_all():
     agents = roster()
     for generation in range(1, 5):
         enrolled(agents, f"bob-{generation}", name="bob")
-        for told in enrol.ended(f"bob-{generation}", "retire", agents, "user", NOW + generation).events:
+        for told in roster_changes.ended(f"bob-{generation}", "retire", agents, "user", NOW + generation).events:
             agents.apply(told)
     assert set(agents.lineage("bob-4")) == {"bob-1", "bob-2", "bob-3", "bob-4"}
 
@@ -516,10 +516,10 @@ def test_freezing_thawing_and_retiring_follow_the_table(state, kind, outcome):
     agents = roster(register("bob-1"), *ends[state])
     if outcome is Refused:
         with pytest.raises(Refused) as refused:
-            enrol.ended("bob-1", kind, agents, "user", NOW)
+            roster_changes.ended("bob-1", kind, agents, "user", NOW)
         assert "register" in refused.value.hint
         return
-    decision = enrol.ended("bob-1", kind, agents, "user", NOW, "why")
+    decision = roster_changes.ended("bob-1", kind, agents, "user", NOW, "why")
     if outcome is None:
         assert decision == Decision()
     else:
@@ -532,7 +532,7 @@ def test_an_end_names_its_agent_as_any_command_does_and_says_who_asked():
     """By name or by prefix; an agent that ends itself is not noted as asked by another."""
     agents = roster(register("abcdef-1", name="bob"))
     for word in ("abcdef-1", "bob", "abcdef"):
-        (told,) = enrol.ended(word, "retire", agents, "abcdef-1", NOW).events
+        (told,) = roster_changes.ended(word, "retire", agents, "abcdef-1", NOW).events
         assert (told.session_id, told.by) == ("abcdef-1", None)
 
 
@@ -540,9 +540,9 @@ def test_strangers_and_the_user_do_not_end():
     """Nobody unknown is retired by a slip, and the person is always there."""
     for kind in ("freeze", "thaw", "retire"):
         with pytest.raises(NotFound):
-            enrol.ended("eve-1", kind, roster(register("bob-1")), "user", NOW)
+            roster_changes.ended("eve-1", kind, roster(register("bob-1")), "user", NOW)
         with pytest.raises(Refused):
-            enrol.ended("user", kind, roster(), "user", NOW)
+            roster_changes.ended("user", kind, roster(), "user", NOW)
 
 
 # -- checking in ------------------------------------------------------------------------------------------------------
@@ -550,14 +550,14 @@ def test_strangers_and_the_user_do_not_end():
 
 def test_a_check_registers_the_unknown_thaws_the_frozen_and_is_refused_to_the_dead():
     """A check is a sign of life, of those that can still live."""
-    assert enrol.checked_in("bob-1", roster(), NOW).events == (RosterEvent("register", "bob-1", NOW, tags=()),)
+    assert roster_changes.checked_in("bob-1", roster(), NOW).events == (RosterEvent("register", "bob-1", NOW, tags=()),)
     agents = roster(register("bob-1", name="bob"))
-    assert enrol.checked_in("bob-1", agents, NOW) == Decision()
+    assert roster_changes.checked_in("bob-1", agents, NOW) == Decision()
     agents.apply(event("freeze", "bob-1"))
-    assert enrol.checked_in("bob-1", agents, NOW).events == (RosterEvent("thaw", "bob-1", NOW),)
+    assert roster_changes.checked_in("bob-1", agents, NOW).events == (RosterEvent("thaw", "bob-1", NOW),)
     agents.apply(event("retire", "bob-1", reason="bye"))
     with pytest.raises(Refused) as refused:
-        enrol.checked_in("bob-1", agents, NOW)
+        roster_changes.checked_in("bob-1", agents, NOW)
     assert "bye" in str(refused.value)
     assert refused.value.code == "dead"
 
@@ -566,8 +566,8 @@ def test_a_check_is_by_session_id_and_the_person_needs_no_register():
     """A check by a word that is another's name is no check by that agent; ``user`` leaves no event."""
     agents = roster(register("bob-1", name="bob"))
     with pytest.raises(Refused):
-        enrol.checked_in("bob", agents, NOW)
-    assert enrol.checked_in("user", agents, NOW) == Decision()
+        roster_changes.checked_in("bob", agents, NOW)
+    assert roster_changes.checked_in("user", agents, NOW) == Decision()
 
 
 # -- the sweep --------------------------------------------------------------------------------------------------------
@@ -575,7 +575,7 @@ def test_a_check_is_by_session_id_and_the_person_needs_no_register():
 
 def swept(agents: Roster, seen: dict[str, int], now: int) -> list[tuple[str, str]]:
     """What a sweep with the default thresholds does."""
-    return [(told.event, told.session_id) for told in enrol.swept(agents, seen, now, 24, 7)]
+    return [(told.event, told.session_id) for told in roster_changes.swept(agents, seen, now, 24, 7)]
 
 
 def test_silence_of_exactly_the_threshold_freezes():
@@ -615,13 +615,13 @@ def test_a_clock_gone_back_sweeps_nobody():
 def test_the_thresholds_are_those_given_and_the_events_say_why():
     """Half hours and part days are taken; what is appended names the steward and the reason."""
     agents = roster(register("bob-1"), register("cat-1"), event("freeze", "cat-1"))
-    told = enrol.swept(agents, {}, at(0) + DAY // 2, 0.5, 0.5)
+    told = roster_changes.swept(agents, {}, at(0) + DAY // 2, 0.5, 0.5)
     assert [(e.event, e.session_id, e.by, e.timestamp) for e in told] == [
         ("freeze", "bob-1", "steward", at(12)),
         ("retire", "cat-1", "steward", at(12)),
     ]
     assert all(e.reason for e in told)
-    assert not enrol.swept(agents, {}, at(0) + HOUR // 2 - 1, 0.5, 0.5)
+    assert not roster_changes.swept(agents, {}, at(0) + HOUR // 2 - 1, 0.5, 0.5)
 
 
 # -- whatever is asked, in whatever order -----------------------------------------------------------------------------
@@ -657,9 +657,9 @@ def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong
     for moment, (request, actor) in enumerate(asked):
         try:
             if isinstance(request, Request):
-                decision = enrol.enrolled(request, agents, actor, at(moment), NAMESPACES)
+                decision = roster_changes.enrolled(request, agents, actor, at(moment), NAMESPACES)
             else:
-                decision = enrol.ended(*request, agents, actor, at(moment))
+                decision = roster_changes.ended(*request, agents, actor, at(moment))
         except MailboxError:
             continue
         for told in decision.events:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import inbox, owing, reach, threads
+from agent_mailbox.core import inbox, obligations, recipients, threads
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import Message
 
@@ -173,16 +173,16 @@ def test_an_obligation_is_read_mail_that_asked_for_an_ack_and_has_neither_ack_no
         ack("owed", "cat-1"),
     ]
     mailbox = state(mails, reads, PEOPLE)
-    assert ids(owing.obligations("bob-1", mailbox)) == ["owed", "owed by role", "answered by another"]
-    assert ids(owing.obligations("cat-1", mailbox)) == []
-    assert ids(owing.obligations("ann-1", mailbox)) == []
+    assert ids(obligations.obligations("bob-1", mailbox)) == ["owed", "owed by role", "answered by another"]
+    assert ids(obligations.obligations("cat-1", mailbox)) == []
+    assert ids(obligations.obligations("ann-1", mailbox)) == []
 
 
 def test_an_obligation_does_not_expire():
     """Time to live is about mail not read: what was read and is owed stays owed."""
     mailbox = state([message(to="all", ack=True, ttl_hours=1)], [read("m1", "bob-1", "all")], PEOPLE)
     assert unread("bob-1", mailbox, 1000) == []
-    assert ids(owing.obligations("bob-1", mailbox)) == ["m1"]
+    assert ids(obligations.obligations("bob-1", mailbox)) == ["m1"]
 
 
 @pytest.mark.parametrize("who", ["bob-1", "bob-2"])
@@ -190,16 +190,16 @@ def test_a_successor_inherits_obligations_and_what_either_did_about_them_counts(
     """An ack or a reply by the old one or by the new one ends it."""
     asked, claim = message(ack=True), read("m1", "bob-1")
     events = [*PEOPLE, *SUCCESSION]
-    assert ids(owing.obligations("bob-2", state([asked], [claim], events))) == ["m1"]
-    assert owing.obligations("bob-2", state([asked], [claim, ack("m1", who)], events)) == []
+    assert ids(obligations.obligations("bob-2", state([asked], [claim], events))) == ["m1"]
+    assert obligations.obligations("bob-2", state([asked], [claim, ack("m1", who)], events)) == []
     reply = message("m2", to="ann-1", sender=who, thread="m1")
-    assert owing.obligations("bob-2", state([asked, reply], [claim], events)) == []
+    assert obligations.obligations("bob-2", state([asked, reply], [claim], events)) == []
 
 
 def test_repliers_are_known_by_thread():
     """Who answered what, whatever the answer is addressed to."""
     mails = [message("m1"), message("m2", sender="bob-1", thread="m1"), message("m3", sender="cat-1", thread="m1")]
-    assert owing.repliers(state(mails, events=PEOPLE)) == {"m1": {"bob-1", "cat-1"}}
+    assert obligations.repliers(state(mails, events=PEOPLE)) == {"m1": {"bob-1", "cat-1"}}
 
 
 # -- dead letters -----------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_repliers_are_known_by_thread():
 def dead(mails: list[Message], reads=(), events=(), hours: float = 2, session_id: str | None = None):
     """Ids and reasons of the dead letters."""
     mailbox = state(mails, list(reads), [*PEOPLE, *events])
-    return [(m.id, why) for m, why in owing.dead_letters(mailbox, at(hours), session_id)]
+    return [(m.id, why) for m, why in obligations.dead_letters(mailbox, at(hours), session_id)]
 
 
 def test_mail_that_expired_before_anyone_read_it_is_a_dead_letter():
@@ -335,7 +335,7 @@ def test_a_thread_that_runs_in_a_circle_ends(start):
 
 def delivered(to: str | tuple[str, ...], *events, sender: str = "ann-1") -> tuple[set[str], set[str]]:
     """Who will see it now, and what it waits for."""
-    told = reach.delivery(message(to=to, sender=sender), roster(*PEOPLE, *events))
+    told = recipients.delivery(message(to=to, sender=sender), roster(*PEOPLE, *events))
     assert len(told.agents) == len(set(told.agents))
     assert len(told.waiting_for) == len(set(told.waiting_for))
     return set(told.agents), set(told.waiting_for)
@@ -409,4 +409,4 @@ def test_those_named_by_delivery_are_the_living_that_have_it_unread(to, ends, se
     mailbox = state([mail], events=[*PEOPLE, *ends])
     agents = mailbox.roster.agents.values()
     found = {a.session_id for a in agents if a.state == "alive" and unread(a.session_id, mailbox, 0)}
-    assert set(reach.delivery(mail, mailbox.roster).agents) - {"user"} == found
+    assert set(recipients.delivery(mail, mailbox.roster).agents) - {"user"} == found

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import patterns, rules
 from agent_mailbox.core.control.messages import MODES
-from agent_mailbox.core.patterns import Where
-from agent_mailbox.core.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
+from agent_mailbox.permissions import patterns, rules
+from agent_mailbox.permissions.patterns import Where
+from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import inbox, owing, retention
+from agent_mailbox.core import inbox, obligations, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.cost import Cost, costs
 from agent_mailbox.core.records import Read
@@ -69,12 +69,12 @@ def test_the_dead_give_back_what_they_were_offered_and_never_saw(to: str) -> Non
     """Whatever its address; not what they saw, acked or answered, nor while somebody continues them."""
     mail = message(to=to)
     dead = [*PEOPLE, event("retire", "bob-1", 1)]
-    assert owing.owed_on_death("bob-1", state([mail], [offered(via=to)], dead)) == ["m1"]
-    assert owing.owed_on_death("bob-1", state([mail], [offered(via=to), seen()], dead)) == []
+    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to)], dead)) == ["m1"]
+    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to), seen()], dead)) == []
     answer = message("m2", to="ann-1", sender="bob-1", thread="m1")
-    assert owing.owed_on_death("bob-1", state([mail, answer], [offered(via=to)], dead)) == []
+    assert obligations.owed_on_death("bob-1", state([mail, answer], [offered(via=to)], dead)) == []
     heir = [*dead, register("bob-2", hours=1, continues="bob-1")]
-    assert owing.owed_on_death("bob-1", state([mail], [offered(via=to)], heir)) == []
+    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to)], heir)) == []
 
 
 def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:
@@ -82,7 +82,7 @@ def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:
     events = [*PEOPLE, event("retire", "bob-1", 1)]
     reads = [offered(via="role:x"), release("m1", "bob-1")]
     assert [i.message.id for i in inbox.unread("cat-1", state([message(to="role:x")], reads, events), at(1))] == ["m1"]
-    letters = owing.dead_letters(state([message()], [offered(), release("m1", "bob-1")], events), at(1))
+    letters = obligations.dead_letters(state([message()], [offered(), release("m1", "bob-1")], events), at(1))
     assert [(m.id, reason) for m, reason in letters] == [("m1", "recipient_dead")]
 
 
@@ -91,25 +91,25 @@ def test_what_was_asked_is_unanswered_until_somebody_acks_or_answers() -> None:
     asked = message("m1", to="role:x", ack=True)
     own = message("m2", to="role:x", sender="ann-1", thread="m1")
     other = message("m3", to="ann-1", sender="cat-1", thread="m1")
-    assert [m.id for m in owing.unanswered("ann-1", state([asked, own], [offered()], PEOPLE))] == ["m1"]
-    assert owing.unanswered("ann-1", state([asked, other], [], PEOPLE)) == []
-    assert owing.unanswered("ann-1", state([asked], [ack("m1", "bob-1")], PEOPLE)) == []
-    assert owing.unanswered("bob-1", state([asked], [], PEOPLE)) == []
+    assert [m.id for m in obligations.unanswered("ann-1", state([asked, own], [offered()], PEOPLE))] == ["m1"]
+    assert obligations.unanswered("ann-1", state([asked, other], [], PEOPLE)) == []
+    assert obligations.unanswered("ann-1", state([asked], [ack("m1", "bob-1")], PEOPLE)) == []
+    assert obligations.unanswered("bob-1", state([asked], [], PEOPLE)) == []
 
 
 def test_staleness_says_why_dealing_with_it_may_be_pointless() -> None:
     """The sender gone (not where somebody continues it), its own later word below, its time over; else nothing."""
     mail = message(ttl_hours=2)
     gone = [*PEOPLE, event("retire", "ann-1", 1)]
-    assert owing.staleness(mail, state([mail], [], PEOPLE), at(1)) == ""
-    assert owing.staleness(mail, state([mail], [], PEOPLE), at(2)) == "expired"
-    assert owing.staleness(mail, state([mail], [], gone), at(1)) == "sender gone"
+    assert obligations.staleness(mail, state([mail], [], PEOPLE), at(1)) == ""
+    assert obligations.staleness(mail, state([mail], [], PEOPLE), at(2)) == "expired"
+    assert obligations.staleness(mail, state([mail], [], gone), at(1)) == "sender gone"
     heir = [*gone, register("ann-2", hours=1, continues="ann-1")]
-    assert owing.staleness(mail, state([mail], [], heir), at(1)) == ""
+    assert obligations.staleness(mail, state([mail], [], heir), at(1)) == ""
     newer = message("m2", thread="m1")
-    assert owing.staleness(mail, state([mail, newer], [], PEOPLE), at(1)) == "superseded"
+    assert obligations.staleness(mail, state([mail, newer], [], PEOPLE), at(1)) == "superseded"
     others = message("m2", sender="cat-1", thread="m1")
-    assert owing.staleness(mail, state([mail, others], [], PEOPLE), at(1)) == ""
+    assert obligations.staleness(mail, state([mail, others], [], PEOPLE), at(1)) == ""
 
 
 def test_costs_are_summed_by_sender_and_mode() -> None:

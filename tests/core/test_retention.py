@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, inbox, owing, retention
+from agent_mailbox.core import codec, inbox, obligations, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
 from agent_mailbox.core.inbox import State
@@ -251,7 +251,7 @@ def test_to_readers_nothing_changes_when_the_steward_archives(history):
             assert [i.message.id for i in inbox.unread(who, after, world.now)] == [
                 message_id for message_id, _, _ in plain.unread(who, world.now)
             ]
-            assert [m.id for m in owing.obligations(who, after)] == plain.obligations(who)
+            assert [m.id for m in obligations.obligations(who, after)] == plain.obligations(who)
     for mail in world.messages:
         if mail.id in plan.move:
             unclaimed = any(plain.mode(a) == "role" for a in mail.recipients) and not plain.claimers(mail)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core.records import ROSTER_EVENTS, RosterEvent
-from agent_mailbox.core.rollbook import Rollbook, written
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.roster_cache import Rollbook, written
 from agent_mailbox.errors import MailboxError
 
 from .build import event, register, roster

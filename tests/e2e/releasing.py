@@ -16,8 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-from agent_mailbox.claude import install
-from agent_mailbox.control import Control
+from agent_mailbox.clients.install import installation
+from agent_mailbox.control.requests import Control
 from tests.e2e import figures
 from tests.e2e.conftest import VERSION, Client
 from tests.e2e.standin import StandIn, bash, in_turn
@@ -75,7 +75,7 @@ def hooks(rounds: int) -> dict[str, list[float]]:
         project = post.scratch / "project"
         project.mkdir()
         post.ok("install", "claude-code", "--project", project)
-        shim, _ = install.shim(post.environ())
+        shim, _ = installation.shim(post.environ())
         env = post.environ({"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ME, "CLAUDE_PROJECT_DIR": str(project)})
         call = {"session_id": ME, "cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "touch x"}}
 

@@ -9,7 +9,7 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
-from agent_mailbox.claude.install_texts import SECTION
+from agent_mailbox.clients.install.texts import SECTION
 from tests.e2e.standin import bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, stamp

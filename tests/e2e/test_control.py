@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import MESSAGES, ROOT, record, until

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp

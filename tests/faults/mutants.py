@@ -245,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "an error is no second document behind an answer",
-        "cli.hook.answer",
+        "cli.hook_command.answer",
         (" and not answers)", ")"),
         tests=f"{ERRORS}::test_refused_a_system_call[hook UserPromptSubmit]",
     ),
@@ -315,13 +315,13 @@ MUTANTS = (
     ),
     Mutant(
         "a model is kept from stopping so many times in a row",
-        "hook._stop",
+        "hook_events._stop",
         ("    if turns >= MAX_CHAIN:\n", "    if False:\n"),
         tests="tests/claude/test_hooks.py::test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever",
     ),
     Mutant(
         "a command in another's name is refused",
-        "commands.refusal",
+        "own_commands.refusal",
         ("    judged = [_call(call, who) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
@@ -419,7 +419,7 @@ MUTANTS = (
     ),
     Mutant(
         "a teammate does not speak in its lead's name",
-        "permission.denial",
+        "own_commands_hook.denial",
         ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
         tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),

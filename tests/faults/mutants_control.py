@@ -39,14 +39,14 @@ MUTANTS = (
         "the first decision counts",
         "Plane._decided",
         (
-            "        after = flows.after(flow, request.state, what)\n",
-            "        after = flows.after(flow, flows.OPEN, what)\n",
+            "        after = transitions.after(flow, request.state, what)\n",
+            "        after = transitions.after(flow, transitions.OPEN, what)\n",
         ),
         tests=f"{STATE}::test_the_first_decision_counts",
     ),
     Mutant(
         "a time-out is a decision",
-        "flows._ASKED",
+        "transitions._ASKED",
         ("    (OPEN, TIMEOUT): TIMED_OUT,\n", "    (OPEN, TIMEOUT): OPEN,\n"),
         tests=f"{STATE}::test_a_time_out_is_a_decision",
     ),
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "no message sets a mode that bypasses permissions",
-        "wire.mode",
+        "message_text.mode",
         (
             '    if found is None:\n        raise ValueError(f"{where}: no message can set',
             '    if found is None:\n        return str(given)\n        raise ValueError(f"{where}: no message can set',
@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "a session that was bound may not where nobody can tell by what",
-        "hook._close",
+        "hook_command._close",
         ("        write(permit.closed(", "        (permit.closed("),
         tests=f"{PERMIT}::test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what",
     ),
@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "without an answer nothing is approved",
         "Permit._tell",
-        ("        if request.state == flows.APPROVED:\n", "        if request.state != flows.DENIED:\n"),
+        ("        if request.state == transitions.APPROVED:\n", "        if request.state != transitions.DENIED:\n"),
         tests=f"{PERMIT}::test_without_an_answer_the_default_counts",
     ),
     Mutant(
@@ -170,13 +170,13 @@ MUTANTS = (
     ),
     Mutant(
         "the doctor tells a stamp that nothing binds a session where something does",
-        "derived.examine",
+        "derived_checks.examine",
         ("_stamps, _unbound, _cursors", "_stamps, _cursors"),
         tests="tests/cli/test_doctor.py::test_a_stamp_that_denies_what_binds_a_session_is_a_problem",
     ),
     Mutant(
         "who agreed to end runs nothing any more",
-        "coordination.is_over",
+        "orders.is_over",
         ("    return standing.is_shut_down and agent is not None and agent.state == DEAD\n", "    return False\n"),
         tests=f"{PERMIT}::test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew",
     ),

@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "whom an order binds is noted as it is given",
-        "applying._bind",
+        "effects._bind",
         ("            desk.logs.trail.bind(session_id)\n", "            pass\n"),
         tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
     ),
@@ -87,20 +87,20 @@ MUTANTS = (
         "an unproven line approves nothing",
         "Plane._decided",
         (
-            "        elif what == flows.APPROVE and not (self._is_proven(message) and request.proven):\n",
+            "        elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):\n",
             "        elif False:\n",
         ),
         tests=f"{FORGED}::test_a_forged_answer_may_deny_and_never_approve",
     ),
     Mutant(
         "an unproven policy allows nothing",
-        "standing._policies",
+        "standing_orders._policies",
         ("            if not may_loosen:", "            if False:"),
         tests=f"{FORGED}::test_a_forged_policy_denies_and_takes_nothing_away",
     ),
     Mutant(
         "an unproven mode loosens nothing",
-        "standing._modes",
+        "standing_orders._modes",
         ("        if order.kind == MODE and may_loosen:\n", "        if order.kind == MODE:\n"),
         tests=f"{FORGED}::test_a_forged_mode_loosens_nothing_and_tightens",
     ),
@@ -166,13 +166,13 @@ MUTANTS = (
     ),
     Mutant(
         "a name gives nobody what its bearer was allowed",
-        "standing._orders_of",
+        "standing_orders._orders_of",
         ("yield order, order.proven and order.to in estate", "yield order, order.proven"),
         tests=f"{STATE}::test_what_an_agent_was_allowed_is_not_its_name_s",
     ),
     Mutant(
         "a plan approved for one frees nobody who took its name",
-        "standing._frees",
+        "standing_orders._frees",
         ("(may_loosen or held.to == release.to)", "True"),
         tests=f"{STATE}::test_a_plan_approved_for_one_frees_nobody_who_took_its_name",
     ),

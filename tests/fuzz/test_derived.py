@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import inbox
-from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.library import Library
+from agent_mailbox.mailbox.queries import Library
 from tests.claude.test_guard import ME, SHELLS, Shim
 from tests.fuzz import strategies as some
 from tests.helpers import MESSAGES, Post, record

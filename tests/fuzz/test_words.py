@@ -9,8 +9,8 @@ from hypothesis import given
 
 from agent_mailbox.core import address, codec, compose, instant
 from agent_mailbox.core.records import BadLine
-from agent_mailbox.core.rollbook import Rollbook, written
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.roster_cache import Rollbook, written
 from agent_mailbox.errors import MailboxError
 from tests.core.build import register, roster
 from tests.core.test_codec import a_record_or_a_bad_line

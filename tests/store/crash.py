@@ -66,8 +66,8 @@ def loaded() -> Callable[[Sequence[str]], int]:
 
 def run(box: str, out: str, within: bool, words: list[str]) -> None:
     """All the runs, from a first step not taken to an end that was reached."""
-    from agent_mailbox import backup, doctor, steward  # noqa: F401 - loaded once, before the forks
-    from agent_mailbox.store import places, rotation
+    from agent_mailbox.store import creation, rotation
+    from agent_mailbox.upkeep import backup, doctor, steward  # noqa: F401 - loaded once, before the forks
 
     main = loaded()
     rotation.COMPACT_ABOVE = COMPACT_ABOVE
@@ -76,7 +76,7 @@ def run(box: str, out: str, within: bool, words: list[str]) -> None:
     while True:
         place = os.path.join(out, f"{step:03}")
         shutil.copytree(box, os.path.join(place, "box"))
-        places.create(os.path.join(place, "box"), os.environ)
+        creation.create(os.path.join(place, "box"), os.environ)
         if beside is not None:
             shutil.copytree(beside, place, dirs_exist_ok=True)
         child = os.fork()

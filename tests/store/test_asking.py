@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import owing
+from agent_mailbox.core import obligations
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.store.logs import Logs
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
@@ -65,7 +65,7 @@ def test_what_is_owed_and_asked_is_the_same(data: st.DataObject, tmp_path_factor
     logs = Logs(str(box))
     whole, narrow = logs.state(DEFAULT_TTL), logs.asking(DEFAULT_TTL)
     for who in WHO:
-        for question in (owing.obligations, owing.unanswered):
+        for question in (obligations.obligations, obligations.unanswered):
             assert question(who, narrow) == question(who, whole)
             for message in question(who, whole):
-                assert owing.staleness(message, narrow, 0) == owing.staleness(message, whole, 0)
+                assert obligations.staleness(message, narrow, 0) == obligations.staleness(message, whole, 0)

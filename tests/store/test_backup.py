@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, backup, doctor
-from agent_mailbox import steward as stewards
-from agent_mailbox.core.enrol import Request
+from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.roster import Agent
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.errors import BadData, Busy
-from agent_mailbox.library import Library
+from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import rotation
 from agent_mailbox.store.snapshot import Part, Snapshot
+from agent_mailbox.upkeep import backup, doctor
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
 from tests.store.test_crash import crashed
 from tests.store.test_processes import LAST, together

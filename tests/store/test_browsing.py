@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.browsing import Browsing, Selection
-from agent_mailbox.desk import wall_clock
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.paging import Browsing, Selection
 from tests.helpers import MESSAGES, record, stamp
 
 if TYPE_CHECKING:

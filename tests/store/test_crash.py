@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Message
-from agent_mailbox import steward as stewards
 from agent_mailbox.core import codec
-from agent_mailbox.core.enrol import Request
-from agent_mailbox.library import Library
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import rotation
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, MESSAGES, READS, ROSTER, Post
 from tests.store import crash
 

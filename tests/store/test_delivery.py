@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
-from agent_mailbox import steward as stewards
-from agent_mailbox.core import codec, inbox, owing
-from agent_mailbox.core.enrol import Request
+from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.store.lock import FileLock
-from agent_mailbox.store.trail import Trail
+from agent_mailbox.store.stamps import Trail
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import Post
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holde
     with holder.logs.reads.held():
         sent = holder.reply(asked.id, Draft(sender="bob", to=(), content="yes"))
     assert [item.message.id for item in holder.peek("ann")] == [sent.message.id]
-    assert owing.obligations("bob", holder.state()) == []
+    assert obligations.obligations("bob", holder.state()) == []
 
 
 def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import inbox
-from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.roster_changes import Request
 from tests.helpers import Post
 from tests.store.test_crash import crashed, opened
 

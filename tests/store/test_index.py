@@ -25,8 +25,8 @@ from agent_mailbox.core import claims, codec, instant, retention, threads, words
 from agent_mailbox.core.inbox import State
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
-from agent_mailbox.library import Library
-from agent_mailbox.store import index, indexing, paths, places, rotation
+from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.store import creation, index, indexing, paths, rotation
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import PATIENCE, Post, start_at_once
 
@@ -137,7 +137,7 @@ def ids(seed: int) -> Callable[[], str]:
 
 
 def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> Mailbox:
-    directory = places.create(os.path.join(root, "box"), {"HOME": root})
+    directory = creation.create(os.path.join(root, "box"), {"HOME": root})
     return Mailbox(directory, clock=now, new_id=ids(seed))
 
 
@@ -443,9 +443,9 @@ def test_a_schema_that_is_no_text_is_built_anew(box: Mailbox) -> None:
     compare(box)
     with open(index_file(box), "rb") as file:
         page = file.read(4096)
-    places = [place for place in range(100, 4096) if chr(page[place]).isalpha()]
-    assert len(places) > 500
-    for place in places[::10]:
+    creation = [place for place in range(100, 4096) if chr(page[place]).isalpha()]
+    assert len(creation) > 500
+    for place in creation[::10]:
         with open(index_file(box), "r+b") as file:
             file.seek(place)
             file.write(b"\x80")
@@ -675,7 +675,7 @@ def test_no_read_is_filed_under_another_message(
 WORKER = """
 import sys
 from agent_mailbox import Draft, Mailbox
-from agent_mailbox.library import Library
+from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.core import retention
 from agent_mailbox.store import rotation
 import portalocker

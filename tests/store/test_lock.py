@@ -12,7 +12,7 @@ import portalocker
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
-from agent_mailbox.core.enrol import Request
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 

@@ -18,7 +18,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.store import lines as reading
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.log import HeldLog, Log
-from agent_mailbox.store.trail import Trail
+from agent_mailbox.store.stamps import Trail
 from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
 
 if TYPE_CHECKING:

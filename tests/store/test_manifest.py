@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, Message, doctor
-from agent_mailbox import steward as stewards
+from agent_mailbox import Draft, Mailbox, Message
 from agent_mailbox.core import codec
 from agent_mailbox.store.manifest import Manifest
+from agent_mailbox.upkeep import doctor
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, Post
 from tests.store.test_crash import crashed, opened
 

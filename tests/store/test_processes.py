@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused
-from agent_mailbox import steward as stewards
-from agent_mailbox.library import Library
+from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import MESSAGES, PATIENCE, READS, Post, start_at_once
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox, Refused
-from agent_mailbox import steward as stewards
-from agent_mailbox.core.enrol import Request
-from agent_mailbox.library import Library
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.upkeep import steward as stewards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

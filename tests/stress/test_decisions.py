@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.claude import permit
+from agent_mailbox.clients.permission import permit
 from scripts.stresses import decisions
 from scripts.stresses.evidence import Evidence
 from tests.helpers import ARCHIVE, MESSAGES, READS, ROSTER, record

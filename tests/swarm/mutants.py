@@ -143,7 +143,7 @@ TAKEN = (
     ),
     (
         "a mailbox has one gateway",
-        "bond._check",
+        "pairing._check",
         ("    if other not in (None, mine) and ", "    if False and "),
         f"{BESIDE}::test_a_mailbox_has_one_gateway_and_a_gateway_one_mailbox",
     ),
@@ -291,7 +291,7 @@ TAKEN = (
     ),
     (
         "a mailbox is believed about its gateway if that says so",
-        "bond.gateway_of",
+        "pairing.gateway_of",
         ("_mailbox(home) == here)", "True)"),
         f"{BESIDE}::test_the_doctor_looks_at_no_gateway_of_another_mailbox",
     ),

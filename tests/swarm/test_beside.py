@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_mailbox.swarm import actions
+from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import admission, tokens
 from tests.helpers import PATIENCE, refused, start_at_once, until
 from tests.swarm.conftest import Make
@@ -89,10 +89,10 @@ def test_what_happened_is_told_once_whoever_tells_it(machine: Make) -> None:
     request = admission.parse(json.dumps(member.joining(token)).encode())
     a.ledger.decide(lambda known: admission.decide(request, known, a.ledger.now()).events)
     for turn in range(20):
-        actions.mute(a.ledger, "bob", turn % 2 == 0)
+        decisions.mute(a.ledger, "bob", turn % 2 == 0)
     code = (
         "import sys\n"
-        "from agent_mailbox.mailbox import Mailbox\n"
+        "from agent_mailbox.mailbox.facade import Mailbox\n"
         "from agent_mailbox.swarm.home import Home\n"
         "from agent_mailbox.swarm.ledger import Ledger\n"
         "from agent_mailbox.swarm.outbox import Outbox\n"

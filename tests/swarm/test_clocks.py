@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.swarm import actions
+from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import admission, tokens, wire
 from agent_mailbox.swarm.protocol.membership import Member
 from tests.swarm.conftest import Make
@@ -24,7 +24,7 @@ def test_everybody_knows_who_is_in_whatever_their_clocks_say(machine: Make, skew
     near = Near()
     names = ("alpha", "beta", "gamma")
     a, b, c = (Agent(machine(name), near, skew * MINUTE) for name, skew in zip(names, skews, strict=True))
-    actions.create(a.ledger.home, a.ledger, "demo", {})
+    decisions.create(a.ledger.home, a.ledger, "demo", {})
 
     def agreed(master: Agent, *members: Agent) -> None:
         wanted = {one.ledger.known().agent_id for one in members}
@@ -37,25 +37,25 @@ def test_everybody_knows_who_is_in_whatever_their_clocks_say(machine: Make, skew
             assert (await one.join(a))[0] == "accepted"
         agreed(a, a, b, c)
         for _ in range(2):
-            await b.does(actions.leave, False)
+            await b.does(decisions.leave, False)
             agreed(a, a, c)
             assert (await b.join(a))[0] == "accepted"
             agreed(a, a, b, c)
-        await a.does(actions.kick, "gamma", None)
+        await a.does(decisions.kick, "gamma", None)
         agreed(a, a, b)
         assert c.swarm.state == "kicked"
         await c.join(a)
         agreed(a, a, b, c)
-        await a.does(actions.transfer, "beta")
+        await a.does(decisions.transfer, "beta")
         agreed(b, a, b, c)
-        await b.does(actions.kick, "gamma", None)
+        await b.does(decisions.kick, "gamma", None)
         agreed(b, a, b)
         await c.join(b)
         agreed(b, a, b, c)
         for old, new in ((b, a), (a, b), (b, a)):
-            await old.does(actions.transfer, new.ledger.known().agent_id)
+            await old.does(decisions.transfer, new.ledger.known().agent_id)
             agreed(new, a, b, c)
-        await c.does(actions.leave, False)
+        await c.does(decisions.leave, False)
         agreed(a, a, b)
 
     played(scene, a, b, c)

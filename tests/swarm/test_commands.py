@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.swarm.client import is_public
+from agent_mailbox.swarm.peer_client import is_public
 from tests.helpers import Program, refused, refused_both, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import meet

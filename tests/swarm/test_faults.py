@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.mailbox import Mailbox
-from agent_mailbox.swarm import actions, importing
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.swarm import decisions, importing
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
 from tests.faults import faults
@@ -89,7 +89,7 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
     compaction of what is long over, tell nothing again."""
     beta = Machine(tmp_path, "beta", authority)
     take_state(beta, Person("master", "https://127.0.0.1:9/swarm"))
-    actions.mute(beta.ledger, "master", True)
+    decisions.mute(beta.ledger, "master", True)
 
     def look(_: int = 0) -> int:
         ledger = beta.ledger

@@ -18,8 +18,8 @@ from agent_mailbox.core import frame, instant
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import BadData
 from agent_mailbox.swarm import importing, joining, state_file
-from agent_mailbox.swarm.client import Peers, is_public
 from agent_mailbox.swarm.inbound import derived_id, key_of
+from agent_mailbox.swarm.peer_client import Peers, is_public
 from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens
 from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import Knowledge, Member, fold

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from agent_mailbox import config_file
-from agent_mailbox.console import shown
-from agent_mailbox.core import address, frame, pointers
+from agent_mailbox.console import presenters
+from agent_mailbox.core import address, frame
+from agent_mailbox.core import references as pointers
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import BadData, Malformed
-from agent_mailbox.posting import Posting
-from agent_mailbox.swarm import settings
+from agent_mailbox.mailbox.sending import Posting
+from agent_mailbox.swarm import swarm_settings
 from tests.helpers import Post, refused
 
 
@@ -65,7 +66,7 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
     event = {"type": "system", "subject": "bob joined", "extra": {"swarm": {"event": True}}}
     for more in ({}, {**event, "content": '{"action":"member_joined"}'}):
         roster = desk.logs.read_roster()
-        row = shown.row(message(sender=sender, **more), Reads([]), roster)
+        row = presenters.row(message(sender=sender, **more), Reads([]), roster)
         assert (row.sender, row.roles) == (sender, "remote")
     assert row.notes == ("swarm event",)
     assert row.body == ""
@@ -75,8 +76,8 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
 def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
     """Other programs write what they like: references and the gateway's note of any shape."""
     for references in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
-        shown = frame.body(message(type="system", subject="s", references=references, extra={"swarm": odd}))
-        assert shown[-1] == "| text"
+        presenters = frame.body(message(type="system", subject="s", references=references, extra={"swarm": odd}))
+        assert presenters[-1] == "| text"
 
 
 def test_references_in_words() -> None:
@@ -107,10 +108,10 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
 def test_the_configuration_of_the_gateway() -> None:
     """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
     told = config_file.parsed({"swarm": {"joins_per_hour": 3}}, "x")
-    found = settings.of(told, config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
+    found = swarm_settings.of(told, config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
-    assert not settings.Settings().private_addresses
+    assert not swarm_settings.Settings().private_addresses
     for key, value in (
         ("joins_per_hour", 0),
         ("body_bytes", 1.5),

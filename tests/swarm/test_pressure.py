@@ -13,8 +13,8 @@ import pytest
 
 from agent_mailbox.core import instant
 from agent_mailbox.errors import Busy, Malformed
-from agent_mailbox.posting import random_id
-from agent_mailbox.swarm import actions, importing, joining, state_file
+from agent_mailbox.mailbox.sending import random_id
+from agent_mailbox.swarm import decisions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.ledger import Ledger
@@ -24,7 +24,7 @@ from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING, MAX_MEMBERS, Member, Swarm
 from agent_mailbox.swarm.protocol.outgoing import Answer
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from agent_mailbox.swarm.settings import Settings
+from agent_mailbox.swarm.swarm_settings import Settings
 from tests.helpers import PATIENCE
 from tests.swarm.conftest import Make
 from tests.swarm.machine import LIMITS
@@ -36,7 +36,7 @@ from tests.swarm.world import Agent, Near, played
 def _master(machine: Make, near: Near) -> Agent:
     """Alone in a swarm of its own."""
     a = Agent(machine("alpha"), near, 0)
-    actions.create(a.ledger.home, a.ledger, "demo", {})
+    decisions.create(a.ledger.home, a.ledger, "demo", {})
     return a
 
 
@@ -118,7 +118,7 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
 
     async def scene() -> None:
-        token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+        token = tokens.parse_url(decisions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
         for turn in range(3):
             await a.gateway.join(_body(signed(bob, token)), f"192.0.2.{turn}")
         before = (a.machine.swarm_home / "ledger.jsonl").read_bytes()
@@ -134,7 +134,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
     """A master elsewhere was asked by the same key: what that was sent is good for nothing here, as is one answered."""
     near = Near()
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
-    actions.create(c.ledger.home, c.ledger, "elsewhere", {})
+    decisions.create(c.ledger.home, c.ledger, "elsewhere", {})
     bob = Person("bob")
     a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, Settings(**{**LIMITS, "joins_per_hour": 3}))
 
@@ -226,8 +226,8 @@ def test_a_reason_is_a_line(machine: Make) -> None:
 
     played(scene, a)
     for do in (
-        lambda reason: actions.kick(a.ledger, "demo", "bob", reason),
-        lambda reason: actions.mute(a.ledger, "bob", True, reason),
+        lambda reason: decisions.kick(a.ledger, "demo", "bob", reason),
+        lambda reason: decisions.mute(a.ledger, "bob", True, reason),
     ):
         with pytest.raises(Malformed):
             do("why " * 1000)
@@ -303,8 +303,8 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
             member = {"agent_id": f"m{number}", "endpoint": f"https://m{number}.example/swarm", "joined_at": at}
             event = {"event": "joined", "swarm_id": b.swarm.swarm_id, "member": member, "at": at}
             b.ledger.decide(lambda _, event=event: [event])
-        second = actions.create(a.ledger.home, a.ledger, "second", {})
-        url = actions.invite(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
+        second = decisions.create(a.ledger.home, a.ledger, "second", {})
+        url = decisions.invite(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
         invitation = tokens.parse_url(url)
         b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "second"))
         await b.carrier._ask_again()
@@ -332,7 +332,7 @@ def test_a_swarm_has_so_many_members(machine: Make) -> None:
     full = swarm.replace(members={**swarm.members, **crowd, **many})
     known = a.ledger.known()
     assert len(full.members) == MAX_MEMBERS
-    token = tokens.parse_url(actions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+    token = tokens.parse_url(decisions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
 
     def asks(person: Person, swarm: Swarm) -> bool:
         request = admission.parse(_body(person.joining(token)))
@@ -372,7 +372,7 @@ def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
     for member in (swarm, *swarm["members"]):
         member["joined_at"] = "9999-12-31T23:59:59.999Z"
     importing.take_state(a.ledger, wire.dumps(state).encode(), False)
-    actions.kick(a.ledger, "demo", "bob", None)
+    decisions.kick(a.ledger, "demo", "bob", None)
     assert wire.is_instant(a.swarm.departed["bob"])
     assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
 

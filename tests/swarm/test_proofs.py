@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.core import codec, expiry, instant
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.swarm import actions
+from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import acceptance, admission, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import Knowledge, fold
@@ -246,7 +246,7 @@ def test_ours_are_sealed(machine: Make) -> None:
     assert a.ledger.known().sealing == {b.public_key}
     a.ok("swarm", "kick", "demo", "gamma")
     until(lambda: c.knows().state == "kicked")
-    actions.leave(b.ledger, "demo", False)
+    decisions.leave(b.ledger, "demo", False)
     until(lambda: a.members() == {"alpha"})
 
 

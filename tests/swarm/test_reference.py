@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from agent_mailbox.swarm import joining
-from agent_mailbox.swarm.client import Peers
+from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import tokens
 from tests.helpers import until
 from tests.swarm.conftest import Make

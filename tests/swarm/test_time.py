@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.swarm import checkup
 from agent_mailbox.swarm.carrier import Carrier
-from agent_mailbox.swarm.client import Peers
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import Outbox
+from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import admission, tokens
 from agent_mailbox.swarm.protocol.envelope import encode
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from agent_mailbox.swarm.settings import Settings
+from agent_mailbox.swarm.swarm_settings import Settings
 from tests.helpers import until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Machine, meet

@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from agent_mailbox.mailbox import Mailbox
-from agent_mailbox.swarm import actions, joining
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.swarm import decisions, joining
 from agent_mailbox.swarm.carrier import Carrier
-from agent_mailbox.swarm.client import Peers
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import Outbox
+from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import admission
 from agent_mailbox.swarm.protocol.membership import Swarm
 from agent_mailbox.swarm.protocol.outgoing import Answer
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from agent_mailbox.swarm.settings import Settings
+from agent_mailbox.swarm.swarm_settings import Settings
 from tests.swarm.machine import LIMITS, Machine
 from tests.swarm.wirework import now
 
@@ -68,7 +68,7 @@ class Agent:
 
     def invite(self) -> str:
         """An invitation of one use."""
-        return actions.invite(self.ledger.home, self.ledger, self.swarm.swarm_id, 1, 24)
+        return decisions.invite(self.ledger.home, self.ledger, self.swarm.swarm_id, 1, 24)
 
     async def join(self, master: Agent) -> tuple[str, str]:
         """Join by a fresh invitation, and the news with it."""

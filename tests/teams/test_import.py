@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.teams.mirror import Mirror
 from tests.helpers import MESSAGES, READS, ROSTER, until
 from tests.teams import samples

@@ -9,12 +9,12 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.control import Control
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control import wire
-from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import USER
-from agent_mailbox.mailbox import Mailbox
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.mailbox.facade import Mailbox
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Scene:
 
     def forge(self, payload: m.Payload, sender: str = USER, to: str = WORKER, **more: Any) -> dict[str, Any]:
         """Append a control message as any program can."""
-        forged = record(sender, to, wire.written(payload.replace(timestamp=1)), type="control", **more)
+        forged = record(sender, to, message_text.written(payload.replace(timestamp=1)), type="control", **more)
         self.post.append(MESSAGES, forged)
         return forged
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox import steward
+from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control import wire
-from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import USER
+from agent_mailbox.core.roster_changes import Request
 from agent_mailbox.store.custody import Kept
+from agent_mailbox.upkeep import steward
 from tests.helpers import MESSAGES, ROSTER, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
@@ -74,7 +74,7 @@ def test_another_s_line_with_the_id_of_an_order_does_not_displace_it(scene: Scen
     before = scene.line("xxxx")
     scene.policy(deny=(RULE,))
     chat(scene)
-    idle = wire.written(m.IdleNotification(reason="available", timestamp=1))
+    idle = message_text.written(m.IdleNotification(reason="available", timestamp=1))
     fake = {**record(OTHER, OTHER, idle, type="control"), "id": json.loads(scene.line(RULE))["id"]}
     overwrite(scene.post.file(MESSAGES), before, json.dumps(fake, separators=(",", ":")).encode())
     assert scene.rules() == ((), (RULE,))

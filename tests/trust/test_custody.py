@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox import adoption, backup
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.enrol import Request
 from agent_mailbox.core.records import USER
-from agent_mailbox.store import custody, keys, places, rotation, user_state
+from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.store import creation, custody, keys, rotation, user_state
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
+from agent_mailbox.upkeep import adoption, backup
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
@@ -221,7 +221,7 @@ def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_
 
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
     """Sealed by the same person with the same key, for the same agents, in another mailbox."""
-    elsewhere = places.create(str(tmp_path / "elsewhere"), scene.post.env)
+    elsewhere = creation.create(str(tmp_path / "elsewhere"), scene.post.env)
     other = type(scene.control)(elsewhere)
     other.register = scene.mailbox.register  # type: ignore[attr-defined]
     type(scene.mailbox)(elsewhere).register(Request(session_id=WORKER, client="1"), WORKER)
@@ -333,7 +333,7 @@ def killed_but_for_small_files(before: str, after: str) -> None:
 
 def rotation_run(scene: Scene) -> None:
     """A steward's run within this process."""
-    from agent_mailbox import steward
+    from agent_mailbox.upkeep import steward
 
     steward.run(scene.mailbox, 0)
 

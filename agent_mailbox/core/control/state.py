@@ -14,7 +14,7 @@ from .. import proofs
 from ..address import ALL
 from ..records import USER, Record
 from ..roster import DEAD
-from . import authority, flows, spellings, wire
+from . import authority, message_text, spellings, transitions
 from .messages import (
     NAMES,
     TIMEOUT,
@@ -32,7 +32,7 @@ from .messages import (
     Unknown,
     name,
 )
-from .standing import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, Policy, mode, order_ids, policy, waits_for_plan
+from .standing_orders import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, Policy, mode, order_ids, policy, waits_for_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Request(Record):
     @property
     def is_open(self) -> bool:
         """Does it still want a decision?"""
-        return self.state == flows.OPEN
+        return self.state == transitions.OPEN
 
     @property
     def worker(self) -> str:
@@ -142,7 +142,7 @@ class Plane:
             and request.decided >= began
             and authority.is_same(session_id, request.answerer, request.decided, self.roster, proven=False)
             for request in self.requests.values()
-            if request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
+            if request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
         )
 
     def open_requests(self) -> list[Request]:
@@ -151,13 +151,13 @@ class Plane:
 
     def may_answer(self, speaker: str, request: Request, when: int) -> bool:
         """May the speaker decide the request at that instant? The worker a shutdown's, the worker's lead the rest."""
-        if request.flow == flows.SHUTDOWN:
+        if request.flow == transitions.SHUTDOWN:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
 
     def may_deny(self, speaker: str, request: Request, when: int) -> bool:
         """May it say no? So may a lead whom nothing proves."""
-        if request.flow == flows.SHUTDOWN:
+        if request.flow == transitions.SHUTDOWN:
             return self.may_answer(speaker, request, when)
         return authority.commands(speaker, request.asker, when, self.roster, proven=False)
 
@@ -174,9 +174,9 @@ class Plane:
         """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
         kept = set(order_ids(self._orders, self.roster))
         for request in (*self.requests.values(), *self.tasks.values()):
-            ending = request.flow == flows.SHUTDOWN and request.state == flows.APPROVED
+            ending = request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
             gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
-            if (ending or request.state in flows.UNFINISHED) and not gone:
+            if (ending or request.state in transitions.UNFINISHED) and not gone:
                 kept.add(request.message_id)
         return frozenset(kept)
 
@@ -195,7 +195,7 @@ class Plane:
         if message.id not in self.verdicts or (is_proven and message.id not in self._proven):
             if is_proven:
                 self._proven.add(message.id)
-            payload = wire.parse(message.content)
+            payload = message_text.parse(message.content)
             if isinstance(payload, Unknown):
                 verdict = Verdict(UNKNOWN, payload.type, payload.reason)
             else:
@@ -206,13 +206,15 @@ class Plane:
         return self.verdicts[message.id]
 
     def _applied(self, message: Message, payload: Payload) -> Verdict:
-        flow = flows.FLOWS.get(type(payload))
-        if flow == flows.TASK:
+        flow = transitions.FLOWS.get(type(payload))
+        if flow == transitions.TASK:
             return self._task(message, payload)
         if flow is not None:
-            what = flows.event(payload)
+            what = transitions.event(payload)
             return (
-                self._asked(message, payload, flow) if what == flows.REQUEST else self._decided(message, payload, flow)
+                self._asked(message, payload, flow)
+                if what == transitions.REQUEST
+                else self._decided(message, payload, flow)
             )
         if isinstance(payload, ModeSet | PolicyUpdate):
             return self._ordered(message, payload)
@@ -223,7 +225,7 @@ class Plane:
     def _asked(self, message: Message, payload: Payload, flow: str) -> Verdict:
         known = self.requests.get(payload.request_id) or self.tasks.get(payload.request_id)
         answerer, about = "", message.sender
-        if flow == flows.SHUTDOWN:
+        if flow == transitions.SHUTDOWN:
             if len(message.recipients) != 1 or message.recipients[0] == ALL or ":" in message.recipients[0]:
                 return Verdict(REFUSED, "", "a shutdown is asked of one agent by its id")
             answerer = about = message.recipients[0]
@@ -235,9 +237,9 @@ class Plane:
             if known.asker == message.sender and _same(known.payload, payload):
                 return Verdict(REPEATED, "", "asked before", about=about)
             return Verdict(REFUSED, "", "another request has this id", about=about)
-        if message.sender == USER and flow != flows.SHUTDOWN:
+        if message.sender == USER and flow != transitions.SHUTDOWN:
             return Verdict(REFUSED, "", "the person asks nobody for leave", about=about)
-        state = flows.after(flow, None, flows.REQUEST) or flows.OPEN
+        state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
         self.requests[payload.request_id] = Request(
             payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
             message.timestamp, state, proven=self._is_proven(message),
@@ -248,20 +250,20 @@ class Plane:
         request = self.requests.get(payload.request_id)
         if request is None:
             return Verdict(REFUSED, "", "there is no such request")
-        what, about = flows.event(payload), request.worker
+        what, about = transitions.event(payload), request.worker
         if flow != request.flow:
             return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
         speaker, when = self._speaker(message), message.timestamp
         if what == TIMEOUT:
             if not authority.is_same(speaker, request.asker, when, self.roster):
                 return self._forbidden(message, about, "only who asked says that it waits no longer")
-        elif what == flows.APPROVE and not (self._is_proven(message) and request.proven):
+        elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):
             return self._forbidden(message, about, UNPROVEN)
-        elif not (self.may_answer if what == flows.APPROVE else self.may_deny)(speaker, request, when):
+        elif not (self.may_answer if what == transitions.APPROVE else self.may_deny)(speaker, request, when):
             return self._forbidden(message, about)
-        after = flows.after(flow, request.state, what)
+        after = transitions.after(flow, request.state, what)
         if after is None:
-            same = flows.after(flow, flows.OPEN, what) == request.state
+            same = transitions.after(flow, transitions.OPEN, what) == request.state
             why = f"{request.state} before, by {request.by}"
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
@@ -312,7 +314,7 @@ class Plane:
 
     def _task(self, message: Message, payload: Payload) -> Verdict:
         known = self.tasks.get(payload.request_id)
-        what = flows.event(payload)
+        what = transitions.event(payload)
         if isinstance(payload, TaskAssignment):
             if known is not None or payload.request_id in self.requests:
                 same = known is not None and known.asker == message.sender and _same(known.payload, payload)
@@ -322,9 +324,9 @@ class Plane:
             if payload.plan_required and leads:
                 self._order(message, worker, HOLD, len(self.verdicts))
             why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
-            state = flows.after(flows.TASK, None, what) or flows.ASSIGNED
+            state = transitions.after(transitions.TASK, None, what) or transitions.ASSIGNED
             self.tasks[payload.request_id] = Request(
-                payload.request_id, flows.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
+                payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
                 message.timestamp, state, proven=self._is_proven(message),
             )  # fmt: skip
             return Verdict(APPLIED, "", why, after=state, about=worker)
@@ -334,7 +336,7 @@ class Plane:
             return self._forbidden(message, known.answerer, UNPROVEN)
         if not authority.is_same(self._speaker(message), known.answerer, message.timestamp, self.roster):
             return self._forbidden(message, known.answerer, f"the task is {known.answerer}'s")
-        after = flows.after(flows.TASK, known.state, what)
+        after = transitions.after(transitions.TASK, known.state, what)
         if after is None:
             return Verdict(LATE, "", f"the task is {known.state}", before=known.state, after=known.state)
         done = {} if isinstance(payload, TaskProgress) else {"decided": message.timestamp, "answer_id": message.id}
@@ -367,7 +369,7 @@ def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]
     """The rules a response brings, as far as they are rules."""
     try:
         allow, deny = spellings.added_rules(answer.updates)
-        return tuple(map(wire.check_rule, allow)), tuple(map(wire.check_rule, deny))
+        return tuple(map(message_text.check_rule, allow)), tuple(map(message_text.check_rule, deny))
     except ValueError:
         return (), ()
 
@@ -379,4 +381,4 @@ def _same(one: Payload, other: Payload) -> bool:
 
 def opens(content: str) -> bool:
     """Is a control message's body a request or a task, to which all others about it come after?"""
-    return isinstance(wire.parse(content), Ask | TaskAssignment)
+    return isinstance(message_text.parse(content), Ask | TaskAssignment)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control import wire
 from agent_mailbox.core.control.messages import FIELDS, MODES, SPECS, Field, Unknown
 from tests.core.control.samples import CATALOG, OBSERVED, VERBATIM
 
@@ -57,8 +57,8 @@ def payloads(draw: st.DrawFn) -> m.Payload:
 @given(payloads())
 def test_what_is_written_is_read_back(payload: m.Payload) -> None:
     """Each value of the union survives the wire, in an object that names its type and version."""
-    text = wire.written(payload)
-    assert wire.parse(text) == payload
+    text = message_text.written(payload)
+    assert message_text.parse(text) == payload
     assert json.loads(text)["type"] == m.name(payload)
     assert json.loads(text)["version"] == 1
 
@@ -67,9 +67,9 @@ def test_what_is_written_is_read_back(payload: m.Payload) -> None:
 def test_the_catalog_s_form_is_the_one_that_is_written(kind: str) -> None:
     """Each sample of the catalog comes back key for key: nothing renamed, nothing lost but what is empty."""
     sample = json.loads(CATALOG[kind])
-    payload = wire.parse(CATALOG[kind])
+    payload = message_text.parse(CATALOG[kind])
     assert type(payload) is SPECS[kind][0]
-    written = json.loads(wire.written(payload))
+    written = json.loads(message_text.written(payload))
     assert written.pop("version") == 1
     sample.get("result", {}).pop("errors", None)  # empty
     if kind == "mode_set_request":  # of two modes the narrower counts
@@ -80,17 +80,17 @@ def test_the_catalog_s_form_is_the_one_that_is_written(kind: str) -> None:
 @pytest.mark.parametrize(("text", "fields"), OBSERVED, ids=[f"{n}" for n in range(len(OBSERVED))])
 def test_every_observed_spelling_comes_to_the_one_value(text: str, fields: dict[str, Any]) -> None:
     """Flat or nested, ``subtype`` or ``approved``, ``plan`` or ``planContent``."""
-    payload = wire.parse(text)
+    payload = message_text.parse(text)
     assert not isinstance(payload, Unknown), payload
     assert {name: getattr(payload, name) for name in fields} == fields
-    assert wire.parse(wire.written(payload)) == payload
+    assert message_text.parse(message_text.written(payload)) == payload
 
 
 def test_a_shutdown_response_is_one_of_the_two() -> None:
     """``approved`` tells which."""
     yes, no = (f'{{"type":"shutdown_response","requestId":"s","approved":{flag}}}' for flag in ("true", "false"))
-    assert isinstance(wire.parse(yes), m.ShutdownApproved)
-    assert isinstance(wire.parse(no), m.ShutdownRejected)
+    assert isinstance(message_text.parse(yes), m.ShutdownApproved)
+    assert isinstance(message_text.parse(no), m.ShutdownRejected)
 
 
 def respelt(value: Any, how: Any) -> Any:
@@ -108,7 +108,7 @@ def snake(key: str) -> str:
 @pytest.mark.parametrize("text", VERBATIM)
 def test_keys_may_be_spelt_in_snake_case(text: str) -> None:
     """What the sample says does not depend on the case of its keys."""
-    assert wire.parse(json.dumps(respelt(json.loads(text), snake))) == wire.parse(text)
+    assert message_text.parse(json.dumps(respelt(json.loads(text), snake))) == message_text.parse(text)
 
 
 BAD = {
@@ -146,7 +146,7 @@ BAD = {
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_is_not_of_the_union_is_a_value_that_says_why(text: str) -> None:
     """Kept whole, with a reason; never an exception."""
-    found = wire.parse(text)
+    found = message_text.parse(text)
     assert isinstance(found, Unknown)
     assert found.reason
     assert found.raw == text
@@ -172,7 +172,7 @@ def test_what_is_not_of_the_union_is_a_value_that_says_why(text: str) -> None:
 def test_no_message_sets_a_mode_that_bypasses_permissions(shape: dict[str, Any], mode: Any) -> None:
     """However it is spelt, and wherever in the message: it is none of the union, or says no mode at all."""
     filled = json.loads(json.dumps(shape, default=lambda _: mode))
-    found = wire.parse(json.dumps(filled))
+    found = message_text.parse(json.dumps(filled))
     if mode is None and not isinstance(found, Unknown):
         assert getattr(found, "mode", "") in ("", "plan")
     else:
@@ -181,7 +181,9 @@ def test_no_message_sets_a_mode_that_bypasses_permissions(shape: dict[str, Any],
 
 def test_of_two_modes_the_narrower_counts() -> None:
     """A message that says two things is taken at the one that permits less."""
-    found = wire.parse('{"type": "mode_set_request", "mode": "acceptEdits", "policy": {"permissionMode": "plan"}}')
+    found = message_text.parse(
+        '{"type": "mode_set_request", "mode": "acceptEdits", "policy": {"permissionMode": "plan"}}'
+    )
     assert isinstance(found, m.ModeSet)
     assert found.mode == "plan"
 
@@ -189,7 +191,7 @@ def test_of_two_modes_the_narrower_counts() -> None:
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "surrogateescape")))
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Whatever stands in an envelope, a value comes out."""
-    assert isinstance(wire.parse(text), m.Payload | Unknown)
+    assert isinstance(message_text.parse(text), m.Payload | Unknown)
 
 
 @given(st.sampled_from(VERBATIM), st.data())
@@ -198,7 +200,7 @@ def test_no_change_of_a_sample_breaks_the_reader(text: str, data: st.DataObject)
     obj = json.loads(text)
     key = data.draw(st.sampled_from(sorted(obj)))
     obj[key] = data.draw(PLAIN)
-    found = wire.parse(json.dumps(obj))
+    found = message_text.parse(json.dumps(obj))
     assert isinstance(found, m.Payload | Unknown)
     if isinstance(found, m.Payload):
-        assert wire.parse(wire.written(found)) == found
+        assert message_text.parse(message_text.written(found)) == found

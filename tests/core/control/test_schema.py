@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core.control import schema, wire
+from agent_mailbox.core.control import message_text, schema
 from agent_mailbox.core.control.messages import NAMES, SPECS, Payload, Unknown
 from tests.core.control.samples import CATALOG
 from tests.core.control.test_messages import INSTANTS, PLAIN, payloads
@@ -58,7 +58,7 @@ def test_what_is_published_is_the_model() -> None:
 def test_everything_that_is_written_fits(payload: Payload, when: int) -> None:
     """And no key is written that the schema does not tell of."""
     kind = NAMES[type(payload)]
-    written = json.loads(wire.written(payload.replace(timestamp=when)))
+    written = json.loads(message_text.written(payload.replace(timestamp=when)))
     assert fits(written, schema.schema(kind))
     assert written.keys() <= schema.schema(kind)["properties"].keys()
 
@@ -81,4 +81,4 @@ def test_what_does_not_fit_is_not_taken(kind: str, data: st.DataObject) -> None:
         return
     obj[key] = value
     if not fits(obj, wanted):
-        assert isinstance(wire.parse(json.dumps(obj)), Unknown)
+        assert isinstance(message_text.parse(json.dumps(obj)), Unknown)

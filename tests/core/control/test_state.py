@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import retention
-from agent_mailbox.core.control import authority, flows, wire
+from agent_mailbox.core.control import authority, message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import Plane
 from agent_mailbox.core.records import Message, RosterEvent
-from agent_mailbox.core.rollbook import Rollbook, written
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.roster_cache import Rollbook, written
 from tests.core.build import at, event, message, proof_of, read, register, state
 
 WORKER, OTHER, LEAD, PEER = "worker-1", "worker-2", "lead-1", "peer-1"
@@ -32,7 +32,7 @@ _count = iter(range(1 << 30))
 
 def says(sender: str, payload: m.Payload, to: str | tuple[str, ...] = LEAD, hours: float = 1, **more: Any) -> Message:
     """A control message in the log."""
-    more.setdefault("content", wire.written(payload))
+    more.setdefault("content", message_text.written(payload))
     return message(f"c{next(_count)}", to, sender, hours, type="control", **more)
 
 
@@ -69,14 +69,14 @@ def test_the_first_decision_counts(approved: bool) -> None:
     before = plane.requests["r-1"]
     assert [plane.apply(one).outcome for one in late] == ["late", "repeated", "late", "applied"]  # type: ignore[union-attr]
     assert plane.requests["r-1"] == before
-    assert before.state == (flows.APPROVED if approved else flows.DENIED)
+    assert before.state == (transitions.APPROVED if approved else transitions.DENIED)
     assert before.answer_id == first.id
 
 
 def test_a_time_out_is_a_decision() -> None:
     """An approval behind it comes too late."""
     plane = Plane(ROSTER, [asks(), gives_up(), answers(LEAD, True, mode="acceptEdits", updates=())])
-    assert plane.requests["r-1"].state == flows.TIMED_OUT
+    assert plane.requests["r-1"].state == transitions.TIMED_OUT
     assert plane.mode(WORKER) == "default"
 
 
@@ -139,7 +139,7 @@ def test_who_led_when_it_was_said_counts() -> None:
     forged, first = answers(PEER, True, hours=2), answers(LEAD, False, hours=3)
     later = Roster([*PEOPLE, event("update", WORKER, 4, lead=PEER)])
     for roster in (ROSTER, later):
-        assert Plane(roster, [asks(), forged, first]).requests["r-1"].state == flows.DENIED
+        assert Plane(roster, [asks(), forged, first]).requests["r-1"].state == transitions.DENIED
     now = [asks("r-2", hours=5), answers(LEAD, True, "r-2", 6), answers(PEER, False, "r-2", 6)]
     assert outcomes(*now, roster=later) == ["applied", "refused", "applied"]
 
@@ -354,7 +354,7 @@ def test_a_task_goes_its_way() -> None:
     steps = [says(LEAD, task, WORKER), says(OTHER, done), says(WORKER, doing), says(WORKER, done), says(WORKER, doing)]
     plane = Plane(ROSTER)
     assert [plane.apply(step).outcome for step in steps] == ["applied", "refused", "applied", "applied", "late"]  # type: ignore[union-attr]
-    assert plane.tasks["t-1"].state == flows.DONE
+    assert plane.tasks["t-1"].state == transitions.DONE
 
 
 # -- any history ------------------------------------------------------------------------------------------------------
@@ -408,12 +408,12 @@ def decisions(history: list[Message]) -> dict[str, tuple[str, str]]:
     tasks: set[str] = set()
     led = {WORKER: {LEAD, "user"}, OTHER: {LEAD, "user"}}
     for one in history:
-        p = wire.parse(one.content)
+        p = message_text.parse(one.content)
         assert isinstance(p, m.Payload)
         sender, to, key = one.sender, one.recipients[0], p.request_id
         if isinstance(p, m.TaskAssignment) and key not in asked:
             tasks.add(key)
-        flow = flows.FLOWS.get(type(p))
+        flow = transitions.FLOWS.get(type(p))
         if isinstance(p, m.Ask) and key not in asked and key not in tasks:
             if flow == "shutdown":
                 if to != "all" and sender != to and sender in led.get(to, {"user"}) and to != "user":
@@ -426,10 +426,10 @@ def decisions(history: list[Message]) -> dict[str, tuple[str, str]]:
                 continue
             if getattr(p, "cause", "") == m.TIMEOUT:
                 if sender == asker:
-                    found[key] = (flows.TIMED_OUT, sender)
+                    found[key] = (transitions.TIMED_OUT, sender)
             elif sender in ({worker} if worker else led.get(asker, {"user"}) - {asker}):
                 yes = isinstance(p, m.ShutdownApproved) or getattr(p, "approved", False)
-                found[key] = (flows.APPROVED if yes else flows.DENIED, sender)
+                found[key] = (transitions.APPROVED if yes else transitions.DENIED, sender)
     return found
 
 
@@ -439,10 +439,10 @@ def test_any_history_decides_each_request_once_and_by_who_may(history: list[Mess
     plane = Plane(ROSTER, history)
     assert {i: (r.state, r.by) for i, r in plane.requests.items() if not r.is_open} == decisions(history)
     for request in plane.requests.values():
-        assert request.state in flows.TABLES[request.flow].values()
+        assert request.state in transitions.TABLES[request.flow].values()
         steps = [v for v in plane.verdicts.values() if v.request_id == request.id and v.outcome == "applied"]
-        assert [v.after for v in steps if v.after != flows.ASSIGNED] == (
-            [flows.OPEN] if request.is_open else [flows.OPEN, request.state]
+        assert [v.after for v in steps if v.after != transitions.ASSIGNED] == (
+            [transitions.OPEN] if request.is_open else [transitions.OPEN, request.state]
         )
 
 
@@ -455,7 +455,10 @@ def test_duplicates_and_replays_change_nothing(history: list[Message], copies: l
         original = which % len(history)
         same.insert(original + 1 + where % (len(same) - original), history[original])
         late = history[original].replace(id=f"again-{next(_count)}")
-        if wire.parse(late.content).__class__ not in (m.ModeSet, m.PolicyUpdate):  # which a lead may well repeat
+        if message_text.parse(late.content).__class__ not in (
+            m.ModeSet,
+            m.PolicyUpdate,
+        ):  # which a lead may well repeat
             anew.append(late)
     assert picture(Plane(ROSTER, same)) == picture(Plane(ROSTER, history))
     before, after = Plane(ROSTER, history), Plane(ROSTER, anew)
@@ -484,10 +487,10 @@ def test_nothing_waits_for_ever(history: list[Message]) -> None:
     plane = Plane(ROSTER, history)
     for request in plane.open_requests():
         kinds: dict[str, m.Payload] = {
-            flows.PLAN: m.PlanResponse(request_id=request.id, cause=m.TIMEOUT),
-            flows.PERMISSION: m.PermissionResponse(request_id=request.id, cause=m.TIMEOUT),
-            flows.SANDBOX: m.SandboxResponse(request_id=request.id, cause=m.TIMEOUT),
-            flows.SHUTDOWN: m.ShutdownRejected(request_id=request.id, cause=m.TIMEOUT),
+            transitions.PLAN: m.PlanResponse(request_id=request.id, cause=m.TIMEOUT),
+            transitions.PERMISSION: m.PermissionResponse(request_id=request.id, cause=m.TIMEOUT),
+            transitions.SANDBOX: m.SandboxResponse(request_id=request.id, cause=m.TIMEOUT),
+            transitions.SHUTDOWN: m.ShutdownRejected(request_id=request.id, cause=m.TIMEOUT),
         }
         plane.apply(says(request.asker, kinds[request.flow]))
     assert plane.open_requests() == []

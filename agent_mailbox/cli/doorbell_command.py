@@ -1,0 +1,45 @@
+"""``hook Doorbell``: what a client starts in the background, to be woken by. See ``clients.doorbell``."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from ..clients import client, doorbell
+from ..clients.hooks import hook_events
+from ..core.address import check_id
+from ..errors import MailboxError
+from ..store import paths, system
+from ..store.doorbell_lock import Vigil
+from .hook_command import given, mailbox_of, proven
+from .mailbox_place import environment
+
+
+def keep(directory: str | None) -> int:
+    """Wait for mail beside the client that started this; returns ``doorbell.WAKE`` when it is to be woken, having said
+    why on standard error, else 0. Nothing else is ever said: the session's own hooks tell what is wrong."""
+    environ = environment()
+    pid = client.number(environ)
+    try:
+        call = hook_events.parse("Doorbell", given(), environ, os.getcwd())
+        place = None if pid is None or call.agent_id is not None else mailbox_of(call, directory, environ)
+        if place is None or pid is None:
+            return 0
+        proven(call, environ)
+        with client.Client(pid, environ) as beside:
+            mailbox = paths.check(place.directory)
+            os.chdir("/")  # it may wait for days, and is to keep nobody's directory busy
+            gc.enable()
+            code = _keep(mailbox, check_id(call.session_id), pid, beside)
+    except (OSError, MailboxError):
+        return 0
+    if code == doorbell.WAKE and sys.stderr is not None:
+        sys.stderr.write(f"{doorbell.LINE}\n")
+    return code
+
+
+def _keep(mailbox: str, session_id: str, pid: int, beside: client.Client) -> int:
+    vigil = Vigil(system.join(mailbox, paths.CACHE), session_id, pid)
+    with vigil:
+        return doorbell.Doorbell(mailbox, session_id, beside, vigil).run() if vigil.take() else 0

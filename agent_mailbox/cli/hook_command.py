@@ -1,0 +1,222 @@
+"""``hook EVENT``: what a client calls. Reads its JSON, answers in its format, never fails it. Without click."""
+
+from __future__ import annotations
+
+import sys
+
+from ..clients.hooks import hook_events as hooks
+from ..core.address import check_id
+from ..core.text import neutral, shell_quoted
+from ..errors import NOT_YOU, MailboxError, NoMailbox, Refused, StorageFailed
+from ..identity import hook_calls
+from ..mailbox.delivery import Delivery
+from ..store import paths, system, user_state
+from .mailbox_place import Place, environment, locate
+from .output import PATIENCE, write_out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..core.roster import Roster
+
+_PART = 1 << 16
+"""Bytes of a client's JSON read at once: mostly all of it."""
+TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+"""The client's variable that switches its teams on."""
+
+
+def answer(event: str, directory: str | None) -> int:
+    """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
+    if event.lower() == "doorbell":
+        from .doorbell_command import keep  # once in many turns, and not waited for
+
+        return keep(directory)
+    name = hooks.canonical(event)
+    if name is None:
+        _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
+        return 1
+    answers: list[str] = []
+
+    def write(text: str) -> None:
+        answers.append(text)
+        write_out(text, PATIENCE)
+
+    try:
+        _answer(name, directory, environment(), write)
+    except (NoMailbox, Refused) as error:
+        _say(f"agent-mailbox: {neutral(error.what)}")
+        return int(error.code == NOT_YOU)
+    except Exception as error:  # a hook never breaks a session, whatever happens to it
+        known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
+        # What was answered already is the one document the client takes: a second would void it.
+        _complain(known, aloud=name != "SessionEnd" and not answers)
+    return 0
+
+
+def _say(text: str) -> None:
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+    except OSError:
+        pass
+
+
+def _complain(error: MailboxError, aloud: bool) -> None:
+    """One line on stderr and, unless it was stdout that failed, one for the person."""
+    _say(f"agent-mailbox: {neutral(error.what)}")
+    try:
+        if error.code.startswith("output"):
+            sys.stdout = None
+        elif aloud:
+            write_out(hooks.trouble(error), PATIENCE)
+    except (OSError, MailboxError):
+        sys.stdout = None
+
+
+def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    if name == hooks.FILES:
+        from ..clients.permission import file_guard  # where the shim cannot tell
+
+        if text := file_guard.answer(given(), hooks.MAX_INPUT, _here(), environ):
+            write(text)
+        return
+    try:
+        call = hooks.parse(name, given(), environ, _here())
+    except Exception as error:
+        if name in hooks.PERMITS:  # what a model writes must not open what is closed because nobody can read it
+            asked = hooks.unread(name, environ, _here())
+            _close(asked, mailbox_of(asked, directory, environ), error, write)
+        raise
+    if name == hooks.BEFORE_TOOL:
+        hooks.refuse(call, lambda: _roster(call, directory, environ), write)
+        return
+    if name in hooks.PERMITS:
+        _permit(call, directory, environ, write)
+        return
+    place = mailbox_of(call, directory, environ)
+    if place is None:
+        return
+    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+    start = program(environ.get("PATH", ""))
+    if directory:
+        start += f" --dir {shell_quoted(desk.directory)}"
+    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
+        _start_bridge(desk.directory, call.session_id, environ)
+
+
+def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
+    """Have the session's team bridged by a process of its own, which outlives this one and ends with the team. Beside
+    another bridge, and where no team comes, it ends by itself. A client that nobody sits at sets up none (``-p``)."""
+    import subprocess  # where the mailbox is configured so, once in a session
+
+    from ..clients import client
+
+    if client.number(environ) is None:
+        return
+    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
+    words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
+
+
+def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    """May the session use the tool? Where that cannot be told, one that was bound when it last could may not."""
+    from ..clients.permission import permit  # where a lead or a policy may be, by the guard
+    from ..control.requests import Control
+
+    place = mailbox_of(call, directory, environ)
+    is_bound = user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
+    if place is None and is_bound:
+        write(permit.closed(call.event, "its mailbox is not to be found"))
+    if place is None:
+        return
+    told: list[str] = []
+
+    def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
+        if not told:
+            told.append(text)
+            write(text)
+
+    try:
+        control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+        if is_bound and control.logs.custody is None:
+            tell(permit.closed(call.event, "another mailbox is in the place of its own"))
+            return
+        start = program(environ.get("PATH", ""))
+        permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
+    except Exception as error:
+        _close(call, place, error, tell)
+        raise
+
+
+def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did, and
+    those that the client had before. Raises ``Refused`` where a command called it."""
+    me = call.session_id
+    proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
+
+    def prove(session_id: str) -> str | None:
+        if proof is None or session_id == me:
+            return proof if session_id == me else None
+        return hook_calls.shared(session_id, me, environ)
+
+    return prove
+
+
+def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:
+    """Answer "no" for a session that was bound when that could last be told."""
+    from ..clients.permission import permit
+
+    if place and user_state.is_bound(user_state.directory(environment()), check_id(call.session_id)):
+        write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+
+
+def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
+    """Who is there, for a hook that only wants to know; None where that cannot be known."""
+    place = mailbox_of(call, directory, environ)
+    return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
+
+
+def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Place | None:
+    """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
+    named = directory or environ.get("AGENT_MAILBOX_DIR")
+    if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
+        return Place(known, False)  # a file that was laid down since stands in nobody's way
+    try:
+        place = locate(directory, environ, call.cwd)
+    except NoMailbox:
+        return None
+    if not place.named and not paths.recorded(place.directory, environ):
+        _say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
+        return None
+    return place
+
+
+def given() -> bytes:
+    """The client's JSON, as far as it may go: a little more shows that it went further."""
+    data = b""
+    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
+        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: its writer's pipe does not wait
+        if len(part) < _PART:
+            break
+    return data
+
+
+def _here() -> str:
+    try:
+        return system.getcwd()
+    except OSError:  # the directory is gone
+        return "/"
+
+
+def program(path: str) -> str:
+    """How an agent starts this program: its name if that is on the ``PATH``, else the way this process was started."""
+    if any(d.startswith("/") and system.exists(system.join(d, "agent-mailbox")) for d in path.split(":")):
+        return "agent-mailbox"
+    beside = system.join(system.dirname(sys.executable), "agent-mailbox")
+    if system.exists(beside):
+        return shell_quoted(beside)
+    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
+    return f"{shell_quoted(sys.executable)} {shell_quoted(package)}"

@@ -1,0 +1,117 @@
+"""Unread and sent mail as text and as JSON: what the hot verbs print.
+
+Belongs here: the two renderings of ``check`` and ``send``, and what all renderers share. Everything else that is
+printed stands in ``render``; mail itself is framed by ``core.frame``.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, frame, instant
+from ..core.address import is_remote
+from ..core.claims import readers
+from ..core.codec import message_object
+from ..core.text import ascii_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..core.claims import Reads
+    from ..core.inbox import Item
+    from ..core.recipients import Delivery
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from ..mailbox.sending import Sent
+
+    Style = Callable[[str, str], str]
+
+_CODES = {
+    "id": "36",
+    "sender": "1",
+    "subject": "1",
+    "dim": "2",
+    "alive": "32",
+    "frozen": "34",
+    "dead": "31",
+    "warning": "33",
+}
+
+
+def json(value: Any) -> str:
+    """One JSON document, on one line, harmless to a terminal."""
+    return ascii_json(codec.dumps(value, -codec.MAX_DEPTH)) + "\n"
+
+
+def coloured(text: str, style: str) -> str:
+    """The style of a terminal (ECMA-48 SGR)."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and style in _CODES else text
+
+
+def plural(count: int, what: str) -> str:
+    """``1 message``, ``2 messages``."""
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def message_json(message: Message, reads: Reads | None = None) -> dict[str, Any]:
+    """A message in the canonical keys, ``read_by`` filled from the reads."""
+    return message_object(message, tuple(readers(message, reads)) if reads else message.read_by, whole=True)
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """An unread message as ``check`` gives it."""
+    expires = None if item.expires_at is None else instant.text(item.expires_at)
+    note = {"control": item.note} if item.message.type == "control" else {}
+    whole = message_object(item.message, item.read_by, whole=True)
+    return {**whole, "mode": item.mode, "expires_at": expires, **note}
+
+
+def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, Any]:
+    """What ``check --json`` gives."""
+    return {"session": session_id, "messages": [item_json(i) for i in items], "count": len(items), "more": more}
+
+
+def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style) -> str:
+    """What ``check`` shows: every message in its frame, and the one command to answer with."""
+    lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
+    for item in items:
+        lines += [*frame.item(item, roster, style), ""]
+    chat = [item for item in items if item.message.type != "control"]  # which is not answered by a reply
+    if chat:
+        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)} --body "…"')
+    if more:
+        lines.append(f"{more} more: agent-mailbox check")
+    return "\n".join(lines) + "\n"
+
+
+def delivery_json(delivery: Delivery, warnings: Sequence[str]) -> dict[str, Any]:
+    """Where a sent message goes."""
+    return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), "warnings": list(warnings)}
+
+
+def sent_json(sent: Sent) -> dict[str, Any]:
+    """What ``send --json`` gives."""
+    return {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
+
+
+def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style) -> str:
+    """What a sender is told."""
+    lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
+    lines += [f"  {what}: {whom}" for what, whom in reach(delivery, roster)]
+    if any(map(is_remote, message.recipients)):
+        lines.append("  the gateway carries it: agent-mailbox swarm outbox")
+    elif not delivery.agents and not delivery.waiting_for:
+        lines.append("  nobody is there to see it now; whoever matches before it expires will")
+    return "\n".join(lines) + "\n"
+
+
+def reach(delivery: Delivery, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
+    """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
+    waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
+    said = {now: [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
+    return [(what, some(whom)) for what, whom in said.items() if whom]
+
+
+def some(words: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(words[:most])
+    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"

@@ -1,0 +1,208 @@
+"""``roster``: who is there, and what each says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..core.address import check_id
+from ..core.roster import STATES, Agent
+from ..core.roster_changes import Request
+from ..errors import Malformed, NotFound
+from . import render
+from .group import Commands, cli
+from .options import App, Verb, complete_address, complete_session, pass_app
+
+
+@cli.group(cls=Commands)
+def roster() -> None:
+    """Who is there: register, update, freeze, retire, list."""
+
+
+def _said(command: Any) -> Any:
+    """The options ``register`` and ``update`` share."""
+    for option in reversed(
+        [
+            click.option(
+                "--session-id",
+                "--session",
+                "session_id",
+                metavar="ID",
+                help="The session (else the client's).",
+                shell_complete=complete_session,
+            ),
+            click.option("--name", metavar="N", help="A unique name, free again once its bearer is gone."),
+            click.option("--role", "roles", multiple=True, metavar="R", help="A role it holds; repeat for several."),
+            click.option("--tags", metavar="T,…", help="Replaces all tags but roles."),
+            click.option("--add-tags", metavar="T,…", help="Adds to the tags."),
+            click.option("--remove-tags", metavar="T,…", help="Removes from the tags."),
+            click.option("--lead", metavar="ID", help="The agent (or user) it obeys.", shell_complete=complete_address),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _listed(given: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (given or "").split(",") if word.strip())
+
+
+def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
+    me = _named(app, given["session_id"])
+    roles = tuple(word for role in given["roles"] for word in _listed(role))
+    request = Request(
+        session_id=me,
+        event=event,
+        name=given["name"],
+        roles=roles or None,
+        tags=None if given["tags"] is None else _listed(given["tags"]),
+        add_tags=_listed(given["add_tags"]),
+        remove_tags=_listed(given["remove_tags"]),
+        lead=given["lead"],
+    )
+    agent, decision = app.mailbox.register(request, app.acts(me))
+    for warning in decision.warnings:
+        app.warn(warning)
+    _answer(app, agent, decision.warnings)
+
+
+def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
+    agent, seen = app.library.agent(agent.session_id)
+    value = {"agent": render.agent_json(agent, seen), "warnings": list(warnings)}
+    app.done(render.agent_text(agent, seen, app.style), value)
+
+
+@roster.command(cls=Verb)
+@_said
+@pass_app
+def register(app: App, /, **given: Any) -> None:
+    """Register a session; one that is dead lives again. Taking the name of one that is gone continues it."""
+    _enrol(app, "register", given)
+
+
+@roster.command(cls=Verb)
+@_said
+@pass_app
+def update(app: App, /, **given: Any) -> None:
+    """Change what the roster says of a session; an unknown one is registered."""
+    _enrol(app, "update", given)
+
+
+def _named(app: App, session_id: str | None) -> str:
+    """Return whose entry a command changes; raises ``Refused`` where that is not the caller's to change."""
+    if session_id is None:
+        return app.who(None)
+    app.act_as(session_id, app.mailbox)
+    return session_id
+
+
+def _own(app: App, session_id: str | None, word: str | None) -> str:
+    """Return whose state a command changes, by its id; raises ``Refused`` as ``_named`` does."""
+    found = app.library.agent(_which(app, session_id, word))[0].session_id
+    return _named(app, found)
+
+
+def _which(app: App, /, session_id: str | None, word: str | None) -> str:
+    if session_id and word:
+        raise Malformed("the session is named twice", "give the id once")
+    return session_id or word or app.who(None)
+
+
+_one = click.option(
+    "--session-id",
+    "--session",
+    "session_id",
+    metavar="ID",
+    help="The session (else the client's).",
+    shell_complete=complete_session,
+)
+_word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session lives; thaws a frozen one."""
+    agent, _ = app.library.agent(_own(app, session_id, word))
+    app.mailbox.check_in(agent.session_id)
+    _answer(app, agent)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session is away: its direct mail waits and does not expire."""
+    who = _own(app, session_id, word)
+    _answer(app, app.mailbox.end(who, "freeze", app.acts(who)))
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def retire(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
+    who = _own(app, session_id, word)
+    _answer(app, app.mailbox.end(who, "retire", app.acts(who)))
+
+
+def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
+    me = app.who(session)
+    try:
+        whom = app.library.agent(word)[0].session_id
+    except NotFound:
+        whom = check_id(word)
+        app.warn(f"nobody called {whom!r} is known; whoever sends under that id is muted")
+    request = Request(session_id=me, event="update").replace(**{which: (whom,)})
+    agent, _ = app.mailbox.register(request, app.acts(me))
+    _answer(app, agent)
+
+
+_muter = click.option(
+    "--session", metavar="ID", help="Who mutes (else the client's session).", shell_complete=complete_session
+)
+_muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def mute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks show you no mail of AGENT (but control): it stays unread, `check` shows it."""
+    _mute(app, session, whom, "mute")
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def unmute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks show you AGENT's mail again."""
+    _mute(app, session, whom, "unmute")
+
+
+@roster.command("list", cls=Verb)
+@click.option("--state", type=click.Choice(STATES), help="Only agents in this state.")
+@pass_app
+def list_agents(app: App, /, state: str | None) -> None:
+    """All agents."""
+    agents = app.library.agents(state)
+    value = {"agents": [render.agent_json(agent, seen) for agent, seen in agents]}
+    app.out(render.agents_text(agents, app.style), value)
+
+
+@roster.command("show", cls=Verb)
+@_word
+@_one
+@pass_app
+def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
+    """One agent, by id, name or id prefix."""
+    agent, seen = app.library.agent(_which(app, session_id, word))
+    app.out(render.agent_text(agent, seen, app.style), {"agent": render.agent_json(agent, seen)})

@@ -1,0 +1,68 @@
+"""Which hooks Codex would skip because nobody has trusted them: `codex exec` does so silently, but its files tell.
+
+Belongs here: Codex's record of trust (``config.toml``: for each hook's place the checksum of what was trusted there;
+observed with 0.169.0). It is read and never written: a program that trusts itself would make trust worthless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+
+from ..install.client_table import CODEX, user_directory
+from ..install.hook_entries import calls_us
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+_DEFAULT, _AT_END = 600, 3
+"""Seconds of a hook that says none; the most that one of a session's end gets."""
+
+
+def untrusted(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """The events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
+    known = _trusted(os.path.join(user_directory(CODEX, environ), "config.toml"))
+    found = []
+    for event, place, checksum in _ours(settings):
+        records = [known.get(f"{where}:{place}") for where in (path, os.path.realpath(path))]
+        if not any(record is not None and checksum in (None, record) for record in records):
+            found.append(event)
+    return found
+
+
+def _trusted(path: str) -> dict[str, str]:
+    try:
+        with open(path, "rb") as file:
+            state = tomllib.load(file)["hooks"]["state"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    entries = state.items() if isinstance(state, dict) else ()
+    hashes = {place: entry.get("trusted_hash") for place, entry in entries if isinstance(entry, dict)}
+    return {place: value for place, value in hashes.items() if isinstance(value, str)}
+
+
+def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+    """(event, its place, its checksum) of each hook of ours; None where it says more than what we know to sum up."""
+    hooks = settings.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            inner = group.get("hooks") if isinstance(group, dict) else None
+            for index, hook in enumerate(inner if isinstance(inner, list) else ()):
+                if calls_us(hook):
+                    plain = set(group) == {"hooks"} and set(hook) <= {"type", "command", "timeout"}
+                    yield event, f"{snake}:{number}:{index}", _checksum(snake, hook) if plain else None
+
+
+def _checksum(event: str, hook: Mapping[str, Any]) -> str:
+    import json
+
+    timeout = hook.get("timeout", _DEFAULT)
+    if event == "session_end":
+        timeout = min(timeout, _AT_END)
+    handler = {"async": False, "command": hook["command"], "timeout": timeout, "type": "command"}
+    text = json.dumps({"event_name": event, "hooks": [handler]}, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,149 @@
+"""Where the client takes hooks from: the settings of the user and of projects, and the plugins they enable. Read only.
+
+Belongs here: which files there are, whose hooks they hold, what the client was told about trust.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...core import codec
+from ...core.records import BadLine, Record
+from ..install.hook_entries import is_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+MAX_SETTINGS = 4 << 20
+"""Bytes of a settings file that are read: a person wrote it. The client's own state may have more."""
+MAX_STATE = 64 << 20
+MANAGED = (
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+)
+"""Settings of the machine's administrator, which overrule all others."""
+
+
+class Source(Record):
+    """One file with hooks: its path and bytes, what it says (None: it is not JSON, ``reason`` says why), the project in
+    which its commands run, whether it is that project's own, and the plugin it belongs to, which lies in ``root``."""
+
+    path: str
+    text: bytes
+    settings: dict[str, Any] | None
+    project: str
+    reason: str = ""
+    of_project: bool = False
+    plugin: str = ""
+    root: str = ""
+
+    def hooks(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
+        """(event, group, hook) of every hook, as far as the settings have the shape of settings."""
+        hooks = (self.settings or {}).get("hooks")
+        for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+            for group in groups if isinstance(groups, list) else ():
+                for hook in group["hooks"] if is_group(group) else ():
+                    yield event, group, hook
+
+    def says(self, key: str) -> bool:
+        """Is this setting on?"""
+        return (self.settings or {}).get(key) is True
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """The client's directory of the user."""
+    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
+
+
+def read(path: str) -> bytes | None:
+    """A file's bytes; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_STATE)
+    except OSError:
+        return None
+
+
+def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[Source]:
+    """The user's settings, those of the projects, and what the plugins bring that they enable."""
+    found = [source(os.path.join(home(environ), "settings.json"), here)]
+    names = ("settings.json", "settings.local.json")
+    found += [source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
+    there: dict[str, Source] = {}
+    for one in found:
+        if one is not None:
+            there.setdefault(one.path, one)  # in the home directory the user's settings look like a project's
+    return [*there.values(), *_plugins(list(there.values()), projects, here, environ)]
+
+
+def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
+    """Return whether a rule for the whole tool has the client ask about it, in the user's settings or the project's."""
+    wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
+    names = ("settings.json", "settings.local.json")
+    for path in (os.path.join(home(environ), names[0]), *(os.path.join(project, ".claude", name) for name in names)):
+        found = source(path, project)
+        permissions = (found.settings or {}).get("permissions") if found else None
+        rules = permissions.get("ask") if isinstance(permissions, dict) else None
+        if isinstance(rules, list) and any(rule in rules for rule in wanted):
+            return True
+    return False
+
+
+def managed() -> list[Source]:
+    """The administrator's settings."""
+    return [found for path in MANAGED if (found := source(path, "/")) is not None]
+
+
+def source(path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "") -> Source | None:
+    """A settings file; None where there is none to read."""
+    text = read(path)
+    if text is None:
+        return None
+    value = codec.parse(text, MAX_SETTINGS, ours=False)
+    if isinstance(value, BadLine):
+        return Source(path, text, None, project, value.reason, of_project, plugin, root)
+    return Source(path, text, value, project, "", of_project, plugin, root)
+
+
+def _plugins(
+    given: list[Source], projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Iterator[Source]:
+    enabled: dict[str, bool] = {}
+    for one in given:  # the user's first, then the project's, then one's own of the project: the last one counts
+        table = (one.settings or {}).get("enabledPlugins")
+        enabled |= {name: on is True for name, on in table.items()} if isinstance(table, dict) else {}
+    installed = _object(os.path.join(home(environ), "plugins", "installed_plugins.json")).get("plugins")
+    for name, entries in installed.items() if isinstance(installed, dict) else ():
+        for entry in entries if isinstance(entries, list) and enabled.get(name) else ():
+            root = entry.get("installPath") if isinstance(entry, dict) else None
+            project = entry.get("projectPath") if isinstance(entry, dict) else None
+            if not isinstance(root, str) or (project is not None and project not in projects):
+                continue
+            path = os.path.join(root, "hooks", "hooks.json")
+            found = source(path, project or here, plugin=name, root=root)
+            if found is not None:
+                yield found
+
+
+def _object(path: str) -> dict[str, Any]:
+    text = read(path)
+    value = codec.parse(text, MAX_STATE, ours=False) if text else BadLine("none")
+    return {} if isinstance(value, BadLine) else value
+
+
+def trusted(project: str, environ: Mapping[str, str]) -> bool | None:
+    """Did the person tell the client that they trust the project, or a directory above it? None: it was never asked."""
+    base = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or "/"
+    projects = _object(os.path.join(base, ".claude.json")).get("projects")
+    if not isinstance(projects, dict):
+        return None
+    directory = os.path.realpath(project)
+    while True:
+        said = projects.get(directory)
+        if isinstance(said, dict) and said.get("hasTrustDialogAccepted") is True:
+            return True
+        if directory == os.path.dirname(directory):
+            return False
+        directory = os.path.dirname(directory)

@@ -1,0 +1,78 @@
+"""The hooks of Codex and Gemini CLI: do those that call us lead anywhere? For the doctor; nothing here is ever written.
+
+Belongs here: their files, and what is wrong with an installation there. What a command needs to run: ``runnable``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...core import codec
+from ...upkeep.doctor.findings import Problem
+from ..install.client_table import CODEX, GEMINI, Client, user_directory
+from ..install.hook_entries import calls_us
+from . import codex_trust, hook_sources, runnable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from .hook_sources import Source
+
+
+def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
+    """Hooks of ours that cannot run; notes where only some events are hooked, one more than once, or Codex would skip
+    them. The generator's value: is there any?"""
+    anything = False
+    for client in (CODEX, GEMINI):
+        hooked: dict[str, list[str]] = {}
+        for source in _sources(client, projects, here, environ):
+            yield from _looked_at(client, source, environ, hooked)
+        yield from _notes(client, hooked)
+        anything = anything or bool(hooked)
+    return anything
+
+
+def _sources(client: Client, projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Iterator[Source]:
+    files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
+    for project in projects:
+        files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
+    for path, project in files.items():
+        found = hook_sources.source(path, project)
+        if found is not None:
+            yield found
+
+
+def _looked_at(
+    client: Client, source: Source, environ: Mapping[str, str], hooked: dict[str, list[str]]
+) -> Iterator[Problem]:
+    """What is wrong with the hooks of one file, each by itself; fills in which events are hooked where."""
+    if source.settings is None:
+        if client is not GEMINI:  # it takes comments, which we do not
+            yield Problem(source.path, None, f"not JSON ({source.reason}): the client passes its hooks by", note=True)
+        return
+    for event, _, hook in source.hooks():
+        if calls_us(hook):
+            hooked.setdefault(event, []).append(source.path)
+            wrong = runnable.wrong(hook["command"], source.project, environ)
+            if wrong is not None:
+                place = source.text.find(codec.dumps(hook["command"]).encode("utf-8", "surrogatepass"))
+                line = None if place < 0 else source.text.count(b"\n", 0, place) + 1
+                yield Problem(source.path, line, f"the hook of {event} cannot run: {wrong}")
+    skipped = codex_trust.untrusted(source.path, source.settings, environ) if client is CODEX else ()
+    if skipped:
+        what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
+        yield Problem(source.path, None, what, note=True)
+
+
+def _notes(client: Client, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
+    missing = [event for event in client.events if event not in hooked]
+    if hooked and missing:
+        puts = f"`agent-mailbox install {client.name}` puts in all of them"
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"
+        yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
+    for event, where in hooked.items():
+        if len(where) > 1:
+            also = "".join(f", and in {path}" for path in sorted(set(where[:-1]) - {where[-1]}))
+            what = f"{event} calls us {len(where)} times, here{also}: once is enough; remove the others"
+            yield Problem(where[-1], None, what, note=True)

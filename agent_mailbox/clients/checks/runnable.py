@@ -1,0 +1,142 @@
+"""Can a hook of ours run, and does it do its work? Looked at first, then tried.
+
+Belongs here: what a hook's command needs to run. A hook that fails says nothing to anybody (the client goes on), so
+the doctor tries the program, with a call that writes nothing and must be answered: a command to be refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+
+from ...core.text import clipped, neutral
+from ..install.hook_entries import PROGRAM, called
+from . import hook_sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
+INSTALL = "`agent-mailbox install claude-code`"
+PATIENCE = 20
+"""Seconds a hook may take when it is tried; the client waits half as long."""
+_TRIAL = (
+    b'{"session_id":"doctor-on-trial","hook_event_name":"PreToolUse","tool_name":"Bash",'
+    b'"tool_input":{"command":"agent-mailbox send --from user"}}\n'
+)
+
+
+def wrong(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:
+    """Why the command cannot run; None where nothing speaks against it. ``root`` is its plugin's place."""
+    known = (("CLAUDE_PROJECT_DIR", project), ("HOME", environ.get("HOME") or ""), ("CLAUDE_PLUGIN_ROOT", root))
+    for variable, value in known:
+        command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
+    try:
+        words = called(shlex.split(command))
+    except ValueError:
+        return "its quotes do not match; correct the command"
+    while words and "=" in words[0].partition("/")[0]:
+        words.pop(0)  # a variable set for the command
+    for number, word in enumerate(words):
+        ours = os.path.basename(word) in (PROGRAM, *SHIMS)
+        if ours or (number == 0 and "/" in word):
+            wrong = _wrong_program(word, project, environ, started=number == 0)
+            if wrong is not None:
+                return wrong
+    return None
+
+
+def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, started: bool) -> str | None:
+    if "/" not in word:
+        path = shutil.which(word, path=environ.get("PATH"))
+        if path is None:
+            return f"there is no {word} on PATH; install it, or write the command's whole path"
+    else:
+        path = os.path.join(project, os.path.expanduser(word))
+        if not os.path.isfile(path):
+            return f"{path} is not there; correct the command, or run {INSTALL}"
+        if started and not os.access(path, os.X_OK):
+            return f"{path} may not be run; `chmod +x` it"
+    if os.path.basename(path) in SHIMS:
+        return _wrong_shim(path, environ)
+    return _wrong_interpreter(path)
+
+
+def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
+    """The shims take what an installation wrote into them, else the checkout's own Python, else the installed program
+    (``hooks/agent-mailbox-hook``)."""
+    python, main = _baked(path)
+    baked = bool(python)
+    if not baked:
+        python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
+    if os.access(python, os.X_OK) and (not baked or os.path.exists(main)):
+        return None
+    installed = shutil.which(PROGRAM, path=environ.get("PATH"))
+    if installed is not None:
+        return _wrong_interpreter(installed)
+    if baked:
+        return f"{path} needs {python} and {main}, and one is gone; install agent-mailbox again, then run {INSTALL}"
+    return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
+
+
+def _baked(path: str) -> tuple[str, str]:
+    """The interpreter and the start file that an installation wrote into a shim; empty where it wrote none."""
+    lines = (hook_sources.read(path) or b"").decode("utf-8", "surrogateescape").splitlines()
+    line = next((line for line in lines if line.startswith("python=")), "")
+    try:
+        values = dict(word.partition("=")[::2] for word in shlex.split(line))
+    except ValueError:
+        values = {}
+    return values.get("python", ""), values.get("main", "")
+
+
+def _wrong_interpreter(path: str) -> str | None:
+    """A script whose interpreter is gone (a virtual environment that was removed) does not start."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(512)
+    except OSError:
+        return None
+    words = first[2:].split() if first.startswith(b"#!") else []
+    if words and not os.path.exists(words[0]):
+        return f"{path} needs {os.fsdecode(words[0])}, which is gone; install agent-mailbox again"
+    return None
+
+
+# -- trying it --------------------------------------------------------------------------------------------------------
+
+
+def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """What is wrong with the answer of a hook's program; None where it does its work.
+
+    Run it only if the person installed it: what a clone's settings name is a stranger's.
+    """
+    import subprocess
+    import tempfile
+
+    kept = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            done = subprocess.run(
+                [*program, "PreToolUse"],
+                input=_TRIAL,
+                capture_output=True,
+                cwd=scratch,
+                env={**kept, "HOME": scratch},
+                timeout=PATIENCE,
+                check=False,
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it could not be tried: {error}"
+    if done.returncode:
+        return f"tried, it ended with exit code {done.returncode}{_last_line(done.stderr)}"
+    if b'"permissionDecision"' not in done.stdout or b'"deny"' not in done.stdout:
+        return f"tried, it did not refuse what it must refuse{_last_line(done.stderr or done.stdout)}"
+    return None
+
+
+def _last_line(data: bytes) -> str:
+    lines = data.decode("utf-8", "replace").strip().splitlines()
+    return f" ({clipped(neutral(lines[-1]), 200)})" if lines else ""

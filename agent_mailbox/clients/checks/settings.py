@@ -1,0 +1,251 @@
+"""The client's settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
+
+Belongs here: what is wrong with an installation as a whole: none, several, a part of one, one that the client passes
+by. Where hooks stand: ``places``; whether one can run: ``runnable``; the clients that have but one file of each kind:
+``others``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+
+from ...control.orders import withholds
+from ...control.requests import Control
+from ...core import codec, frame
+from ...core.records import Record
+from ...core.roster import DEAD
+from ...upkeep.doctor.findings import Problem
+from ..hooks.hook_events import HOOKS
+from ..install import installation, texts
+from ..install.hook_entries import BELL, FILES, PERMIT, PROGRAM, SHIM, called, calls_us, covers, part
+from . import hook_sources, other_clients, runnable
+from .runnable import INSTALL, SHIMS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..install.client_table import Target
+    from .hook_sources import Source
+
+
+class Found(Record):
+    """A hook that calls us: where, for which event, by what command; which of those one event may have."""
+
+    source: Source
+    event: str
+    command: str
+    part: str = ""
+
+
+def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Hooks of ours that cannot run or do not do their work, in the user's settings, those of the mailbox's and the
+    present project, and plugins; notes where there are none, only some, several of one event, or an earlier version's
+    shim, and where the client passes them by."""
+    here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    projects = dict.fromkeys((here, os.path.dirname(directory)))
+    found: list[Found] = []
+    for source in hook_sources.sources(projects, here, environ):
+        if source.settings is None:
+            what = f"not JSON ({source.reason}): the client passes its hooks by"
+            yield Problem(source.path, None, what, note=True)
+        ours = [*_ours(source)]
+        for hook in ours:
+            wrong = runnable.wrong(hook.command, source.project, environ, source.root)
+            if wrong is not None:
+                line = _line(source.text, hook.command)
+                yield Problem(source.path, line, f"the hook of {hook.event} cannot run: {wrong}")
+        found += ours
+    elsewhere = yield from other_clients.examine(projects, here, environ)
+    if found:
+        yield from _notes(found)
+        all_of_them = hook_sources.sources(projects, here, environ)
+        yield from _passed_by(found, all_of_them, environ)
+        yield from _open(directory, found, all_of_them)
+        yield from _outdated(all_of_them)
+        yield from _quiet(found, environ)
+    elif not elsewhere:
+        yield from _missing(directory, here, environ)
+    if found or elsewhere:
+        yield from _stale(environ)
+
+
+def elsewhere(target: Target, environ: Mapping[str, str]) -> list[Source]:
+    """What besides the target makes the same sessions call us: there every hook of an installation would run twice."""
+    project = os.getcwd() if target.user else os.path.dirname(target.base)
+    all_of_them = hook_sources.sources({project: None}, project, environ)
+    apart = [s for s in all_of_them if os.path.realpath(s.path) != os.path.realpath(target.settings)]
+    return [source for source in apart if any(_ours(source))]
+
+
+def is_there(target: Target) -> bool:
+    """Do the target's settings call us?"""
+    source = hook_sources.source(target.settings, "")
+    return source is not None and any(_ours(source))
+
+
+def way_out(source: Source) -> str:
+    """How what is installed there is taken out."""
+    if source.plugin:
+        return f"`claude plugin uninstall {source.plugin}`"
+    if source.of_project and not source.path.endswith(".local.json"):
+        return f"take them out of {source.path} by hand"
+    if source.of_project:
+        return f"`agent-mailbox uninstall claude-code --project {source.project}`"
+    return "`agent-mailbox uninstall claude-code --user`"
+
+
+def name(source: Source) -> str:
+    """Where it is, for people."""
+    return f"the plugin {source.plugin}" if source.plugin else source.path
+
+
+def _ours(source: Source) -> Iterator[Found]:
+    for event, group, hook in source.hooks():
+        command = hook.get("command") if isinstance(hook, dict) else None
+        matcher = texts.FILE_TOOLS if part(hook) == FILES else texts.MATCHERS.get(event)
+        if not isinstance(command, str) or (matcher is not None and not covers(group, matcher)):
+            continue
+        if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
+            yield Found(source, event, command, part(hook))
+
+
+def _line(text: bytes, command: str) -> int | None:
+    place = text.find(codec.dumps(command).encode("utf-8", "surrogatepass"))
+    return None if place < 0 else text.count(b"\n", 0, place) + 1
+
+
+# -- the installation as a whole --------------------------------------------------------------------------------------
+
+
+def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Told only where the client is at home: a mailbox serves others as well."""
+    if os.path.isdir(hook_sources.home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
+        what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} puts them in"
+        yield Problem(directory, None, what, note=True)
+
+
+def _notes(found: Sequence[Found]) -> Iterator[Problem]:
+    parts: dict[str, dict[str, list[Source]]] = {"": {}, BELL: {}, PERMIT: {}, FILES: {}}
+    for hook in found:
+        parts[hook.part].setdefault(hook.event, []).append(hook.source)
+    hooked = parts[""]
+    missing = [event for event in HOOKS if event not in hooked]
+    if missing:
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
+        yield Problem(found[0].source.path, None, what, note=True)
+    if parts[PERMIT] and not parts[FILES]:
+        what = f"no hook keeps the tools that write files from the mailbox's: {INSTALL} puts it in"
+        yield Problem(found[0].source.path, None, what, note=True)
+    yield from _doubled(found, hooked, "")
+    yield from _doubled(found, parts[BELL], " for its doorbell")
+    yield from _doubled(found, parts[PERMIT], " for what it may do")
+    yield from _doubled(found, parts[FILES], " for the files it may write")
+
+
+def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: str) -> Iterator[Problem]:
+    doubled: dict[tuple[str, ...], list[str]] = {}
+    for event, sources in hooked.items():
+        if len(sources) > 1:
+            doubled.setdefault(tuple(source.path for source in sources), []).append(event)
+    by_path = {hook.source.path: hook.source for hook in found}
+    for where, events in doubled.items():
+        more = [by_path[path] for path in dict.fromkeys(where) if path != where[-1]]
+        also = "".join(f", and in {name(other)} ({way_out(other)})" for other in more)
+        calls = "calls" if len(events) == 1 else "call"
+        here = "in this plugin" if by_path[where[-1]].plugin else "here"
+        what = (
+            f"{', '.join(events)} {calls} us {len(where)} times{why}, {here}{also}: once is enough; remove the others"
+        )
+        yield Problem(where[-1], None, what, note=True)
+
+
+def _passed_by(found: Sequence[Found], all_of_them: Sequence[Source], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Settings by which the client runs no hooks, and a project it was not told to trust."""
+    for source in (*hook_sources.managed(), *(source for source in all_of_them if not source.plugin)):
+        if source.says("disableAllHooks"):
+            yield Problem(source.path, None, "disableAllHooks is set: no hook runs, ours neither; take it out")
+    for source in hook_sources.managed():
+        if source.says("allowManagedHooksOnly"):
+            what = "allowManagedHooksOnly is set: the client runs no hooks but its administrator's, so none of ours"
+            yield Problem(source.path, None, f"{what}; ask them to put ours in")
+    for project in dict.fromkeys(hook.source.project for hook in found if hook.source.of_project):
+        if hook_sources.trusted(project, environ) is False:
+            what = f"{project} is not trusted: its hooks do not run; start `claude` there once and answer its question"
+            yield Problem(project, None, what, note=True)
+
+
+def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source]) -> Iterator[Problem]:
+    """Agents that are kept from something by hooks alone: the client passes by a hook that fails."""
+    for source in all_of_them:
+        permissions = (source.settings or {}).get("permissions")
+        asks = permissions.get("ask") if isinstance(permissions, dict) else None
+        if isinstance(asks, list) and all(rule in asks for rule in texts.FLOOR):
+            return
+    control = Control(directory)
+    roster = control.plane().roster
+    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
+    if bound:
+        names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
+        more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
+        what = f"{names}{more}: kept from something by our hooks alone; where one fails the client goes on without it"
+        more = "`agent-mailbox install claude-code --closed` has the client ask then"
+        yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
+
+
+def _outdated(all_of_them: Sequence[Source]) -> Iterator[Problem]:
+    """Rules of an earlier version, by which an agent decides unasked what its person would be asked."""
+    for source in all_of_them:
+        rules = (source.settings or {}).get("permissions")
+        allowed = rules.get("allow") if isinstance(rules, dict) else None
+        freed = [rule for rule in allowed if texts.is_outdated(rule)] if isinstance(allowed, list) else []
+        if freed:
+            what = f"{', '.join(freed)}: decisions run unasked, by rules of an earlier version"
+            yield Problem(source.path, None, f"{what}; {INSTALL} takes them out")
+
+
+# -- does it do its work? ---------------------------------------------------------------------------------------------
+
+
+def _quiet(found: Sequence[Found], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Each program that hooks call, tried once, where the person installed it."""
+    programs: dict[tuple[str, ...], Found] = {}
+    for hook in found:
+        if runnable.wrong(hook.command, hook.source.project, environ, hook.source.root) is None:
+            program = _own_program(hook, environ)
+            if program:
+                programs.setdefault(program, hook)
+    for program, hook in programs.items():
+        wrong = runnable.tried(program, environ)
+        if wrong is not None:
+            what = f"the hook of {hook.event} calls {program[0]}, which fails without a word: {wrong}"
+            yield Problem(
+                hook.source.path, _line(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
+            )
+
+
+def _own_program(hook: Found, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The program, if it is the one on ``PATH``, the shim an installation writes, or that of an installed plugin."""
+    if not calls_us({"command": hook.command}):
+        return ()
+    command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
+    words = called(shlex.split(command))
+    own = [
+        installation.shim(environ)[0],
+        *([os.path.join(hook.source.root, "hooks", SHIM)] if hook.source.root else []),
+    ]
+    if len(words) == 2 and words[0] in own:
+        return (words[0],)
+    if words[:2] == [PROGRAM, "hook"] and (path := shutil.which(PROGRAM, path=environ.get("PATH"))) is not None:
+        return (path, "hook")
+    return ()
+
+
+def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
+    """The shim that an installation wrote: is it the one that it would write now?"""
+    path, text = installation.shim(environ)
+    there = hook_sources.read(path) if text is not None else None
+    if there is not None and there != text:
+        yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)

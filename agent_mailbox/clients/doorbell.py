@@ -1,0 +1,203 @@
+"""The doorbell: a process beside an idle session that waits for its mail, and ends with the code that wakes it.
+
+Belongs here: when to ring. The client starts it in the background (``asyncRewake``) with a session and with each
+prompt, the wake's own among them; exit code 2 then wakes the session, whose prompt hook shows the mail as to any
+prompt. So what is said here is one fixed line: nothing from a message goes past the frame.
+
+It rings for mail that is unread while the session is idle: not in a turn (that has its own hooks), not into a dialog,
+not for what was shown meanwhile. Rung is not read: while what it rang for is still there it comes again after ever
+longer pauses, and at once only for an inbox that was empty in between.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..core.roster import ALIVE
+from ..errors import MailboxError, NoMailbox
+from ..mailbox.delivery import Delivery
+from ..store import paths, system
+from ..store.doorbell_lock import NOBODY, OFF
+from ..store.stamps import QUIET
+from ..store.watch import Watch
+from .client import BUSY, IDLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.inbox import Item
+    from ..store.doorbell_lock import Vigil
+    from .client import Client
+
+LINE = "agent-mailbox: mail is waiting; it is shown with this turn, or run `agent-mailbox check`"
+WAKE = 2
+"""The exit code that wakes the session."""
+RING = 0.0
+"""Instead of when to look again: ring."""
+SETTLE, AT_MOST = 0.15, 2.0
+"""Seconds without more mail after which it rings, so that a burst rings once; seconds it waits for that at most."""
+PAUSE, LONGEST = 15.0, 86_400.0
+"""Seconds until it rings again for mail that a ring had shown in part; four times as long each time none of it was
+shown, up to the longest."""
+TURN = 3.0
+"""Seconds a holder of a role lets each earlier one go first: one of them is enough to take the mail."""
+SILENT = 30.0
+"""Seconds without a hook after which a session counts as idle, of a client that does not say what it does."""
+BEAT = 3600.0
+"""Seconds between two heartbeats of a session that sleeps: it is there, for mail wakes it."""
+LOOKS = 2.0
+"""Seconds between two looks where nothing wakes us."""
+TROUBLE = 60.0
+"""Seconds after which a mailbox that could not be read is looked at again."""
+
+
+class Doorbell:
+    """One session's doorbell: ``run`` gives the exit code."""
+
+    def __init__(self, directory: str, session_id: str, client: Client, vigil: Vigil) -> None:
+        self._directory = directory
+        self._me = session_id
+        self._client = client
+        self._vigil = vigil
+        self._quiet = system.join(directory, paths.CACHE, QUIET)
+        self._lost = 0.0
+        self._known_here = self._was_alive = False
+        self._unread: frozenset[str] = frozenset()
+        self._since = self._changed = 0.0
+        self._started = time.monotonic()
+        self._next_beat = self._started + BEAT
+        self._rings, self._rung_at, self._rung = _left(vigil.left)
+
+    def run(self) -> int:
+        """Wait; ``WAKE`` when it is time to, else 0 (session, client or mailbox are gone, or another one waits)."""
+        while True:
+            quiet = self._is_quiet()
+            with Watch(self._places(quiet), LOOKS) as watch:
+                if self._is_quiet() != quiet:
+                    continue  # what is watched depends on it
+                due = self._look()
+                if due is None:
+                    return 0
+                if due == RING:
+                    self._vigil.leave(NOBODY, (str(self._rings), f"{self._rung_at:.3f}", *sorted(self._rung)))
+                    return WAKE
+                watch.wait(due, *self._client.ends)
+
+    def _is_quiet(self) -> bool:
+        return system.exists(system.join(self._quiet, self._me))
+
+    def _places(self, quiet: bool) -> list[str]:
+        """What to watch. A session with a quiet stamp need not hear of others' mail: it goes before any of its own
+        comes (``store.stamps``)."""
+        places = [self._quiet, self._vigil.directory, self._client.place(), None if quiet else self._directory]
+        return [place for place in places if place and system.exists(place)]
+
+    # -- one look -----------------------------------------------------------------------------------------------------
+
+    def _look(self) -> float | None:
+        """When to look again at the latest (monotonic seconds), or RING; None: it is over."""
+        if not self._client.lives() or not paths.is_mailbox(self._directory):
+            return None
+        try:
+            now = time.monotonic()
+            if self._vigil.stands():
+                self._lost = 0.0
+                return self._due(now)
+            return self._again(now) if self._vigil.removed() else None
+        except NoMailbox:
+            return None
+        except (MailboxError, OSError):
+            return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
+
+    def _again(self, now: float) -> float | None:
+        """The derived files were removed: it takes its place again, but not in the midst of that."""
+        self._lost = self._lost or now
+        if now < self._lost + LOOKS:
+            return self._lost + LOOKS
+        return self._due(now) if self._vigil.take(replace=False) else None
+
+    def _due(self, now: float) -> float | None:
+        session, status = self._client.doing()
+        here = session == self._me
+        if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
+            return None  # cleared, or another session was resumed in its place (a start first says another's id)
+        self._known_here = self._known_here or here
+        quiet = self._is_quiet()
+        if quiet and self._was_alive and now < self._next_beat:
+            self._unread = frozenset()
+            return self._next_beat
+        desk = Delivery(self._directory, wait=1.0)
+        if not desk.config.doorbell:
+            self._vigil.leave(OFF, ())
+            return None
+        state = desk.logs.read_roster().state(self._me)
+        if state != ALIVE:
+            return None if self._was_alive else now + TROUBLE  # its start is being recorded right now
+        self._was_alive = True
+        self._beat(desk, now)
+        if quiet:
+            self._unread = frozenset()
+            return self._next_beat
+        if here and status in BUSY:
+            self._unread = frozenset()
+            return self._next_beat
+        if not here or status not in IDLE:
+            silent = self._silent_since(desk) + SILENT
+            if silent > now:
+                return silent
+        return self._rings_at(desk, [item for item in desk.peek(self._me) if not item.muted], now)
+
+    def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:
+        unread = frozenset(item.message.id[:8] for item in items)
+        if not unread:
+            self._unread = unread
+            return self._next_beat
+        if unread != self._unread:
+            self._since = self._since if self._unread else now
+            self._unread, self._changed = unread, now
+        due = min(self._changed + SETTLE, self._since + AT_MOST) + self._turn(desk, items)
+        left = unread & self._rung
+        if left:
+            shown = left != self._rung
+            pause = PAUSE if shown else min(PAUSE * 4.0 ** (self._rings - 1), LONGEST)
+            due = max(due, self._rung_at + pause)
+        if due <= now:
+            self._rings = self._rings + 1 if left == self._rung and left else 1
+            self._rung, self._rung_at = unread, now
+            return RING
+        return due
+
+    def _turn(self, desk: Delivery, items: Sequence[Item]) -> float:
+        """How long to let others go first: not at all, unless all of the mail is a role's that others hold too."""
+        if not all(item.claims for item in items):
+            return 0.0
+        roster = desk.logs.read_roster()
+        holders = ([agent.session_id for agent in roster.carrying(item.via)] for item in items)
+        return TURN * min(ids.index(self._me) if self._me in ids else 0 for ids in holders)
+
+    # -- the clock ----------------------------------------------------------------------------------------------------
+
+    def _beat(self, desk: Delivery, now: float) -> None:
+        if now >= self._next_beat:
+            desk.logs.beat(self._me, desk.now())
+            self._next_beat = now + BEAT
+
+    def _silent_since(self, desk: Delivery) -> float:
+        """The monotonic instant of the session's last hook, by its heartbeat."""
+        try:
+            age = time.time() - os.stat(desk.logs.heart(self._me)).st_mtime
+        except OSError:
+            age = 0.0
+        return time.monotonic() - max(age, 0.0)
+
+
+def _left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:
+    """What the last one left: how often it rang in vain, when (monotonic seconds), for which mail."""
+    try:
+        rings, at = int(words[0]), float(words[1])
+    except (IndexError, ValueError):
+        return 0, 0.0, frozenset()
+    fresh = 0.0 <= at <= time.monotonic()  # the clock begins anew with the machine
+    return (rings, at, frozenset(words[2:])) if fresh else (0, 0.0, frozenset())

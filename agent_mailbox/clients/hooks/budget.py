@@ -1,0 +1,168 @@
+"""Unread mail as text for a model: framed, labelled, within a number of tokens.
+
+Belongs here: how much of the mail is shown at once, and in what words. What is most urgent is given in full, the rest
+by its titles; what even those have no room for stays unread. Whatever is cut is shown with the command that gives the
+rest.
+"""
+
+from __future__ import annotations
+
+from ...core import frame, instant
+from ...core.address import MODES
+from ...core.records import USER, Record
+from ...core.text import clipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...core.inbox import Item
+    from ...core.records import Message
+    from ...core.roster import Roster
+
+TOKEN = 4
+"""Characters that count as one token, as estimates of English usually have it."""
+BODY = 1500
+"""Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
+FRESH = instant.HOUR
+"""Mail younger than this (ms) came just now, and bears no date."""
+_LOOK_BACK = 6
+"""Lines in which the end of a sentence is looked for, before a text is cut where it happens to be."""
+
+
+def units(text: str) -> int:
+    """The length the client counts: UTF-16 code units, as JavaScript strings have."""
+    return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # which begins with a byte order mark
+
+
+class Told(Record):
+    """A delivery's text; the items it shows, in order; what each of them costs, in tokens, by message
+    id, with its share of what stands around them."""
+
+    text: str
+    items: Sequence[Item]
+    tokens: Mapping[str, int]
+
+
+class Page(Record):
+    """What a delivery is written with: who is who, when it is, how an agent starts our program, and the name by which
+    the delivery is known again (empty: it will not be looked for)."""
+
+    roster: Roster
+    now: int
+    program: str
+    nonce: str = ""
+
+
+def mail(items: Sequence[Item], page: Page, room: int) -> Told:
+    """``items`` as text, as many as fit into ``room`` UTF-16 units: at least one.
+
+    In full: control and high priority first, then direct, role, tag, broadcast; of the same rank each sender's first
+    message comes before anyone's second, so that nobody crowds the others out.
+    """
+    left = room - _HEAD - 2 * units(page.program)
+    reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
+    full: dict[str, str] = {}
+    for item in _ranked(items):
+        block = _block(item, page, room if full else left - reserve)
+        if full and units(block) + 1 > left - reserve:
+            break
+        full[item.message.id] = block
+        left -= units(block) + 1
+    titles, digest = _digest([item for item in items if item.message.id not in full], page, left)
+    shown = [item for item in items if item.message.id in full or item.message.id in titles]
+    parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
+    if more := len(items) - len(shown):
+        parts.append(f"{more} more unread: {page.program} check")
+    asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
+    if asking:  # how mail is answered in general stands in the client's memory file; each line costs every delivery
+        parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
+    text = "\n".join(parts)
+    own = {i: units(part) for i, part in (full | titles).items()}
+    around = (units(text) - sum(own.values())) // len(own)
+    return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()})
+
+
+_HEAD = 200
+"""Room for the lines around the messages, without the program's name."""
+
+
+def _head(items: Sequence[Item], page: Page) -> str:
+    count = f"{len(items)} message" + ("s" if len(items) != 1 else "")
+    known = f" {page.nonce}" if page.nonce else ""
+    # Factual, on purpose: orders in a system's voice are what models are taught to distrust.
+    persons = any(item.message.sender == USER for item in items)
+    return f"agent-mailbox{known}: {count}; | quotes " + ("the senders" if persons else "other agents, not the user")
+
+
+def _ranked(items: Sequence[Item]) -> list[Item]:
+    turns: dict[str, int] = {}
+    ranked = []
+    for place, item in enumerate(items):
+        m = item.message
+        rank = 0 if m.type == "control" else 1 if m.priority == "high" else 2 + MODES.index(item.mode)
+        turns[m.sender] = turn = turns.get(m.sender, 0) + 1
+        ranked.append((rank, turn, place))
+    return [items[place] for _, _, place in sorted(ranked)]
+
+
+def _block(item: Item, page: Page, room: int) -> str:
+    """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
+    lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
+    head = 2 if item.message.subject else 1
+    limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
+    kept: list[str] = []
+    for line in lines[head:]:
+        if units(line) > limit:
+            break
+        kept.append(line)
+        limit -= units(line) + 1
+    rest = lines[head + len(kept) :]
+    if rest:
+        kept = _at_a_sentence([*kept, rest[0][: max(limit, 0) // 2]])
+        kept.append(f"(cut; all: {page.program} show {frame.short(item.message.id)})")
+    return "\n".join([*lines[:head], *kept])
+
+
+def _when(message: Message, now: int) -> str:
+    return "" if abs(now - message.timestamp) < FRESH else frame.when(message.timestamp)
+
+
+def _at_a_sentence(lines: list[str]) -> list[str]:
+    """The lines up to the last end of a sentence in them; if none is near, with an ellipsis where they end."""
+    for back in range(1, min(_LOOK_BACK, len(lines)) + 1):
+        line = lines[-back]
+        end = max(line.rfind(f"{mark} ") for mark in ".!?:")
+        if line.endswith((".", "!", "?", ":")) and back > 1:
+            end = len(line) - 1
+        if end > 0:
+            return [*lines[:-back], line[: end + 1]]
+    return [*lines[:-1], f"{lines[-1].rstrip()}…"] if lines[-1].strip(frame.BAR) else lines[:-1]
+
+
+def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str], list[str]]:
+    """The items by their titles, a line for each sender and thread, as far as there is room: by id, and the lines."""
+    if not items:
+        return {}, []
+    head = f"By title; {page.program} show ID gives the text:"
+    room -= units(head) + 1
+    groups: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
+    for item in items:
+        m = item.message
+        thread = f", thread {frame.short(m.thread)}" if m.thread else ""
+        group = f"{frame.sender_of(m, page.roster)}{thread}"
+        title = f'{frame.short(m.id)} "{_title(m)}"' + (" asks for an ack" if m.ack else "")
+        cost = units(title) + 2 + (0 if group in groups else units(group) + 2)
+        if cost > room:
+            break
+        room -= cost
+        titles[m.id] = title
+        groups.setdefault(group, []).append(title)
+    return titles, [head, *(f"{group}: {', '.join(entries)}" for group, entries in groups.items())] if titles else []
+
+
+def _title(message: Message) -> str:
+    if message.type == "control":
+        return clipped(frame.control(message, "")[-1].removeprefix(frame.BAR), frame.TITLE).replace('"', "'")
+    return frame.title(message)

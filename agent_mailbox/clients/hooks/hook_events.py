@@ -1,0 +1,340 @@
+"""The hooks: one function per event, from the client's JSON to its answer.
+
+Belongs here: which event does what, and the shapes of the answers (Claude Code hooks reference; observed with
+2.1.329). A hook never breaks a session: what goes wrong becomes a short ``systemMessage`` for the person, and mail
+that could not be shown stays unread. Shown means written and flushed; only then is it recorded.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ...core import codec
+from ...core.address import check_id
+from ...core.records import USER, BadLine, Record
+from ...core.text import ascii_json, clipped, neutral
+from ...errors import BadData, Busy, MailboxError
+from ...identity import client_variables
+from ...mailbox.delivery import Offering
+from ...store import cache, offers, system
+from . import budget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ...core.inbox import Item
+    from ...core.roster import Roster
+    from ...mailbox.delivery import Delivery
+    from ...store.offers import Offer
+
+ROLE_WAIT = 0.25
+"""Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
+LOCK_WAIT = 1.0
+"""Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+FLUSH = (0.05, 0.1, 0.2)
+"""Seconds between looks at a turn's end for the model's last words: the client writes them down a moment late."""
+MAX_CHAIN = 5
+"""Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
+
+MAX_INPUT = 64 << 20
+"""Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+BEFORE_TOOL = "PreToolUse"
+FILES = "Files"
+"""The command that asks whether a tool may write a file."""
+PERMITS = ("Permit", "PermissionRequest")
+"""What asks whether a session may use a tool: before each, and where the client would ask its person."""
+MAX_TOLD = 5
+"""Lines a session is told about its registration; the rest would crowd out mail."""
+
+
+class Call(Record):
+    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
+    ``cwd`` is the project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session."""
+
+    event: str
+    session_id: str
+    cwd: str
+    source: str = ""
+    reason: str = ""
+    transcript: str = ""
+    agent_id: str | None = None
+    stop_hook_active: bool = False
+    command: str = ""
+    here: str = "/"
+    tool: str = ""
+    given: dict[str, Any] | None = None
+    use_id: str = ""
+    prompt_id: str = ""
+    told: bool = False
+
+
+def canonical(event: str) -> str | None:
+    """The client's spelling of an event we answer, from either spelling; None for others."""
+    wanted = event.replace("-", "").replace("_", "").lower()
+    return next((name for name in (*HOOKS, *PERMITS, FILES, *SILENT) if name.lower() == wanted), None)
+
+
+def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
+    """The client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
+    obj = codec.parse(data, MAX_INPUT, ours=False)
+    if isinstance(obj, BadLine):
+        raise BadData(f"hook input: {obj.reason if data.strip() else 'empty'}", "a hook is called by the client")
+
+    def text(key: str, default: str | None = "") -> Any:
+        value = obj.get(key)
+        return value if isinstance(value, str) and value else default
+
+    session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
+    if not session_id:
+        raise BadData("hook input: no session_id", "a hook is called by the client")
+    tool = obj.get("tool_input")
+    command = tool.get("command") if isinstance(tool, dict) else None
+    return Call(
+        event=event,
+        session_id=session_id,
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
+        source=text("source"),
+        reason=text("reason"),
+        transcript=text("transcript_path") if _is_claude_code(session_id, environ) else "",
+        agent_id=text("agent_id", None),
+        stop_hook_active=obj.get("stop_hook_active") is True,
+        command=command if isinstance(command, str) else "",
+        here=text("cwd", here),
+        tool=text("tool_name"),
+        given=tool if isinstance(tool, dict) else None,
+        use_id=text("tool_use_id"),
+        prompt_id=text("prompt_id"),
+        told=text("session_id") == session_id,
+    )
+
+
+def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
+    """What is known of a call whose JSON cannot be read; raises ``BadData`` where not even the session is."""
+    return parse(event, b"{}", environ, here)
+
+
+def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
+    inherits its variables, but they name another session."""
+    return "CLAUDECODE" in environ and environ.get(client_variables.CLAUDE) in (None, "", session_id)
+
+
+class Hook(Record):
+    """A call in its surroundings. Everything the client is to see goes through ``write``, which flushes; ``program``
+    is how an agent starts ours."""
+
+    call: Call
+    desk: Delivery
+    environ: Mapping[str, str]
+    program: str
+    write: Callable[[str], None]
+
+    def state(self) -> str | None:
+        """The session's state in the roster."""
+        return self.desk.logs.read_roster().state(self.call.session_id)
+
+    def enter(self, source: str) -> list[str]:
+        """See ``session.enter``; also sees to it that the session's later commands know who they are. What the session
+        has to be told, as lines."""
+        from . import session  # once or twice in a session's life
+
+        told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ)
+        try:
+            session.tell_commands(self.call.session_id, self.environ)
+        except MailboxError as error:
+            told.append(error.what)
+        self.desk.notice()
+        if (why := self.desk.broken()) is not None:
+            told.insert(0, f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`")
+        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
+
+    def offered(self) -> list[Offer]:
+        """The deliveries of which the transcript is to tell what became of them."""
+        return offers.load(self.desk.logs, self.call.session_id) if self.call.transcript else []
+
+    def settle(self, pauses: Sequence[float] = ()) -> bool:
+        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open. While
+        one is, it looks again after each of the ``pauses`` (seconds)."""
+        begins = self.call.event == "SessionStart" and bool(self.call.transcript)
+        if not begins and not self.offered():
+            return False
+        from ...mailbox import receipts  # after a delivery by a hook
+        from . import receipt_rules
+
+        try:
+            judge = receipt_rules.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
+            left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
+            for pause in pauses:
+                if left:
+                    time.sleep(pause)
+                    left = receipts.settle(self.desk, self.call.session_id, judge)
+            return left
+        except Busy:
+            return True
+
+    def turns(self) -> int:
+        """How often in a row mail has kept the model from stopping."""
+        return int(cache.load(self._counter()) or 0)
+
+    def count_turns(self, turns: int) -> None:
+        """Keep that number."""
+        if turns or system.exists(self._counter()):
+            cache.save(self._counter(), b"%d" % turns)
+
+    def _counter(self) -> str:
+        return self.desk.logs.cache("chains", self.call.session_id)
+
+    def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
+        """Show unread mail behind the ``parts`` as ``answer`` makes the client's JSON of it; returns how much mail.
+
+        ``quiet``: if nothing is left, the hooks that follow have nothing to do.
+        """
+        transcript = self.call.transcript
+        nonce = system.urandom(3).hex() if transcript else None
+        length = system.size(transcript) if transcript else 0
+        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, quiet)
+
+        def show(items: list[Item]) -> Sequence[Item]:
+            told = self._told([item for item in items if not item.muted], parts, nonce)
+            offering.tokens.update(told.tokens)
+            if told.text:
+                self.write(answer(told.text))
+            return told.items
+
+        try:
+            return self.desk.deliver(self.call.session_id, show, role_wait=ROLE_WAIT, offering=offering)
+        except Busy as error:
+            if error.code != "busy":
+                raise
+            return 0  # another process is showing this session its mail at this moment; ours has nothing to add
+
+    def report_idle(self) -> None:
+        """Tell the session's lead, if it has one, that its turn ends."""
+        agent = self.desk.logs.read_roster().get(self.call.session_id)
+        if agent is not None and agent.lead not in (None, USER):
+            from ...control.requests import Control  # a worker's turn ends
+
+            desk = self.desk
+            control = Control(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove)
+            control.report_idle(agent.session_id)
+
+    def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
+        before = "\n".join(parts)
+        if not items:
+            return budget.Told(before, (), {})
+        page = budget.Page(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "")
+        told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before))
+        return told.replace(text=f"{before}\n{told.text}") if before else told
+
+
+def answer(hook: Hook) -> None:
+    """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
+    if hook.call.agent_id is None and hook.call.event not in SILENT:
+        check_id(hook.call.session_id)
+        EVENTS[hook.call.event](hook)
+
+
+def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
+    """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
+    the agent has no more than its id: a refusal must not depend on a mailbox."""
+    from ..permission import own_commands_hook, teammate  # where a command names us
+
+    known = None
+    try:
+        known = roster()
+    except MailboxError:
+        pass
+    caller = teammate.Caller(call.session_id, call.transcript, call.agent_id or "")
+    if (denial := own_commands_hook.denial(call.command, caller, known)) is not None:
+        write(_json(denial))
+
+
+def trouble(error: MailboxError) -> str:
+    """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
+    return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
+
+
+def _json(value: dict[str, Any]) -> str:
+    return ascii_json(codec.dumps(value)) + "\n"
+
+
+def _context(event: str) -> Callable[[str], str]:
+    return lambda text: _json({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
+def _session_start(hook: Hook) -> None:
+    if hook.call.source == "compact" and hook.state() == "dead":
+        return  # it left; what the client does by itself does not bring it back
+    known = hook.state() is not None
+    told = hook.enter(hook.call.source)
+    if known:
+        hook.settle()
+    if known or hook.call.source == "clear":
+        from . import reminder  # at most a few times in a session's life
+
+        told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
+    hook.deliver(_context(hook.call.event), told)
+
+
+def _prompt(hook: Hook) -> None:
+    state = hook.state()
+    if state != "dead":
+        offered = hook.offered()
+        length = system.size(hook.call.transcript) if offered else 0
+        grown = any(length > offer.length for offer in offered)  # else nobody spoke since
+        left = hook.settle() if grown else bool(offered)
+        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
+        hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on
+
+
+def _tool_used(hook: Hook) -> None:
+    if hook.state() == "alive":
+        left = hook.settle()
+        hook.deliver(_context(hook.call.event), quiet=not left)
+
+
+def _stop(hook: Hook) -> None:
+    if hook.state() != "alive":
+        return
+    left = hook.settle(FLUSH)
+    turns = hook.turns() if hook.call.stop_hook_active else 0
+    if turns >= MAX_CHAIN:
+        hook.report_idle()
+        return
+    # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
+    as_context = _is_claude_code(hook.call.session_id, hook.environ)
+    answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
+    if hook.deliver(answer, quiet=not left):
+        hook.count_turns(turns + 1)
+    else:
+        hook.report_idle()
+
+
+def _flush(hook: Hook) -> None:
+    hook.settle()
+
+
+def _session_end(hook: Hook) -> None:
+    if hook.state() == "alive":
+        from ...mailbox import registry  # once in a session's life
+
+        me = hook.call.session_id
+        registry.end(hook.desk, me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        hook.settle()
+
+
+EVENTS: dict[str, Callable[[Hook], None]] = {
+    "SessionStart": _session_start,
+    "UserPromptSubmit": _prompt,
+    "PostToolUse": _tool_used,
+    "Stop": _stop,
+    "PreCompact": _flush,
+    "SessionEnd": _session_end,
+}
+SILENT = ("SubagentStop", "TeammateIdle")
+"""Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
+own."""
+HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
+"""Every event that calls us."""

@@ -1,0 +1,48 @@
+"""What a session is reminded of where its context was lost or left for a while: who it is, what it owes, what it asked.
+
+Belongs here: the words. What is owed is ``core.obligations``. A session that owes nothing and waits for nothing is told
+nothing.
+"""
+
+from __future__ import annotations
+
+from ...core import frame, obligations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.inbox import State
+    from ...core.records import Message
+    from ...mailbox.opened import Desk
+
+MOST = 5
+"""Messages named in each list: enough to go on, and ``status`` has the rest."""
+
+
+def lines(desk: Desk, session_id: str, program: str) -> list[str]:
+    """The reminder, empty if there is nothing to be reminded of."""
+    state, now = desk.logs.asking(desk.config.ttls), desk.now()
+    owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
+    told = []
+    if owed:
+        told += [f"You owe an answer ({program} reply ID, or ack ID):", *_list(owed, state, now, program, "from")]
+    if asked:
+        told += ["You asked, and nobody answered yet:", *_list(asked, state, now, program, "to")]
+    return [_identity(session_id, state), *told] if told else []
+
+
+def _identity(session_id: str, state: State) -> str:
+    agent = state.roster.get(session_id)
+    roles = f" ({', '.join(frame.roles_of(agent))})" if agent and agent.roles else ""
+    return f"agent-mailbox: this session is {frame.name_of(session_id, state.roster)}{roles}"
+
+
+def _list(messages: Sequence[Message], state: State, now: int, program: str, way: str) -> list[str]:
+    shown = []
+    for m in messages[-MOST:]:
+        who = frame.sender_of(m, state.roster) if way == "from" else frame.target_of(m, state.roster)
+        stale = obligations.staleness(m, state, now)
+        shown.append(f'{frame.short(m.id)} {way} {who}: "{frame.title(m)}"' + (f" ({stale})" if stale else ""))
+    more = len(messages) - len(shown)
+    return [*shown, *([f"{more} more: {program} status"] if more else [])]

@@ -1,0 +1,161 @@
+"""The client's transcript: did what a hook said reach the model, and did the model go on after it? Did a call end?
+
+Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to).
+A hook's text stands in an ``attachment`` of type ``hook_additional_context``; what the model says in lines of type
+``assistant``, each with the id of the answer it is part of. Whatever else quotes us (a tool's output, a prompt, the
+model) is not how mail is shown, and counts for nothing. Nor is every such line the model's: the client writes its own
+errors in the model's place. And a prompt that is taken back (Escape before a word of the answer) leaves the lines that
+came with it, but is never sent again: the next prompt stands right behind it.
+"""
+
+from __future__ import annotations
+
+from ...core import codec, instant
+from ...core.records import BadLine
+from ...store import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from ...store.offers import Offer
+
+    Found = TypeVar("Found")
+
+SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
+"""The model spoke after it was shown · it is shown, and nobody has spoken since · it is not there, though the model
+spoke since · nothing happened since."""
+
+MARGIN = 1 << 18
+"""Bytes looked at before an offer was made: the answer in which it was made stands there."""
+_CLIENT = "<synthetic>"
+"""The model of an answer that is none: an error of the API, as the client words it."""
+_INTERRUPTED = b'"[Request interrupted by user'
+"""The client's line for a prompt that stays in the conversation without an answer."""
+_CHUNK = 1 << 20
+_MAX_LINE = 64 << 20
+
+
+def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """What became of each offer, by nonce; None where there is no transcript to tell."""
+    start = min(offer.length for offer in offers)
+    return _read(path, start, lambda lines: _states(lines, offers))
+
+
+def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    """Did every call of the tool with this input end, one of them after ``since`` (ms)? ``length``: the transcript's,
+    then. What it had for a result, a person's "no" as well, stands in a line of type ``user`` under the call's id."""
+    return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+
+
+def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> Found | None:
+    """What ``read`` finds in the lines from a margin before ``length`` on; None where there is no transcript."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    try:
+        there = system.fstat(fd)
+        if there.st_mode & system.S_IFMT != system.S_IFREG:
+            return None
+        start = length if length <= there.st_size else 0  # another file
+        return read(_lines(fd, max(start - MARGIN, 0), there.st_size))
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
+
+
+def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    running: set[object] = set()
+    ended = False
+    for line in lines:
+        if not (b'"tool_use"' in line or (running and b'"tool_result"' in line)):
+            continue
+        event = codec.parse(line, _MAX_LINE, ours=False)
+        if isinstance(event, BadLine):
+            continue
+        for block in _blocks(event):
+            if block.get("type") == "tool_use" and block.get("name") == tool and block.get("input") == given:
+                running.add(block.get("id"))
+            elif block.get("type") == "tool_result" and block.get("tool_use_id") in running:
+                running.discard(block.get("tool_use_id"))
+                ended = ended or _when(event) >= since
+    return ended and not running
+
+
+def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a line's message consists of."""
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
+    found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
+    during: dict[str, object] = {}
+    prompted: set[str] = set()  # shown with a prompt that may still be taken back
+    answer: object = None
+    marks = {f"agent-mailbox {offer.nonce}:".encode(): offer.nonce for offer in offers}
+    for line in lines:
+        shown = [nonce for mark, nonce in marks.items() if mark in line]
+        if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
+            continue
+        event = codec.parse(line, _MAX_LINE, ours=False)
+        if isinstance(event, BadLine) or event.get("isSidechain") is True:
+            continue
+        kind = event.get("type")
+        if kind == "user" and prompted and event.get("isMeta") is not True:
+            found.update(dict.fromkeys(() if _INTERRUPTED in line else prompted, PASSED))
+            prompted.clear()
+        elif kind == "assistant":
+            prompted.clear()
+            message = event.get("message")
+            if not isinstance(message, dict) or message.get("model") == _CLIENT:
+                continue
+            answer, spoken = message.get("id"), _when(event)
+            for offer in offers:
+                state = found[offer.nonce]
+                if state == SHOWN and answer != during[offer.nonce]:
+                    found[offer.nonce] = SEEN
+                elif state == OPEN and spoken >= offer.time:
+                    found[offer.nonce] = PASSED
+        for nonce in shown:
+            if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
+                found[nonce], during[nonce] = SHOWN, answer
+                if event["attachment"].get("hookEvent") == "UserPromptSubmit":
+                    prompted.add(nonce)
+    return found
+
+
+def _tells(event: dict[str, Any], nonce: str) -> bool:
+    """Is this how the client keeps what a hook told the model, and is our delivery in it?"""
+    attachment = event.get("attachment")
+    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+        return False
+    said = attachment.get("content")
+    texts = said if isinstance(said, list) else [said]
+    return any(
+        line.startswith(f"agent-mailbox {nonce}:") for t in texts if isinstance(t, str) for line in t.split("\n")
+    )
+
+
+def _when(event: dict[str, Any]) -> int:
+    try:
+        return instant.parse(event["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
+def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
+    """The whole lines between two positions; of the one the first is in, the rest."""
+    carry, offset = [b""], start
+    while offset < end and (data := system.pread(fd, min(_CHUNK, end - offset), offset)):
+        offset += len(data)
+        first, *more = data.split(b"\n")
+        carry.append(first)
+        if more:
+            yield b"".join(carry)
+            yield from more[:-1]
+            carry = more[-1:]

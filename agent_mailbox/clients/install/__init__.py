@@ -1,0 +1,1 @@
+"""Installing into a client's files, and out of them."""

@@ -1,0 +1,142 @@
+"""The clients an installation knows: where each looks for what, and by what names. A table; no file is touched here.
+
+Belongs here: what differs between them. Observed with Claude Code 2.1.329, Codex 0.169.0 and Gemini CLI 0.61.0: all
+take hooks of one shape, and answers of one shape, under our names for the events.
+
+A project's hooks name a program by its place on this machine. Claude Code has a settings file for what is one's own;
+the others have only the one that a team may share.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...core.records import Record
+from ...errors import NotFound
+from ..hooks.hook_events import BEFORE_TOOL, HOOKS
+from . import texts
+from .hook_entries import BELL, BELL_TIMEOUT, FILES, PERMISSION, PERMIT, PERMIT_TIMEOUT, TIMEOUT, Wanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
+
+
+class Client(Record):
+    """A client. ``word``: how its hooks tell the shim whose they are. ``hooks``: what was seen to work with it.
+    ``files``: those all ours, by their place under its directory, from how an agent starts our program and whether they
+    are for all sessions."""
+
+    name: str
+    word: str
+    hooks: Sequence[Wanted]
+    variable: str | None
+    home: str
+    directory: str
+    settings: tuple[str, str]
+    memory: str
+    files: Callable[[str, bool], Mapping[str, str]]
+    rules: Callable[[str], Sequence[str]]
+    after: str = ""
+
+    @property
+    def events(self) -> dict[str, str]:
+        """Its names for those events of ours that it waits for."""
+        return {wanted.on: wanted.event for wanted in self.hooks if not wanted.is_bell}
+
+
+class Target(Record):
+    """Where a client looks: its settings, its memory, and the directory of its other files."""
+
+    client: Client
+    base: str
+    settings: str
+    memory: str
+    user: bool
+
+
+def project(client: Client, directory: str) -> Target:
+    """A project's files. Raises ``NotFound`` if there is no such directory."""
+    if not os.path.isdir(directory):
+        raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
+    directory = os.path.realpath(directory)
+    base = os.path.join(directory, client.directory)
+    return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(directory, client.memory), False)
+
+
+def user(client: Client, environ: Mapping[str, str]) -> Target:
+    """The user's files, for every project."""
+    base = os.path.abspath(user_directory(client, environ))
+    return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
+
+
+def user_directory(client: Client, environ: Mapping[str, str]) -> str:
+    """Where the client keeps what is the user's."""
+    named = environ.get(client.variable) if client.variable else None
+    return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
+
+
+CLAUDE_CODE = Client(
+    name="claude-code",
+    word="",
+    hooks=(
+        *(
+            Wanted(event, event, texts.MATCHERS.get(event), PERMIT_TIMEOUT if event == PERMISSION else TIMEOUT)
+            for event in HOOKS
+        ),
+        Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(BEFORE_TOOL, FILES, texts.FILE_TOOLS),
+        *(Wanted(event, BELL, None, BELL_TIMEOUT) for event in BELLS),
+    ),
+    variable="CLAUDE_CONFIG_DIR",
+    home="HOME",
+    directory=".claude",
+    settings=("settings.local.json", "settings.json"),
+    memory="CLAUDE.md",
+    files=lambda _, __: {f"commands/{name}": text for name, text in texts.COMMANDS.items()},
+    rules=texts.rules,
+)
+CODEX = Client(
+    name="codex",
+    word="codex",
+    hooks=(
+        *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
+        Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains of more at every start
+    ),
+    variable="CODEX_HOME",
+    home="HOME",
+    directory=".codex",
+    settings=("hooks.json", "hooks.json"),
+    memory="AGENTS.md",
+    files=lambda program, _: {**texts.skills(), "rules/agent-mailbox.rules": texts.codex_rules(program)},
+    rules=lambda _: (),
+    after="Codex runs only hooks that you trust, and `codex exec` skips others without a word: start codex, trust these"
+    " when it asks or by /hooks (again whenever they change; and the project itself)",
+)
+GEMINI = Client(
+    name="gemini",
+    word="gemini",
+    # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no
+    # command if it would be one. The first BeforeAgent registers as well.
+    hooks=tuple(
+        Wanted(theirs, ours, None, TIMEOUT * 1000)
+        for theirs, ours in (
+            ("BeforeAgent", "UserPromptSubmit"),
+            ("AfterTool", "PostToolUse"),
+            ("AfterAgent", "Stop"),
+            ("SessionEnd", "SessionEnd"),
+        )
+    ),
+    variable=None,
+    home="GEMINI_CLI_HOME",
+    directory=".gemini",
+    settings=("settings.json", "settings.json"),
+    memory="GEMINI.md",
+    files=texts.gemini_files,
+    rules=lambda _: (),
+    after="Gemini CLI runs a project's hooks only where you trust the folder",
+)
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI)

@@ -1,0 +1,188 @@
+"""Files of others, changed whole or not at all, with a record of what they were.
+
+Belongs here: reading, replacing, remembering. A file is written beside, synced and renamed, so whoever is killed leaves
+the old or the new one. Before that, the record: what the file was before us, and the checksums of what we made of it.
+A file that has one of these was edited by nobody since, and gets its own bytes back.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import stat
+
+from ...core import codec
+from ...core.records import BadLine, Record
+from ...errors import Busy
+from ...store import paths, system
+from ...store.system import sync_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_FILE = 4 << 20
+"""Bytes of a settings or memory file: a person wrote it."""
+
+
+class Entry(Record):
+    """What is remembered of a file: its bytes before us (None: it was not there), the checksums of what we made of it,
+    the directories we made for it."""
+
+    original: bytes | None
+    written: tuple[str, ...]
+    directories: tuple[str, ...]
+
+
+class Change(Record):
+    """One file's change: what it is (None: not there), what it becomes, what is remembered then (None: nothing)."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    entry: Entry | None
+    mode: int = 0o666
+
+
+def read(path: str, limit: int = MAX_FILE) -> bytes | None:
+    """A file's bytes, or None if there is none. Raises ``StorageFailed``, also for more than ``limit`` bytes."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(0, "it is not a regular file")
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise paths.storage_failed("read", path, error) from None
+    if len(data) > limit:
+        raise paths.storage_failed("read", path, OSError(0, f"it has more than {limit} bytes"))
+    return data
+
+
+def checksum(data: bytes) -> str:
+    """What a file's bytes are remembered by."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def missing_directories(path: str) -> tuple[str, ...]:
+    """The directories above a file that are not there, the uppermost first."""
+    missing: list[str] = []
+    while not os.path.isdir(path := os.path.dirname(path)) and path != "/":
+        missing.insert(0, path)
+    return tuple(missing)
+
+
+def carry_out(change: Change, records: Records) -> None:
+    """Make the change, durably. Raises ``Busy`` if the file is not what it was when the change was planned, and
+    ``StorageFailed``; then the file is as it was."""
+    if read(change.path) != change.before:
+        raise Busy(f"{change.path} was changed by somebody else at this moment", "repeat the command")
+    if change.entry is not None:
+        records.keep(change.path, change.entry)
+    if change.after != change.before:
+        try:
+            if change.after is None:
+                os.unlink(change.path)
+            else:
+                os.makedirs(os.path.dirname(change.path), exist_ok=True)
+                _replace(change.path, change.after, change.mode)
+            sync_directory(os.path.dirname(change.path))
+        except OSError as error:
+            raise paths.storage_failed("write", change.path, error) from None
+    if change.entry is None:
+        records.forget(change.path)
+
+
+def _replace(path: str, data: bytes, mode: int) -> None:
+    directory, name = os.path.split(path)
+    aside = os.path.join(directory, f".{name}.agent-mailbox")
+    if system.exists(aside):
+        os.unlink(aside)  # a killed one's
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            if os.path.exists(path):
+                os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode) | (mode & 0o111))
+            left = memoryview(data)
+            while left:
+                left = left[os.write(fd, left) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(aside, path)
+    except OSError:
+        os.unlink(aside)
+        raise
+
+
+def remove_empty(directories: tuple[str, ...]) -> None:
+    """Remove the directories that were made for a file, as far as nothing else came into them."""
+    for directory in reversed(directories):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return
+
+
+class Records:
+    """What is remembered of the files we changed, in the user's state directory; one file each."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.directory = os.path.join(os.path.dirname(paths.trusted_file(environ)), "installed")
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.directory, f"{checksum(os.fsencode(path))[:32]}.json")
+
+    def find(self, path: str) -> Entry | None:
+        """What is remembered of a file; None where that is nothing, or damaged."""
+        data = read(self._path(path), 2 * MAX_FILE)
+        obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
+        return None if isinstance(obj, BadLine) else _entry(obj)
+
+    def keep(self, path: str, entry: Entry) -> None:
+        """Remember, durably."""
+        original = None if entry.original is None else base64.b64encode(entry.original).decode()
+        value = {
+            "path": os.fsencode(path).decode("utf-8", "backslashreplace"),
+            "original": original,
+            "written": list(entry.written),
+            "directories": [os.fsencode(d).hex() for d in entry.directories],
+        }
+        try:
+            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            _replace(self._path(path), codec.dumps(value).encode() + b"\n", 0o600)
+            sync_directory(self.directory)
+        except OSError as error:
+            raise paths.storage_failed("write", self._path(path), error) from None
+
+    def forget(self, path: str) -> None:
+        """Remember no more."""
+        try:
+            os.unlink(self._path(path))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise paths.storage_failed("remove", self._path(path), error) from None
+
+    def none_left(self) -> bool:
+        """Is nothing remembered of any file?"""
+        try:
+            return not any(name.endswith(".json") and name[0] != "." for name in os.listdir(self.directory))
+        except OSError:
+            return True
+
+
+def _entry(obj: Mapping[str, Any]) -> Entry | None:
+    original, written, directories = obj.get("original"), obj.get("written"), obj.get("directories")
+    try:
+        return Entry(
+            original=None if original is None else base64.b64decode(original, validate=True),
+            written=tuple(str(word) for word in written or ()),
+            directories=tuple(os.fsdecode(bytes.fromhex(word)) for word in directories or ()),
+        )
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,284 @@
+"""``install CLIENT`` and back: what changes in which file, as a plan that can be shown before it is carried out.
+
+Belongs here: which files, the decisions about each, the order. How texts are merged: ``install_merge``; how files are
+written and remembered: ``install_files``; where each client has them: ``install_clients``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...core.records import Record
+from ...core.text import shell_quoted
+from ...errors import StorageFailed
+from ...store import paths, user_state
+from ...store.lock import FileLock
+from ..permission import file_guard as ours
+from . import foreign_files as files
+from . import hook_entries, merge, texts
+from .client_table import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+UNBAKED = "python= main= state= switch="
+"""The line of the shim that an installation fills in."""
+
+
+class Bounds(Record):
+    """What the client itself is to see to: ``asks``, the rules of what it asks about whatever else is said; its
+    ``sandbox``, out of which commands reach ``hosts`` and do not write the ``mailbox``. ``alone``: nothing else is put
+    in, for the sessions call us already."""
+
+    asks: tuple[str, ...] = ()
+    sandbox: bool = False
+    mailbox: str = ""
+    hosts: tuple[str, ...] = ()
+    alone: bool = False
+
+
+UNBOUND = Bounds()
+
+
+class Part(Record):
+    """One file, and what becomes of its bytes (None: not there; the same where they stay). ``add`` is told if they are
+    as we wrote them, ``remove`` what the file was before us; ``whole``: all of it is ours."""
+
+    path: str
+    add: Callable[[bytes | None, bool], bytes]
+    remove: Callable[[bytes, bytes | None], bytes | None]
+    whole: bool = False
+
+
+class Plan(Record):
+    """What would change, in order, and what is left alone: (path, why)."""
+
+    changes: tuple[files.Change, ...]
+    left: tuple[tuple[str, str], ...]
+
+
+# -- the shim ---------------------------------------------------------------------------------------------------------
+
+
+def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
+    """The path of the shim that hooks call, and its text if it is to be written there.
+
+    A checkout with an environment of its own has the shim that finds it. Elsewhere it is written into the user's data
+    directory, the interpreter and the package in it by their places: hooks are started without the person's PATH.
+    """
+    root = os.path.dirname(PACKAGE)
+    beside = os.path.join(root, "hooks", hook_entries.SHIM)
+    if os.access(os.path.join(root, ".venv", "bin", "python"), os.X_OK) and os.access(beside, os.X_OK):
+        return beside, None
+    data = environ.get("XDG_DATA_HOME") or ""
+    if not data.startswith("/"):
+        data = os.path.join(environ.get("HOME") or "/", ".local", "share")
+    return os.path.join(data, "agent-mailbox", hook_entries.SHIM), _baked(environ)
+
+
+def _baked(environ: Mapping[str, str]) -> bytes:
+    text = files.read(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
+    if text is None:
+        raise StorageFailed(f"{PACKAGE} lacks its {hook_entries.SHIM}", "install agent-mailbox again")
+    python, main = shell_quoted(sys.executable), shell_quoted(os.path.join(PACKAGE, "__main__.py"))
+    state = (
+        f"state={shell_quoted(user_state.directory(environ))} switch={'yes' if user_state.is_switched(environ) else ''}"
+    )
+    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} {state}"), 1)
+
+
+# -- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[Part]:
+    client = target.client
+    more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
+    more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
+    if bounds.alone:
+        yield _settings(os.path.realpath(target.settings), merge.Ours((), more))
+        return
+    more["permissions"][merge.ALLOW] = [*client.rules(program)]
+    for name, text in client.files(program, target.user).items():
+        yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
+    yield _memory(os.path.realpath(target.memory))
+    hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
+    yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then
+
+
+def _whole(path: str, text: bytes) -> Part:
+    return Part(
+        path,
+        add=lambda data, untouched: text if data is None or untouched else data,
+        remove=lambda data, _: None if data == text else data,
+        whole=True,
+    )
+
+
+def _memory(path: str) -> Part:
+    def changed(data: bytes | None, change: Callable[[str], str]) -> bytes:
+        return change((data or b"").decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    return Part(
+        path,
+        add=lambda data, _: changed(data, lambda text: merge.with_section(path, text, texts.SECTION)),
+        remove=lambda data, _: changed(data, lambda text: merge.without_section(path, text)),
+    )
+
+
+def _settings(path: str, ours: merge.Ours) -> Part:
+    def add(data: bytes | None, _: bool) -> bytes:
+        settings, form = merge.read(path, data or b"")
+        current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
+        wanted = merge.merged(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
+        return data if data is not None and wanted == settings else merge.write(wanted, form)
+
+    def remove(data: bytes, original: bytes | None) -> bytes:
+        settings, form = merge.read(path, data)
+        before = merge.read(path, original)[0] if original else {}
+        kept = merge.without(
+            settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
+        )
+        kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
+        return data if kept == settings else merge.write(kept, form)
+
+    return Part(path, add, remove)
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> Plan:
+    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
+
+    Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
+    """
+    records = files.Records(environ)
+    hook, text = shim(environ)
+    changes, left = [], []
+    if text is not None and (there := files.read(hook)) != text:
+        changes.append(files.Change(hook, there, text, None, 0o777))
+    for part in _parts(target, hook, program, bounds):
+        data, entry = files.read(part.path), records.find(part.path)
+        untouched = data is not None and entry is not None and files.checksum(data) in entry.written
+        wanted = part.add(data, untouched)
+        if wanted != data:
+            changes.append(files.Change(part.path, data, wanted, _remembered(part, data, wanted, entry, untouched)))
+        elif part.whole and wanted != part.add(None, False):
+            left.append((part.path, "it is not ours, or was edited"))
+    return Plan(tuple(changes), tuple(left))
+
+
+def _remembered(
+    part: Part, data: bytes | None, wanted: bytes, entry: files.Entry | None, untouched: bool
+) -> files.Entry:
+    """What to remember of a file that becomes ``wanted``. Of one that somebody edited while ours was in it nobody knows
+    what it was without: the old record stays, in case the edit is undone."""
+    new = files.checksum(wanted)
+    if entry is not None and untouched and data is not None:
+        return entry.replace(written=(files.checksum(data), new))
+    if data is None or part.remove(data, data) == data:
+        made = (*(entry.directories if entry else ()), *files.missing_directories(part.path))
+        return files.Entry(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
+    return entry or files.Entry(original=None, written=(), directories=())
+
+
+def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> Plan:
+    """What uninstalling changes: a file that nobody edited since becomes what it was, any other loses only ours.
+
+    Raises as ``installation`` does.
+    """
+    records = files.Records(environ)
+    hook, _ = shim(environ)
+    changes, left = [], []
+    for part in reversed(
+        [*_parts(target, hook, program, Bounds(sandbox=True, mailbox=mailbox))]
+    ):  # who calls goes before what is called
+        data, entry = files.read(part.path), records.find(part.path)
+        if data is None:
+            after = None
+        elif entry is not None and files.checksum(data) in entry.written:
+            after = entry.original
+        else:
+            after = part.remove(data, entry.original if entry else None)
+            if entry is not None and entry.original is None and entry.written and _is_bare(after):
+                after = None
+        if after is not None and part.whole and entry is not None:
+            left.append((part.path, "it was edited"))
+        if after != data or entry is not None:
+            changes.append(files.Change(part.path, data, after, None))
+    return Plan(tuple(changes), tuple(left))
+
+
+def _is_bare(data: bytes | None) -> bool:
+    return data is not None and data.strip() in (b"", b"{}")
+
+
+def diff(plan: Plan) -> str:
+    """The plan as a unified diff."""
+    from difflib import unified_diff
+
+    lines: list[str] = []
+    for change in plan.changes:
+        (old, was), (new, becomes) = _side(change.path, change.before), _side(change.path, change.after)
+        lines += unified_diff(was, becomes, old, new, lineterm="")
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def _side(path: str, data: bytes | None) -> tuple[str, list[str]]:
+    if data is None:
+        return "/dev/null", []
+    return path, data.decode("utf-8", "backslashreplace").splitlines()
+
+
+def carry_out(plan: Plan, environ: Mapping[str, str]) -> list[str]:
+    """Make the plan's changes; returns the paths of the files that changed.
+
+    Killed at any step, each file is the old or the new one, and a repetition completes it. Raises ``Busy`` if somebody
+    changed a file meanwhile or installs at this moment, ``StorageFailed``.
+    """
+    if not plan.changes:
+        return []
+    records = files.Records(environ)
+    try:
+        os.makedirs(records.directory, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise paths.storage_failed("make", records.directory, error) from None
+    changed = []
+    with FileLock(os.path.join(records.directory, "lock")):
+        for change in plan.changes:
+            directories = entry.directories if (entry := records.find(change.path)) else ()
+            files.carry_out(change, records)
+            if change.after is None:
+                files.remove_empty(directories)
+            elif os.path.basename(change.path) == hook_entries.SHIM:
+                _note_shim(change.path, environ)
+            if change.after != change.before:
+                changed.append(change.path)
+    return changed
+
+
+def _note_shim(path: str, environ: Mapping[str, str]) -> None:
+    """Note that the shim is installed: no tool may write it from now on."""
+    state = user_state.directory(environ)
+    ours.record(state, (*ours.installed(state), os.path.realpath(path)))
+
+
+def forget_shim(environ: Mapping[str, str]) -> list[str]:
+    """Remove the shim that was written for hooks, unless another installation calls it; returns its path if it went."""
+    hook, text = shim(environ)
+    if text is None or not os.path.exists(hook) or not files.Records(environ).none_left():
+        return []
+    state = user_state.directory(environ)
+    try:
+        os.unlink(hook)
+        ours.record(state, (path for path in ours.installed(state) if path != hook))
+    except OSError as error:
+        raise paths.storage_failed("remove", hook, error) from None
+    files.remove_empty((os.path.dirname(hook),))
+    return [hook]

@@ -1,0 +1,310 @@
+"""Our part of files that belong to others: put in, taken out. Pure: text in, text out.
+
+Belongs here: where in a settings file ours stand, how it is written so that as little of it as possible
+changes, our section of a memory file. What cannot be merged without losing something is refused. Must not touch files
+(``install_files`` does).
+
+Which hooks are ours: ``entries``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...core.records import Record
+from ...errors import BadData
+from .hook_entries import calls_us, covers, group, is_group, is_ours, part
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from .hook_entries import Wanted
+
+BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
+ALLOW, ASK = "allow", "ask"
+_BOM = "\ufeff"
+
+
+class Ours(Record):
+    """What is to be in the settings: hooks, each with its command, and other settings: what stands in our lists beside
+    what is in theirs."""
+
+    hooks: Sequence[tuple[Wanted, str]]
+    more: Mapping[str, Any]
+
+
+class Form(Record):
+    """How a settings file is written, as far as writing it anew can keep that. ``indent`` None: all on one line."""
+
+    indent: str | None = "  "
+    colon: str = ": "
+    comma: str = ", "
+    ascii: bool = False
+    newline: str = "\n"
+    head: str = ""
+    tail: str = "\n"
+
+
+# -- a settings file as text ------------------------------------------------------------------------------------------
+
+
+def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
+    """The settings and their form; an empty file is one without settings.
+
+    Raises ``BadData`` for what the client would not take either, and for a key that stands twice: one of the two would
+    be lost.
+    """
+    import json
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table = dict(pairs)
+        if len(table) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
+        return table
+
+    def no_number(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        text = data.decode("utf-8")
+        body = text.removeprefix(_BOM)
+        if not body.strip():
+            return {}, Form(head=text[: len(text) - len(body)])
+        settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError) as error:
+        raise _refusal(path, f"it is not JSON: {error}") from None
+    return _table(path, "the whole", settings), _form(text)
+
+
+def write(settings: Mapping[str, Any], form: Form) -> bytes:
+    """The settings as a file of that form."""
+    import json
+
+    separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
+    text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
+    text = form.head + text.replace("\n", form.newline) + form.tail
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+        return write(settings, form.replace(ascii=True))
+
+
+def _form(text: str) -> Form:
+    whole = text.removeprefix(_BOM)
+    body = whole.strip()
+    lines = [line for line in body.splitlines()[1:] if line.strip()]
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip(" \t"))] if lines else None
+    if not body.strip("{} \t\r\n"):
+        indent = Form.indent
+    spaced = '": ' in body or ":" not in body
+    return Form(
+        indent=indent,
+        colon=": " if spaced else ":",
+        comma=", " if spaced else ",",
+        ascii=text.isascii() and "\\u" in text,
+        newline=newline_of(text),
+        head=text[: len(text) - len(whole)],
+        tail=whole[len(whole.rstrip()) :],
+    )
+
+
+def newline_of(text: str) -> str:
+    """How a file's lines end, by its first."""
+    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+
+
+def _refusal(path: str, what: str) -> BadData:
+    return BadData(f"cannot change {path}: {what}", "nothing was changed; correct the file, then repeat the command")
+
+
+def _table(path: str, what: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _refusal(path, f"{what} is not an object")
+    return value
+
+
+def _list(path: str, what: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _refusal(path, f"{what} is not an array")
+    return value
+
+
+# -- settings: put in, taken out --------------------------------------------------------------------------------------
+
+
+def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]:
+    """The settings with ours in them, once each, in the place of what an earlier installation left; all else as it
+    was, where it was. Raises ``BadData`` if the settings have another shape than the client's."""
+    result = dict(settings)
+    hooks = dict(_table(path, "hooks", result.get("hooks", {})))
+    for wanted, command in ours.hooks:
+        groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
+        hooks[wanted.on] = _with_hook(groups, wanted, command)
+    if ours.hooks:
+        result["hooks"] = hooks
+    return _laid(path, "", result, ours.more)
+
+
+def without_exclusions(settings: Mapping[str, Any], is_one: Callable[[Any], bool]) -> dict[str, Any]:
+    """The settings without some of the commands that run outside the sandbox."""
+    result = dict(settings)
+    sandbox = result.get("sandbox")
+    if not isinstance(sandbox, dict):
+        return result
+    excluded = sandbox.get("excludedCommands")
+    if isinstance(excluded, list) and any(map(is_one, excluded)):
+        result["sandbox"] = {**sandbox, "excludedCommands": [word for word in excluded if not is_one(word)]}
+    return result
+
+
+def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(there)
+    for key, value in ours.items():
+        name = f"{what}.{key}" if what else key
+        if isinstance(value, dict):
+            if value := _laid(path, name, _table(path, name, result.get(key, {})), value):
+                result[key] = value
+        elif isinstance(value, list):
+            if value:
+                items = _list(path, name, result.get(key, []))
+                result[key] = [*items, *(item for item in value if item not in items)]
+        else:
+            result[key] = value
+    return result
+
+
+def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
+    covering = [g for g in groups if is_group(g) and covers(g, wanted.matcher)]
+    there = any(calls_us(h) and not is_ours(h) and part(h) == wanted.part for g in covering for h in g["hooks"])
+    kept = []
+    for one in groups:
+        if not is_group(one):
+            kept.append(one)
+            continue
+        inner = []
+        for hook in one["hooks"]:
+            if not is_ours(hook) or part(hook) != wanted.part:
+                inner.append(hook)
+            elif not there and covers(one, wanted.matcher):
+                inner.append({**hook, "command": command})
+                there = True
+        if inner or not one["hooks"]:
+            kept.append({**one, "hooks": inner})
+    if not there:
+        kept.append(group(wanted, command))
+    return kept
+
+
+def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
+    """The rules by which the settings allow or ask; none where they have another shape."""
+    permissions = settings.get("permissions")
+    rules = permissions.get(key) if isinstance(permissions, dict) else None
+    return rules if isinstance(rules, list) else []
+
+
+def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
+    """The settings without our hooks, and the rules that ``is_ours_by`` knows (by which key they stand); what is empty
+    for that is gone, too."""
+    result = dict(settings)
+    hooks = result.get("hooks")
+    if isinstance(hooks, dict):
+        kept = {event: _without_hooks(groups) for event, groups in hooks.items()}
+        _put(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
+    for key in (ALLOW, ASK):
+        result = without_rules(result, key, partial(is_ours_by, key))
+    return result
+
+
+def without_rules(settings: Mapping[str, Any], key: str, is_one: Callable[[Any], bool]) -> dict[str, Any]:
+    """The settings without some of the rules under ``key``; what is empty for that is gone, too."""
+    result = dict(settings)
+    if any(is_one(rule) for rule in rules_of(result, key)):
+        fewer = dict(result["permissions"])
+        _put(fewer, key, [rule for rule in rules_of(result, key) if not is_one(rule)])
+        _put(result, "permissions", fewer)
+    return result
+
+
+def without_settings(settings: Mapping[str, Any], ours: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without ours, unless they stood there ``before``; what is empty for that is gone, too."""
+    result = dict(settings)
+    for key, value in ours.items():
+        if key not in result:
+            continue
+        there, was = result[key], before.get(key)
+        if isinstance(value, dict) and isinstance(there, dict):
+            _put(result, key, without_settings(there, value, was if isinstance(was, dict) else {}))
+        elif isinstance(value, list) and isinstance(there, list):
+            kept = was if isinstance(was, list) else []
+            _put(result, key, [item for item in there if item not in value or item in kept])
+        elif there == value and key not in before:
+            del result[key]
+        elif there == value:
+            result[key] = was
+    return result
+
+
+def _without_hooks(groups: Any) -> Any:
+    if not isinstance(groups, list):
+        return groups
+    kept = []
+    for one in groups:
+        inner = [hook for hook in one["hooks"] if not is_ours(hook)] if is_group(one) else None
+        if inner is None or len(inner) == len(one["hooks"]):
+            kept.append(one)
+        elif inner:
+            kept.append({**one, "hooks": inner})
+    return kept
+
+
+def _put(table: dict[str, Any], key: str, value: Any) -> None:
+    """Put the value in the key's place, or take the key away if only now it holds nothing."""
+    if value or not table[key]:
+        table[key] = value
+    else:
+        del table[key]
+
+
+# -- our section of a memory file -------------------------------------------------------------------------------------
+
+
+def with_section(path: str, text: str, section: str) -> str:
+    """The text with ``section`` between our markers: where they are, else at the end.
+
+    Raises ``BadData`` if only one of the markers is there: what lies behind might not be ours.
+    """
+    newline = newline_of(text)
+    block = newline.join([BEGIN, *section.splitlines(), END])
+    before, found, after = _parted(path, text)
+    if found:
+        return before + block + _without_sections(path, after)
+    gap = "" if not text or text.endswith(newline * 2) else newline if text.endswith("\n") else newline * 2
+    return text + gap + block + newline
+
+
+def without_section(path: str, text: str) -> str:
+    """The text without our sections, and without the empty line that stood before each. Raises as above."""
+    return _without_sections(path, text)
+
+
+def _without_sections(path: str, text: str) -> str:
+    before, found, after = _parted(path, text)
+    while found:
+        newline = newline_of(text)
+        after = after.removeprefix(newline)
+        if before.endswith(newline * 2) or before == newline:
+            before = before[: -len(newline)]
+        text = before + after
+        before, found, after = _parted(path, text)
+    return text
+
+
+def _parted(path: str, text: str) -> tuple[str, bool, str]:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if bool(begin) != bool(end) or (not begin and END in text):
+        raise _refusal(path, f"of {BEGIN} and {END} only one is there")
+    return before, bool(begin), after

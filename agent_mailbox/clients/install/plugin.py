@@ -1,0 +1,57 @@
+"""The checkout as a plugin of the client: its files, made from what an installation would write.
+
+Belongs here: the plugin's files. They stand in the repository, for the client copies it as it is; ``scripts/plugin``
+writes them, a test holds them to this module.
+"""
+
+from __future__ import annotations
+
+from . import texts
+from .client_table import CLAUDE_CODE
+from .hook_entries import SHIM, group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME = "agent-mailbox"
+PLACE = f'"${{CLAUDE_PLUGIN_ROOT}}"/hooks/{SHIM}'
+"""The shim as a plugin's hooks call it; the client knows where it copied the plugin."""
+HOOKS_FILE = "hooks/hooks.json"
+_ABOUT = "Durable mail between coding-agent sessions, shown to each as it starts and stops"
+
+
+def files(version: str) -> dict[str, str]:
+    """The plugin's files by their place in the checkout."""
+    author = {"name": "agent-mailbox authors"}
+    entry = {"name": NAME, "source": "./", "description": _ABOUT}
+    manifest = {"name": NAME, "version": version, "description": _ABOUT, "author": author, "license": "MIT"}
+    hooks: dict[str, list[dict[str, Any]]] = {}
+    for wanted in CLAUDE_CODE.hooks:
+        hooks.setdefault(wanted.on, []).append(group(wanted, wanted.command(f"{PLACE} {wanted.event}")))
+    return {
+        ".claude-plugin/plugin.json": _json(manifest),
+        ".claude-plugin/marketplace.json": _json(
+            {"name": NAME, "owner": author, "description": f"{_ABOUT}.", "plugins": [entry]}
+        ),
+        HOOKS_FILE: _json({"hooks": hooks}),
+        **{f"commands/{name}": text for name, text in texts.COMMANDS.items()},
+        "skills/agent-mailbox/SKILL.md": texts.SKILL,
+    }
+
+
+def _json(value: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(value, indent=2) + "\n"
+
+
+def write(directory: str, version: str) -> None:
+    """Write the files into a checkout."""
+    import os
+
+    for name, text in files(version).items():
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,52 @@
+"""PreToolUse: a command of ours that an agent gives in another's name does not run; about one that sends a file the
+client asks.
+
+Belongs here: who the agent is, and the shape of the refusal. What is refused: ``commands``. It needs no mailbox (what
+the command names may stand anywhere); with one, the agent's own name and the beginning of its id are its own, too.
+"""
+
+from __future__ import annotations
+
+from ...core import frame
+from ...core.roster import MIN_PREFIX
+from ...permissions import own_commands
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...core.roster import Roster
+    from .teammate import Caller
+
+
+def denial(command: str, caller: Caller, roster: Roster | None) -> dict[str, Any] | None:
+    """The answer that keeps the command from running, or has the client ask, with why; None where that is nothing to
+    us."""
+    if (member := caller.member()) is not None:
+        why = own_commands.refusal(command, lambda word: word == member, member)
+    else:
+        me = caller.session_id
+        line = roster.lineage(me) if roster is not None else (me,)
+        why = own_commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
+    decision = "deny"
+    if why is None:
+        decision, why = "ask", own_commands.takes_file(command)
+    if why is None:
+        return None
+    told = {"permissionDecision": decision, "permissionDecisionReason": f"agent-mailbox: {why}"}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
+
+
+def is_own(word: str, session_id: str, roster: Roster | None) -> bool:
+    """Does the word name the session? Its id; a name it bears; of a UUID a beginning that no other id shares."""
+    if word == session_id:
+        return True
+    known = roster.agents if roster is not None else {}
+    if word in known:
+        return False
+    bearer = roster.bearer(word) if roster is not None else None
+    if bearer is not None:
+        return bearer.session_id == session_id
+    if len(word) < MIN_PREFIX or frame.short(session_id) == session_id or not session_id.startswith(word):
+        return False
+    return not any(other.startswith(word) for other in known if other != session_id)

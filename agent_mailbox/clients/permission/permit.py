@@ -1,0 +1,343 @@
+"""May this session use this tool? Its policy, its mode, its plan; and where those say so, its lead, who is waited for.
+
+Belongs here: from the client's question to its answer. What a policy says is ``permissions.policy``, asking and
+deciding is ``control``. A client passes by a hook that fails (Claude Code 2.1.329, seen live), so a session that was
+bound once is answered "no" where nothing better is known, and what must hold without us stands in the client's own
+rules (``floor``).
+"""
+
+from __future__ import annotations
+
+from ...control.orders import binds, is_over, policy_of
+from ...control.requests import Beside, Control
+from ...core import codec, frame
+from ...core.control import messages, transitions
+from ...core.records import Record
+from ...core.text import ascii_json, clipped, is_utf8, neutral
+from ...identity import client_variables
+from ...permissions import policy, rules
+from ...permissions.patterns import Where
+from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
+from ...store import system
+from ..install import texts
+from ..install.hook_entries import PERMISSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ...control.requests import Standing
+    from ...core.control.messages import Payload
+    from ...core.control.state import Request
+    from ...core.roster import Agent
+    from ..hooks.hook_events import Call
+
+SHARE = 4
+"""The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
+MAX_SAID = 500
+UNTOLD = "this session is bound by a policy, and what it says cannot be told"
+ASKED, NAMED = "asked", "named"
+PERSONS = ("AskUserQuestion",)
+"""Tools by which the model asks the person beside it: no lead stands between those two."""
+TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
+ANSWERED = "the person at its terminal answered"
+
+
+class Permit(Record):
+    """A question of the client's in its surroundings; ``program`` is how an agent starts ours. The first that is given
+    to ``write`` is the answer."""
+
+    call: Call
+    control: Control
+    environ: Mapping[str, str]
+    program: str
+    write: Callable[[str], None]
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The tool's input."""
+        return self.call.given or {}
+
+    @property
+    def asks_the_person(self) -> bool:
+        """Would the client ask its person now?"""
+        return self.call.event == PERMISSION
+
+    def answer(self) -> None:
+        """Answer the client; say nothing where nothing binds the session, or it may go on as it would without us."""
+        me = self.call.session_id
+        standing = self.control.standing(me)
+        agent = self.control.plane().roster.get(me)
+        if (why := self.control.broken()) is not None:
+            if self.control.logs.trail.is_bound(me) and not policy.is_reading(self.call.tool, self.given):
+                self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
+                return
+        elif not binds(standing, agent):
+            if self.control.logs.custody is not None:
+                self._unbind()
+            return
+        if not binds(standing, agent):
+            return
+        self.control.logs.trail.bind(me)
+        named = False
+        if not self.asks_the_person and self.control.logs.trail.has_grants():
+            self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
+            named = self._take_grant(NAMED)
+        try:
+            self._decide(standing, agent, named=named)
+        except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
+            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
+            raise
+
+    def _decide(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
+        """Answer by the policy, else by the lead. ``named``: the lead approved this very call, in another's place."""
+        verdict = self._judged(standing, agent)
+        led = agent is not None and agent.lead is not None
+        if verdict.decision in (ALLOW, DENY):
+            self._say(verdict.decision, verdict.reason)
+        elif named:
+            self._grant(self.given)  # the client asks all the same
+            self._say(ALLOW, "this is the call that was approved")
+        elif led and self.call.tool == policy.EXIT_PLAN:
+            self._ask(standing, self._plan())
+        elif verdict.decision == ASK and not led:
+            self._say(ASK, verdict.reason)
+        elif led and (verdict.decision == ASK or self._is_for_the_lead()):
+            self._ask(standing, self._request(verdict))
+
+    # -- what the policy says -----------------------------------------------------------------------------------------
+
+    def _judged(self, standing: Standing, agent: Agent | None) -> Verdict:
+        call, given = self.call, self.given
+        free = (*texts.rules(self.program), *self._own_answers())
+        where = self._where()
+        if is_over(standing, agent) and not policy.is_reading(call.tool, given):
+            return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
+        verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
+        if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
+            return verdict
+        if self._take_grant():
+            return Verdict(ALLOW)
+        if (
+            verdict == NO_OPINION
+            and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
+        ):
+            return Verdict(ALLOW)  # what asks before it is our own floor
+        return verdict
+
+    def _own_answers(self) -> list[str]:
+        """Return the rules of what its lead asked it to answer: to agree to its own end, or not, is the agent's."""
+        asked = self.control.plane().open_requests()
+        mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
+        plain = [name for name in mine if name.replace("-", "").isalnum()]
+        return [texts.answering(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
+
+    def _is_for_the_lead(self) -> bool:
+        """The client would ask its person: a session with a lead asks that, too; the first to answer counts. Where
+        nobody sits at a client that is sure to ask, the lead is asked before: see ``_is_floored``."""
+        if self.call.tool in PERSONS:
+            return False
+        return self.asks_the_person or (not client_variables.is_attended(self.environ) and self._is_floored())
+
+    def _is_floored(self) -> bool:
+        """Return whether a rule of the client's own is sure to ask about the tool. Such a rule stops another input that
+        an answer to the client's question brings; one that comes before the question passes (2.1.329, seen live)."""
+        free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
+        if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
+            return False
+        from ..checks import hook_sources  # where a lead may be asked
+
+        return hook_sources.asks(self.call.tool, self.call.cwd, self.environ)
+
+    def _where(self) -> Where:
+        from os import path  # where a policy is
+
+        def resolved(name: str) -> str:
+            try:
+                return path.realpath(name)
+            except ValueError:  # a name that no file can have
+                return name
+
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
+
+    def _unbind(self) -> None:
+        """Spare the hooks that follow the question: sound as the quiet stamps are (``store.stamps``)."""
+        logs, me = self.control.logs, self.call.session_id
+        with logs.messages.held(), logs.roster.held():
+            if not binds(self.control.standing(me), self.control.plane().roster.get(me)):
+                logs.trail.unbind(me)
+
+    # -- asking the lead ----------------------------------------------------------------------------------------------
+
+    def _plan(self) -> Payload:
+        plan, file = self.given.get("plan"), self.given.get("planFilePath")
+        return messages.PlanRequest(
+            content=self._shortened(_carried(plan) if isinstance(plan, str) else ""),
+            file=_carried(file) if isinstance(file, str) else "",
+        )
+
+    def _request(self, verdict: Verdict) -> Payload:
+        if verdict.host is not None:
+            return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
+        written, plain = _written(dict(self.given))
+        command, why = self.given.get("command"), self.given.get("description")
+        return messages.PermissionRequest(
+            tool=self.call.tool,
+            use_id=self.call.use_id,
+            arguments=self._shortened(command if isinstance(command, str) and plain else written),
+            input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
+            reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
+        )
+
+    def _shortened(self, text: str) -> str:
+        """The text, or its beginning and a word of that: a request must fit into a message however it is spelt."""
+        most = self.control.config.max_content // SHARE
+        if _size(text) <= most:
+            return text
+        length = most
+        while _size(text[:length]) > most:
+            length //= 2
+        return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
+
+    def _ask(self, standing: Standing, payload: Payload) -> None:
+        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), or the person answered the client's
+        dialog, the request is given up: what is approved later counts for nothing."""
+        control, me = self.control, self.call.session_id
+        seconds = control.config.control_timeout
+        beside = self._dialog()
+        request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
+        try:
+            decided = _until_ended(lambda: control.wait(me, request.id, seconds, beside))
+        except _Ended:
+            control.give_up(me, request)
+            return
+        if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
+            return  # the client does not wait for this answer
+        self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
+        control.consume(me, decided)
+
+    def _dialog(self) -> Beside | None:
+        """The dialog that stands beside the question: the client does not tell the hook that it was answered, but keeps
+        in its transcript how the call ended."""
+        from ..hooks import transcript  # where a lead is asked
+
+        call, path = self.call, self.call.transcript
+        if not self.asks_the_person or not system.exists(path):
+            return None
+        length, now = system.size(path), self.control.now()
+
+        def why() -> str:
+            return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
+
+        return Beside((path,), why)
+
+    def _tell(self, request: Request, lead: str, seconds: float) -> None:
+        answer = request.answer
+        notes = clipped(neutral(answer.notes), MAX_SAID) if isinstance(answer, messages.Answer) else ""
+        if request.state == transitions.APPROVED:
+            self._approved(request, lead, notes)
+        elif request.state == transitions.TIMED_OUT:
+            why = f"{lead} did not answer {request.id} within {seconds:g} s; what comes later counts for nothing"
+            self._say(self.control.own.control_default, why)
+        else:
+            self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
+
+    def _approved(self, request: Request, lead: str, notes: str) -> None:
+        answer = request.answer
+        changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
+        if changed is not None:
+            again = policy.judge(
+                policy_of(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
+            )
+            if again.decision == DENY:
+                self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
+                return
+        said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
+        if request.flow == transitions.PLAN:
+            changed = dict(self.given)  # without one the client asks its person all the same
+        if not self.asks_the_person:
+            self._grant(self.given if changed is None else changed)
+        elif changed is not None and self._is_floored():
+            self._grant(changed, NAMED)
+            self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
+            return
+        self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
+
+    # -- answering ----------------------------------------------------------------------------------------------------
+
+    def _say(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
+        if text := said(self.call.event, decision, reason, changed):
+            self.write(text)
+
+    def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
+        """Have this decision answer what follows: ``ASKED``, the client's question about the call, where the floor
+        makes it ask all the same; ``NAMED``, the call itself, which the model was told to make."""
+        self.control.logs.trail.grant(self._call_id(given, kind))
+
+    def _take_grant(self, kind: str = ASKED) -> bool:
+        return self.control.logs.trail.take(self._call_id(self.given, kind), self.control.now())
+
+    def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
+        from hashlib import sha256  # where a lead approved
+
+        words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
+        return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
+    """An answer in the client's own format; empty where that is to say nothing (it asks its person already)."""
+    reason = f"agent-mailbox: {reason}" if reason else ""
+    body: dict[str, Any]
+    if event == PERMISSION:
+        if decision == ASK:
+            return ""
+        more = {"message": reason} if decision == DENY else {"updatedInput": dict(changed)} if changed else {}
+        body = {"hookEventName": event, "decision": {"behavior": decision, **more}}
+    else:
+        body = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason}
+        if changed is not None:
+            body["updatedInput"] = dict(changed)
+    return ascii_json(codec.dumps({"hookSpecificOutput": body})) + "\n"
+
+
+def closed(event: str, why: str) -> str:
+    """The answer where a session is bound and nobody can tell by what."""
+    return said(event, DENY, f"{UNTOLD}: {clipped(neutral(why), MAX_SAID)}")
+
+
+def _written(value: Any) -> tuple[str, bool]:
+    """The value as JSON, and whether a message can hold it; one nested too deeply in Python's words."""
+    try:
+        codec.dumps({"tool": {"input": value}})
+    except ValueError:
+        return repr(value), False
+    text = codec.dumps(value)
+    return (text, True) if is_utf8(text) else (ascii_json(text), False)
+
+
+def _size(text: str) -> int:
+    """Bytes of the text within a message."""
+    return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
+
+
+def _carried(text: str) -> str:
+    """The text, where a message can carry it; else as JSON, in which half a surrogate pair has a spelling."""
+    return text if is_utf8(text) else ascii_json(codec.dumps(text))
+
+
+class _Ended(BaseException):
+    """The client waits no longer."""
+
+
+def _until_ended(do: Callable[[], Request]) -> Request:
+    import signal  # only who waits can be told to stop
+
+    def end(*_: object) -> None:
+        raise _Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        return do()
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,84 @@
+"""What stands beside every page: at the left the rail with its figures, at the right the message that was opened.
+
+Belongs here: what these two are made of. The pages themselves are ``views``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import claims, frame
+from ..core.obligations import RECIPIENT_DEAD
+from ..core.records import USER
+from ..core.roster import ALIVE, DEAD
+from . import presenters
+from .views import MOST, SIGNS
+
+if TYPE_CHECKING:
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from .desk import Looking
+    from .survey import Survey
+
+
+def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
+    """A message, its receipts, its thread, and what may be done about it."""
+    found = now.mailbox.find(message_id)
+    message, roster = found.message, now.roster
+    chain, reads = now.library.thread(message.id)
+    records = now.mailbox.receipts(message)
+    lineage = roster.lineage(USER)
+    given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
+    return {
+        "problem": None,
+        "row": presenters.row(message, reads, roster, whole=True),
+        "archived": found.archived,
+        "receipts": presenters.history(message, records, roster),
+        "thread": [(presenters.row(m, reads, roster), presenters.title(m)) for m in chain[:MOST]],
+        "readers": _readers(message, reads, roster) if not found.archived else [],
+        "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
+        "is_acked": found.reads.acked(message, lineage),
+        "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
+        "resend_to": ", ".join(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster))),
+        "request": next((r.id for r in now.requests() if r.message_id == message.id), ""),
+    }
+
+
+def _anew(address: str, roster: Roster) -> tuple[str, ...]:
+    """Where to send what was for this address: of an agent that is gone, to the roles it held."""
+    agent = None if ":" in address else roster.meant(address)
+    if agent is None or agent.session_id == USER:
+        return (address,)
+    return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
+
+
+def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
+    """Who may give the message back: id, name, and if it holds it."""
+    holder = claims.holder(message, reads, roster)
+    return [(r.session_id, presenters.name(r.session_id, roster), r.session_id == holder) for r in reads.of(message.id)]
+
+
+def rail(now: Looking, survey: Survey) -> dict[str, Any]:
+    """What stands at the left of every page."""
+    roster = now.roster
+    living = [a for a in roster.agents.values() if a.state != DEAD]
+    living.sort(key=lambda a: (a.state != ALIVE, presenters.name(a.session_id, roster).casefold()))
+    return {
+        "counts": counts(now, survey),
+        "channels": presenters.channels(roster)[:60],
+        "direct": [(a.session_id, presenters.name(a.session_id, roster), a.state, SIGNS[a.state]) for a in living[:60]],
+        "directory": presenters.line(now.mailbox.directory),
+    }
+
+
+def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
+    """The figures beside the entries of the rail; None for what is not counted."""
+    requests = now.requests()
+    mine = sum(USER in now.control.deciders(request) for request in requests)
+    states = [line.agent.state for line in survey.lines.values()]
+    return {
+        "waiting": mine + len(now.letters()) + len(survey.owed),
+        "pending": len(requests) + len(survey.unread) if survey.unread is not None else None,
+        "dead": len(survey.dead) if survey.dead is not None else None,
+        "agents": states.count(ALIVE),
+    }

@@ -1,0 +1,255 @@
+"""Records as a page shows them: a message as a row, a request as a card, an address as a channel.
+
+Belongs here: words, names and times. What stands in them is other people's text: templates escape it, ``visible`` shows
+what does not print, ``markup`` makes HTML of bodies.
+"""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from ..core import claims, frame, references
+from ..core.address import ALL, is_remote
+from ..core.control import message_text, summary
+from ..core.records import USER, Record
+from ..core.roster import DEAD
+from ..core.text import clipped, visible
+from . import markup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from markupsafe import Markup
+
+    from ..core.claims import Reads
+    from ..core.records import Message, Read
+    from ..core.roster import Roster
+
+LONG = 1500
+"""Characters of a body in a list; the whole stands beside it."""
+REMOTE = "remote"
+"""What stands where an agent's roles would: nobody here vouches for who is elsewhere."""
+STAGES = {
+    claims.ACKED: ("✔✔", "dealt with by"),
+    claims.SEEN: ("✔✔", "seen by"),
+    claims.READ: ("✔", "read by"),
+    claims.OFFERED: ("→", "offered to"),
+}
+"""The furthest first: how far a message has come, as a sign and in words."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Channel(Record):
+    """An address as people speak of it: ``#inscription`` for ``project:inscription``; its namespace, who is there."""
+
+    address: str
+    label: str
+    kind: str
+    members: int
+
+    @property
+    def href(self) -> str:
+        """Where it is shown."""
+        return link("/channel", to=self.address)
+
+
+class Receipt(Record):
+    """How far a message has come, as a sign and in words."""
+
+    sign: str
+    text: str
+
+
+class Row(Record):
+    """A message in a list. ``parent_said``: what it answers, in a few words; ``follows``: does that, or another answer
+    to it, stand right above?"""
+
+    id: str
+    sender: str
+    sender_id: str
+    roles: str
+    is_person: bool
+    to: tuple[tuple[str, str], ...]
+    iso: str
+    clock: str
+    day: str
+    subject: str
+    body: Markup | str
+    cut: bool
+    control: str
+    notes: tuple[str, ...]
+    parent: str | None
+    parent_said: str
+    follows: bool
+    replies: int
+    receipt: Receipt
+
+
+def link(path: str, **params: str | int | None) -> str:
+    """A place in the console."""
+    query = urlencode({key: value for key, value in params.items() if value not in (None, "")})
+    return f"{path}?{query}" if query else path
+
+
+def clock(millis: int) -> str:
+    """Hour and minute where the person is: the console runs on the machine it is looked at from."""
+    return time.strftime("%H:%M", time.localtime(millis / 1000))
+
+
+def day(millis: int) -> str:
+    """The day, where the person is."""
+    return time.strftime("%A, %-d %B %Y", time.localtime(millis / 1000))
+
+
+def iso(millis: int) -> str:
+    """The instant, for a machine."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(millis / 1000))
+
+
+def ago(millis: int, now: int) -> str:
+    """How long since, in one figure: ``3 min``."""
+    seconds = max(now - millis, 0) // 1000
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def line(text: str) -> str:
+    """Other people's text on one line."""
+    return visible(" ".join(text.split()))
+
+
+def name(session_id: str, roster: Roster, person: str = "you") -> str:
+    """How a party is called on a page. An agent may take any name: one that reads as the person's has its id beside."""
+    if session_id == USER:
+        return person
+    called = frame.name_of(session_id, roster)
+    taken = unicodedata.normalize("NFKC", called).casefold() in ("you", USER)
+    return f"{called} (agent {frame.short(session_id)})" if taken else called
+
+
+# -- addresses --------------------------------------------------------------------------------------------------------
+
+
+def label(address: str) -> str:
+    """An address as people speak of it."""
+    return f"#{visible(address.partition(':')[2] or address)}"
+
+
+def channels(roster: Roster) -> list[Channel]:
+    """Every channel there is: all, the roles anyone ever held, the tags of everyone who is not dead."""
+    there = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
+    members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
+    found = [Channel(tag, label(tag), visible(tag.partition(":")[0]), members[tag]) for tag in tags]
+    found.sort(key=lambda channel: (channel.kind != "project", channel.kind, channel.label))
+    return [Channel(ALL, label(ALL), "everyone", len(there)), *found]
+
+
+def keys(message: Message, roster: Roster) -> set[str]:
+    """The places of the console's own list of channels that a message belongs to: channels and direct threads."""
+    found = {address for address in message.recipients if ":" in address or address == ALL}
+    others = {message.sender, *message.recipients} - {USER} - found
+    if message.sender == USER or USER in message.recipients:
+        found |= {f"@{heir}" for other in others for heir in (roster.heirs(other) or [other])}
+    return found
+
+
+def _target(address: str, roster: Roster) -> tuple[str, str]:
+    if ":" in address or address == ALL or (roster.get(address) is None and f"role:{address}" in roster.roles_ever):
+        return label(address), link("/channel", to=address if ":" in address or address == ALL else f"role:{address}")
+    return name(address, roster), link("/agent", id=address)
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
+    """Whom the message has reached, and how far."""
+    stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
+    for stage, (sign, words) in STAGES.items():
+        who = [name(session, roster) for session, reached in stages.items() if reached == stage]
+        if who:
+            rest = len(stages) - min(len(who), 3)
+            return Receipt(sign, f"{words} {', '.join(who[:3])}" + (f" +{rest}" if rest else ""))
+    return Receipt("○", "unread")
+
+
+def row(
+    message: Message,
+    reads: Reads,
+    roster: Roster,
+    replies: int = 0,
+    *,
+    whole: bool = False,
+    home: str = "",
+    said: Mapping[str, str] = NOTHING,
+    after: Row | None = None,
+) -> Row:
+    """A message as a row; ``whole``: however long it is. That it went to ``home`` alone goes without saying. ``said``:
+    in a few words, the messages that rows answer, by id; ``after``: the row above."""
+    agent = roster.get(message.sender)
+    content, cut = message.content, not whole and len(message.content) > LONG
+    if cut:
+        content = content[:LONG].rpartition("\n")[0] or content[:LONG]
+    is_control = message.type == "control"
+    is_news = message.type == "system" and references.is_event(message)  # the subject says it; the text is for programs
+    roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
+    return Row(
+        id=message.id,
+        sender=name(message.sender, roster, person="You"),
+        sender_id=message.sender,
+        roles=", ".join(roles),
+        is_person=message.sender == USER,
+        to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
+        iso=iso(message.timestamp),
+        clock=clock(message.timestamp),
+        day=day(message.timestamp),
+        subject=line(message.subject or ""),
+        body="" if is_control or is_news else markup.html(content),
+        cut=cut,
+        control=summary.line(message_text.parse(message.content)) if is_control else "",
+        notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
+        parent=message.thread,
+        parent_said=said.get(message.thread or "", "an earlier message"),
+        follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
+        replies=replies,
+        receipt=receipt(message, reads, roster),
+    )
+
+
+def said(message: Message, roster: Roster) -> str:
+    """Who wrote a message, and what it is about."""
+    what = summary.line(message_text.parse(message.content)) if message.type == "control" else title(message)
+    return f"{name(message.sender, roster)}: {clipped(what, 80)}"
+
+
+def title(message: Message) -> str:
+    """What a message is about, in a few words."""
+    return clipped(line(message.subject or message.content[:400]), 80)
+
+
+def history(message: Message, records: list[Read], roster: Roster) -> list[dict[str, Any]]:
+    """Everything recorded about a message, as lines of a table."""
+    words = {"read": "read", "ack": "dealt with", "release": "given back", "seen": "seen"}
+    found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
+    found[0]["who"] = name(message.sender, roster)
+    for record in records:
+        offered = record.event == "read" and record.nonce is not None
+        found.append(
+            {
+                "iso": iso(record.timestamp),
+                "clock": clock(record.timestamp),
+                "what": "offered" if offered else words.get(record.event, record.event),
+                "who": name(record.session_id, roster),
+                "via": visible(record.via) if record.via and ":" in record.via else "",
+                "cost": f"{record.tokens} tokens" if record.tokens else "",
+            }
+        )
+    return found

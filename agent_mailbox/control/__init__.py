@@ -1,0 +1,16 @@
+"""The control plane on a mailbox: requests and orders, the log of both, and what they bring about.
+
+``Control`` is looked up when it is asked for (PEP 562).
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .requests import Control as Control
+
+
+def __getattr__(name: str) -> object:
+    if name == "Control":
+        from .requests import Control
+
+        return Control
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

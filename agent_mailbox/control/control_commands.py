@@ -1,0 +1,309 @@
+"""``control``: what a worker asks, what its lead answers and orders, and what became of it all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import orjson
+
+from ..cli import values
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, complete_request, complete_session, pass_app
+from ..core.control import messages, transitions
+from ..errors import BadData, Malformed
+from . import control_output
+from .requests import Control
+
+_session = click.option(
+    "--session", metavar="ID", help="Who speaks (else the client's session).", shell_complete=complete_session
+)
+_reason = click.option("--reason", metavar="TEXT", help="Why, in a sentence.")
+_request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
+_expires = click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds that an answer will be waited for."
+)
+_which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
+_agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
+
+
+@cli.group(cls=Commands)
+def control() -> None:
+    """Coordination: requests, decisions, modes and policies, apart from mail.
+
+    A worker asks its lead (roster `lead`, else the person) and waits; only the lead or the person may answer, and the
+    first decision counts. A REQUEST is an id or its unique beginning.
+    """
+
+
+@control.group(cls=Commands)
+def request() -> None:
+    """Ask: permission, plan, sandbox of your lead; shutdown, task of an agent."""
+
+
+def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
+    desk = app.desk(Control)
+    return desk, app.me(session, desk)
+
+
+def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
+    """Open the mailbox for a decision; raises ``Refused`` to a program, which makes none."""
+    app.caller.refuse_deciding(what)
+    return _desk(app, session)
+
+
+def _ask(
+    app: App, /, session: str | None, payload: messages.Payload, given: dict[str, Any], to: str | None = None
+) -> None:
+    desk, me = _desk(app, session)
+    if given.get("timeout") is not None:
+        payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
+    asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
+    value = {"request": control_output.request_json(asked, desk)}
+    app.done(control_output.asked_text(asked, desk, app.style), value)
+
+
+def _object(app: App, /, given: str | None) -> dict[str, Any] | None:
+    """The JSON object of ``--input``: itself, standard input for ``-``, a file for ``@FILE``."""
+    if given is None:
+        return None
+    try:
+        value = orjson.loads(values.body(app, given))
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"the input is not JSON: {error}", "a tool's input is a JSON object") from None
+    if not isinstance(value, dict):
+        raise BadData("the input is no JSON object", 'for Bash it is {"command": "…"}')
+    return value
+
+
+_input = click.option("--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE.")
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
+@_input
+@_reason
+@_expires
+@_request_id
+@pass_app
+def permission(app: App, /, session: str | None, tool: str, tool_input: str | None, **given: Any) -> None:
+    """Ask your lead to let you use a tool."""
+    payload = messages.PermissionRequest(tool=tool, input=_object(app, tool_input), reason=given["reason"] or "")
+    _ask(app, session, payload, given)
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
+@click.option("--file", metavar="PATH", help="Where the plan stands.")
+@_expires
+@_request_id
+@pass_app
+def plan(app: App, /, session: str | None, body: str | None, file: str | None, **given: Any) -> None:
+    """Ask your lead to approve a plan."""
+    _ask(app, session, messages.PlanRequest(content=values.body(app, body), file=file or ""), given)
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--host", "hosts", multiple=True, metavar="HOST", required=True, help="A host; repeat for several.")
+@_reason
+@_expires
+@_request_id
+@pass_app
+def sandbox(app: App, /, session: str | None, hosts: Sequence[str], **given: Any) -> None:
+    """Ask your lead to let you reach hosts."""
+    payload = messages.SandboxRequest(capability="network", hosts=tuple(hosts), reason=given["reason"] or "")
+    _ask(app, session, payload, given)
+
+
+@request.command(cls=Verb)
+@_agent
+@_session
+@_reason
+@_expires
+@_request_id
+@pass_app
+def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None:
+    """Ask an agent you lead to end its work; it says yes or no."""
+    app.caller.refuse_deciding("a shutdown")
+    _ask(app, session, messages.ShutdownRequest(reason=given["reason"] or ""), given, agent)
+
+
+@request.command(cls=Verb)
+@_agent
+@_session
+@click.option("--title", metavar="TEXT", required=True, help="A short name for it.")
+@click.option("--body", metavar="TEXT", help="What to do; - reads standard input, @FILE a file.")
+@click.option("--plan-required", is_flag=True, help="Nothing irreversible before a plan is approved.")
+@_request_id
+@pass_app
+def task(
+    app: App, /, agent: str, session: str | None, title: str, body: str | None, plan_required: bool, **given: Any
+) -> None:
+    """Give an agent a task."""
+    instructions = "" if body is None else values.body(app, body)
+    payload = messages.TaskAssignment(title=title, instructions=instructions, plan_required=plan_required)
+    _ask(app, session, payload, given, agent)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="How far the task is; done ends it.")
+@click.option("--body", metavar="TEXT", help="What there is to say; - reads standard input, @FILE a file.")
+@pass_app
+def report(app: App, /, request: str, session: str | None, phase: str, body: str | None) -> None:
+    """Say how far a task of yours is; REQUEST is the task."""
+    desk, me = _desk(app, session)
+    reported = desk.report(me, request, phase, "" if body is None else values.body(app, body))
+    app.done(
+        control_output.request_text(reported, desk, app.style), {"request": control_output.request_json(reported, desk)}
+    )
+
+
+def _answering(command: Any) -> Any:
+    """What an approval may say beside."""
+    for option in (
+        click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only these of the hosts asked for."),
+        click.option("--scope", type=click.Choice(messages.SCOPES), help="Of a host: this once, or for the session."),
+        click.option("--mode", type=click.Choice(messages.MODES), help="The mode to work in from now on."),
+        _input,
+        _reason,
+        _session,
+        _which,
+    ):
+        command = option(command)
+    return command
+
+
+def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
+    desk, me = _deciding(app, session, "an answer")
+    pane = app.environ.get("TMUX_PANE", "")
+    said: dict[str, Any] = {
+        "notes": given["reason"],
+        "mode": given.get("mode"),
+        "scope": given.get("scope"),
+        "hosts": tuple(given.get("hosts") or ()),
+        "updated_input": _object(app, given.get("tool_input")),
+    }
+    asked = desk.find(request)
+    if approved and asked.flow == transitions.SHUTDOWN:
+        said["pane"] = pane
+    decided = desk.answer(me, request, approved, **said)
+    app.done(
+        control_output.request_text(decided, desk, app.style), {"request": control_output.request_json(decided, desk)}
+    )
+    agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
+    if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # said again, it ends no new life
+        from . import shutdown as ending
+
+        ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
+
+
+@control.command(cls=Verb)
+@_answering
+@pass_app
+def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
+    """Approve a request, perhaps with another input, a narrower scope, a mode."""
+    _decide(app, request, session, True, given)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@_reason
+@pass_app
+def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
+    """Deny a request."""
+    _decide(app, request, session, False, given)
+
+
+@control.command(cls=Verb)
+@_answering
+@click.argument("decision", type=click.Choice(["approve", "deny"]))
+@pass_app
+def answer(app: App, /, request: str, session: str | None, decision: str, **given: Any) -> None:
+    """Approve or deny a request; a worker answers a shutdown with it.
+
+    To approve a shutdown is to go: the lead is told, the roster says so, and the command of `[control] cleanup` runs.
+    """
+    _decide(app, request, session, decision == "approve", given)
+
+
+@control.command(cls=Verb)
+@_session
+@click.option("--all", "everyones", is_flag=True, help="Everyone's, not only what you are to decide.")
+@pass_app
+def pending(app: App, /, session: str | None, everyones: bool) -> None:
+    """The requests that wait for your decision, oldest first."""
+    desk, me = _desk(app, session)
+    found = desk.pending(me, everyones=everyones)
+    value = {"session": me, "requests": [control_output.request_json(r, desk) for r in found]}
+    app.out(control_output.pending_text(found, desk, app.style), value)
+
+
+@control.command(cls=Verb)
+@click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
+@click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
+@_session
+@pass_app
+def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
+    """Have AGENT (or all whom you lead) work in MODE; without MODE show what it, or you, are under."""
+    desk, me = _deciding(app, session, "a mode") if mode is not None else _desk(app, session)
+    if agent is not None and mode is not None:
+        desk.set_mode(me, [agent], mode)
+    control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
+
+
+@control.command(cls=Verb)
+@click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
+@click.option("--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat for several.")
+@click.option("--deny", multiple=True, metavar="RULE", help="The same for what is denied; goes before any --allow.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that may be reached.")
+@click.option("--add", is_flag=True, help="To what is in force, not in its place.")
+@click.option("--clear", is_flag=True, help="Take all rules and hosts away.")
+@_session
+@pass_app
+def policy(
+    app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
+) -> None:
+    """Put agents (or all whom you lead) under rules; without rules show what they, or you, are under."""
+    said = any(rules.values())
+    desk, me = _deciding(app, session, "a policy") if said or clear else _desk(app, session)
+    if (said and clear) or ((said or clear) and not agents) or (add and not said):
+        raise Malformed("rules for whom?" if not agents else "--clear and rules do not go together", "see --help")
+    if said or clear:
+        desk.set_policy(me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add)
+    control_output.show_standing(app, desk, me, agents, changed=said or clear)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: never).")
+@pass_app
+def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
+    """Block until REQUEST is decided: exit 0 if approved (a task: done), else 1.
+
+    Where it is your own request, the time-out is a decision, too: an answer that comes later changes nothing.
+    """
+    if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
+        raise Malformed(f"--timeout {timeout} is no number of seconds", "leave it out to wait for ever")
+    desk, me = _desk(app, session)
+    found = desk.wait(me, request, timeout)
+    app.out(control_output.request_text(found, desk, app.style), {"request": control_output.request_json(found, desk)})
+    return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
+
+
+@control.command(cls=Verb)
+@click.option("--request", metavar="REQUEST", help="Only what concerns this request.")
+@click.option("--follow", is_flag=True, help="Go on as more comes, a line each (with --json: a document each).")
+@pass_app
+def log(app: App, /, request: str | None, follow: bool) -> None:
+    """Every control message in order, and what became of it; refused ones too."""
+    desk = app.desk(Control)
+    control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)

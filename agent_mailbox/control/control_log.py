@@ -1,0 +1,177 @@
+"""The control plane of a mailbox: the fold of its control messages, kept up with the log, and what is told of it.
+
+Belongs here: finding the control messages in the log, folding them, one event of telemetry for a step. The rules are
+``core.control``; asking and answering is ``control``, what a delivery does with control messages ``control.effects``.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, instant
+from ..core.control import state
+from ..core.control.state import Plane
+from ..core.records import Message, Record
+from ..store import events, system
+from ..store.lines import boundary, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from ..core.control.state import Verdict
+    from ..core.roster import Roster
+    from ..mailbox.opened import Desk
+    from ..mailbox.sending import Posting
+    from ..store.logs import Logs
+    from ..store.proof_view import View
+
+_MARK = b'"control"'
+"""What a control message's line holds: in the text of other mail its quotation marks are escaped."""
+
+
+class Reading:
+    """The fold of a mailbox's control messages, as far as it was read. Reading again reads what is new."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self._forget()
+        self._roster: Roster | None = None
+
+    def _forget(self) -> None:
+        self._inode, self._position = 0, 0
+        self._counted: tuple[int, int, bytes] | None = None
+        self.messages: list[Message] = []
+        self._plane: Plane | None = None
+
+    def plane(self) -> Plane:
+        """Everything up to the log's end, folded. The roster is read after the log: who wrote is in it."""
+        fresh = self._logs.messages.attentively(self._news) or []
+        roster = self._logs.read_roster()
+        if self._plane is None or roster is not self._roster:
+            self._plane, fresh = Plane(roster), self.messages
+            self._roster = roster
+        for message in fresh:
+            self._plane.apply(message)
+        return self._plane
+
+    def _news(self, fd: int, view: View | None) -> list[Message]:
+        there = system.fstat(fd)
+        continues = there.st_ino == self._inode and there.st_size >= self._position
+        if not continues or not self._resumes(view):
+            self._forget()
+            self._inode = there.st_ino
+            if view is not None:
+                view.begin()
+        end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
+        news = [message for at, line in lines_of(fd, self._position, end) for message in _control(at, line, view)]
+        self._position = max(end, self._position)
+        self._counted = None if view is None else view.counted
+        self.messages += news
+        return news
+
+    def _resumes(self, view: View | None) -> bool:
+        """Does the record still say of what was read what it said then?"""
+        if view is None:
+            return self._counted is None
+        return self._counted is not None and view.resume(*self._counted)
+
+
+def _control(position: int | None, line: bytes, view: View | None) -> Iterator[Message]:
+    """The control message on a line, with what is proven of its writer, if it is one."""
+    if _MARK not in line:
+        return
+    message = codec.message(line)
+    if not isinstance(message, Message) or message.type != "control":
+        return
+    proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
+    yield message if proof is None else message.replace(proof=proof)
+
+
+def of(desk: Desk) -> Plane:
+    """The control plane of an opened mailbox, up to this moment."""
+    if desk.reading is None:
+        desk.reading = Reading(desk.logs)
+    return desk.reading.plane()
+
+
+def archived(desk: Posting, word: str) -> tuple[Plane, list[Message]]:
+    """The fold of the archived control messages in which the word occurs, and those. A request is archived whole, once
+    it is decided, so they tell what became of it; in which order months were written, the clock had a say."""
+    mark = word.encode("utf-8", "surrogatepass")
+    view = desk.logs.messages.view()
+    found = [one for line in desk.archive.lines() if mark in line for one in _control(None, line, view)]
+    found.sort(key=lambda message: not state.opens(message.content))
+    return Plane(desk.logs.read_roster(), found), found
+
+
+def history(desk: Desk) -> list[tuple[Message, Verdict]]:
+    """The live control messages in log order, each with what became of it."""
+    fold = of(desk)
+    return told(fold, desk.reading.messages if desk.reading is not None else ())
+
+
+def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
+    """Folded messages, each id once, with what became of them."""
+    first: dict[str, Message] = {}
+    for message in messages:
+        first.setdefault(message.id, message)
+    return [(message, fold.verdicts[message.id]) for message in first.values()]
+
+
+class Step(Record):
+    """What telemetry tells: who did what to which request; from which state to which; why; how long it had waited."""
+
+    who: str
+    what: str
+    outcome: str
+    about: str = ""
+    request_id: str = ""
+    before: str | None = None
+    after: str | None = None
+    cause: str = ""
+    latency: int | None = None
+    message_id: str = ""
+    at: str = ""
+
+    def told(self, now: int) -> Mapping[str, Any]:
+        """The event as it is written; ``latency`` in ms."""
+        return {
+            "timestamp": instant.text(now),
+            "who": self.who,
+            "what": self.what,
+            "outcome": self.outcome,
+            "about": self.about,
+            "from": self.before,
+            "to": self.after,
+            "cause": self.cause,
+            "requestId": self.request_id,
+            "latency_ms": self.latency,
+            "message_id": self.message_id,
+            "at": self.at,
+        }
+
+
+def note(desk: Desk, step: Step) -> None:
+    """Write a step down."""
+    events.note(desk.logs, step.told(desk.now()))
+
+
+def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
+    """Write down what became of a control message; ``asked``: when what it answers was asked (ms); ``at``: at its
+    sending, or whose reading of it."""
+    note(
+        desk,
+        Step(
+            who=message.sender,
+            what=verdict.kind or "unknown",
+            outcome=verdict.outcome,
+            about=verdict.about,
+            request_id=verdict.request_id,
+            before=verdict.before,
+            after=verdict.after,
+            cause=verdict.why,
+            latency=None if asked is None else max(message.timestamp - asked, 0),
+            message_id=message.id,
+            at=at,
+        ),
+    )

@@ -1,0 +1,184 @@
+"""The control plane as text and as JSON.
+
+Belongs here: how requests, standings and the log are shown. What is in a message goes through ``core.control.summary``.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ..cli import mail_output
+from ..core import frame, instant
+from ..core.control import message_text, summary
+from ..core.control.state import REFUSED
+from ..core.text import clipped, neutral
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..cli.mail_output import Style
+    from ..cli.options import App
+    from ..core.control.state import Request, Verdict
+    from ..core.records import Message
+    from .requests import Control, Standing
+
+
+def request_json(request: Request, desk: Control) -> dict[str, Any]:
+    """A request as programs see it; the messages' own bodies in their canonical form."""
+    return {
+        "id": request.id,
+        "flow": request.flow,
+        "state": request.state,
+        "asker": request.asker,
+        "deciders": desk.deciders(request),
+        "asked": instant.text(request.asked),
+        "message_id": request.message_id,
+        "payload": orjson.loads(message_text.written(request.payload)),
+        "answer": None if request.answer is None else orjson.loads(message_text.written(request.answer)),
+        "by": request.by or None,
+        "decided": None if request.decided is None else instant.text(request.decided),
+    }
+
+
+def _names(desk: Control, ids: Sequence[str]) -> str:
+    roster = desk.logs.read_roster()
+    return " or ".join(frame.name_of(i, roster) for i in ids)
+
+
+def asked_text(request: Request, desk: Control, style: Style) -> str:
+    """What who asked is told."""
+    lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
+    if request.is_open:
+        lines.append(f"  agent-mailbox control wait {neutral(request.id)} --timeout 600")
+    return "\n".join(lines) + "\n"
+
+
+def request_text(request: Request, desk: Control, style: Style) -> str:
+    """How a request stands, in a line or two."""
+    by = f" by {_names(desk, [request.by])}" if request.by else ""
+    lines = [f"{style(neutral(request.id), 'id')}  {request.state.replace('_', ' ')}{by}"]
+    if request.answer is not None:
+        lines.append(frame.BAR + summary.line(request.answer))
+    return "\n".join(lines) + "\n"
+
+
+def pending_text(requests: Sequence[Request], desk: Control, style: Style) -> str:
+    """The queue, oldest first: who asks, for how long, what, and the command that decides it."""
+    if not requests:
+        return "nothing waits for you\n"
+    now = desk.now()
+    lines = [style(mail_output.plural(len(requests), "request") + " to decide", "dim")]
+    for request in requests:
+        waited = max(now - request.asked, 0) // 1000
+        expires = getattr(request.payload, "expires", None)
+        left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
+        asker = style(_names(desk, [request.asker]), "sender")
+        lines += [
+            "",
+            f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
+            frame.BAR + summary.line(request.payload),
+            f"  {summary.question(request.payload)}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def standing_json(found: Standing) -> dict[str, Any]:
+    """What an agent is under, as programs see it."""
+    return {
+        "session": found.session_id,
+        "lead": found.lead,
+        "mode": found.mode,
+        "allow": list(found.policy.allow),
+        "deny": list(found.policy.deny),
+        "hosts": list(found.policy.hosts),
+        "waits_for_plan": found.waits_for_plan,
+        "shut_down": found.is_shut_down,
+    }
+
+
+def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, changed: bool) -> None:
+    """Answer with what agents are under; ``all``: those that ``me`` decides for; none: ``me``."""
+    roster = desk.logs.read_roster()
+    ids: list[str] = []
+    for word in agents or [me]:
+        ids += desk.led(me) if word == "all" else [roster.find(word).session_id if agents else word]
+    found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
+    lines = [line for one in found for line in _standing_lines(one, desk, app.style)] or ["you lead nobody"]
+    answer = app.done if changed else app.out
+    answer("\n".join(lines) + "\n", {"agents": [standing_json(one) for one in found]})
+
+
+def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
+    said = [f"mode {found.mode}", f"lead {_names(desk, [found.lead])}"]
+    said += ["waits for a plan's approval"] if found.waits_for_plan else []
+    said += ["agreed to shut down"] if found.is_shut_down else []
+    lines = [f"{style(_names(desk, [found.session_id]), 'sender')}: {', '.join(said)}"]
+    for what, rules in (("allow", found.policy.allow), ("deny", found.policy.deny), ("hosts", found.policy.hosts)):
+        lines += [f"  {what} {neutral(rule)}" for rule in rules]
+    return lines
+
+
+def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -> None:
+    """Print the control messages, each with its fate; ``follow``: and those to come, until interrupted or left
+    alone by their reader."""
+    shown: set[str] = set()
+
+    def fresh() -> list[tuple[Message, Verdict]]:
+        found = [(m, v) for m, v in desk.log(request_id) if m.id not in shown]
+        shown.update(m.id for m, _ in found)
+        return found
+
+    if not follow:
+        found = fresh()
+        value = {"messages": [_entry_json(*entry) for entry in found]}
+        app.out("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found), value)
+        return
+    from ..store import watch
+
+    with watch.Watch([desk.directory]) as changes:
+        while not _is_left():
+            for entry in fresh():
+                app.print(
+                    mail_output.json(_entry_json(*entry)) if app.json else f"{_entry_text(*entry, desk, app.style)}\n"
+                )
+            changes.wait(None, *_pipe())
+
+
+def _pipe() -> list[int]:
+    """Standard output, where that is a pipe: a waiting that includes it ends when its reader leaves."""
+    return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
+
+
+def _is_left() -> bool:
+    """Has the reader of the pipe gone?"""
+    poll = select.poll()
+    for fd in _pipe():
+        poll.register(fd, 0)
+    return bool(poll.poll(0))
+
+
+def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "message": mail_output.message_json(message),
+        "outcome": verdict.outcome,
+        "why": verdict.why,
+        "type": verdict.kind,
+        "request": verdict.request_id or None,
+        "from": verdict.before,
+        "to": verdict.after,
+        "about": verdict.about,
+    }
+
+
+def _entry_text(message: Message, verdict: Verdict, desk: Control, style: Style) -> str:
+    outcome = style(verdict.outcome, "dead" if verdict.outcome == REFUSED else "dim")
+    why = f" ({clipped(neutral(verdict.why), 200)})" if verdict.why else ""
+    who = style(_names(desk, [message.sender]), "sender")
+    told = summary.line(message_text.parse(message.content))
+    return f"{instant.text(message.timestamp)[:19]}Z  {who}  {outcome}{why} {frame.BAR}{clipped(told, 300)}"

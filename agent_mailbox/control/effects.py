@@ -1,0 +1,112 @@
+"""What follows from control messages as they are sent, and as they reach a reader.
+
+Belongs here: telling telemetry of each, and the lead of what was refused because of who sent it; marking what a reader
+is shown. They are in force by standing in the log (``core.control.state``): nothing has to be done for that, nothing
+can be forgotten, and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from ..core import frame
+from ..core.address import ALL
+from ..core.compose import Draft
+from ..core.control import authority, messages, state
+from ..core.records import USER
+from ..errors import MailboxError
+from ..mailbox.sending import Posting
+from . import control_log, orders
+
+ORDERS = tuple(messages.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment))
+"""The messages by which a lead binds an agent unasked."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.control.state import Plane, Verdict
+    from ..core.inbox import Item
+    from ..core.records import Message
+    from ..mailbox.opened import Desk
+
+
+def sent(desk: Posting, those: Sequence[Message]) -> None:
+    """Tell what became of control messages that were just sent; what goes wrong here undoes no sending."""
+    try:
+        fold = control_log.of(desk)
+        for message in those:
+            if message.id in fold.verdicts:
+                _bind(desk, message, fold)
+                _tell(desk, message, fold, "sending", message.sender)
+    except MailboxError:
+        pass
+
+
+def _bind(desk: Desk, message: Message, fold: Plane) -> None:
+    """Note among the user's own records whom an order binds: it holds although the log is cut before they look."""
+    if fold.verdicts[message.id].kind not in ORDERS:
+        return
+    for session_id in fold.roster.agents if ALL in message.recipients else message.recipients:
+        if orders.binds(orders.standing(fold, session_id), fold.roster.get(session_id)):
+            desk.logs.trail.bind(session_id)
+
+
+def judged(desk: Desk, me: str, items: Sequence[Item], *, apply: bool) -> list[Item]:
+    """The items as ``me`` is shown them, control messages with what became of them; ``apply``: for good, told."""
+    fold = control_log.of(desk)
+    found = []
+    for item in items:
+        verdict = fold.apply(item.message)
+        if verdict is None:
+            found.append(item)
+            continue
+        if apply:
+            _tell(desk, item.message, fold, me, me)
+        found.append(item.replace(note=_note(item.message, verdict, fold, me)))
+    return found
+
+
+def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
+    if verdict.outcome == state.APPLIED and not fold.is_for(message, me):
+        return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
+    request = fold.requests.get(verdict.request_id)
+    if request is not None and request.message_id == message.id and not request.is_open:
+        return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}"
+    return state.told(verdict)
+
+
+def _tell(desk: Desk, message: Message, fold: Plane, at: str, me: str) -> None:
+    verdict = fold.verdicts[message.id]
+    request = fold.requests.get(verdict.request_id)
+    asked = request.asked if request is not None and request.message_id != message.id else None
+    control_log.note_verdict(desk, message, verdict, asked, at)
+    if verdict.outcome == state.REFUSED and verdict.forbidden:
+        _report(desk, message, verdict, fold, me)
+
+
+def _report(desk: Desk, message: Message, verdict: Verdict, fold: Plane, me: str) -> None:
+    """Tell the lead, once whoever notices it first: the report's id follows from the message's."""
+    lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
+    if lead in (me, message.sender) or lead in message.recipients:
+        return  # it sees the message itself, or sent it
+    name, about = frame.name_of(message.sender, fold.roster), frame.name_of(verdict.about, fold.roster)
+    draft = Draft(
+        sender=me,
+        to=(lead,),
+        subject=f"Refused: {verdict.kind} from {name}",
+        content=f"{name} sent {verdict.kind} {verdict.request_id}".rstrip()
+        + f", which is not theirs to send: {verdict.why}. It concerns {about}. Nothing was changed.",
+        type="notification",
+        id=_derived(message.id),
+    )
+    try:
+        Posting(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove).send(draft)
+    except MailboxError:
+        pass  # told before, by somebody else; or nobody is there to be told, which telemetry has
+
+
+def _derived(message_id: str) -> str:
+    """A UUID that follows from a message's id (version 8, RFC 9562)."""
+    from hashlib import sha256  # for what was refused only
+
+    digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"

@@ -1,0 +1,258 @@
+"""What everything on the control plane shares, and what a lead orders: modes, policies; what a worker reports.
+
+Belongs here: looking into the fold, sending one control message, finding a request, who is refused; orders and reports.
+Requests and their answers are ``control``.
+"""
+
+from __future__ import annotations
+
+from ..core.address import ALL
+from ..core.compose import Draft
+from ..core.control import authority, message_text, messages, transitions
+from ..core.control.state import REFUSED, Plane, Request
+from ..core.records import USER, Record
+from ..core.roster import DEAD
+from ..errors import Ambiguous, BadData, Malformed, NotFound, Refused
+from ..mailbox.sending import Posting
+from ..permissions import policy
+from . import control_log
+from .control_log import Step, note
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.control.messages import Payload
+    from ..core.control.standing_orders import Policy
+    from ..core.control.state import Verdict
+    from ..core.records import Message
+    from ..core.roster import Agent
+    from ..mailbox.sending import Sent
+
+MIN_PREFIX = 4
+"""Characters of a request's id that may stand for it, as of a message's."""
+
+TEAM = "team:"
+"""The tag that names an agent's team, in a mailbox that takes such tags; of two teams neither is told."""
+
+
+def written(payload: Payload) -> str:
+    """The message's text; raises ``BadData`` where it cannot be written down."""
+    try:
+        return message_text.written(payload)
+    except ValueError as error:
+        raise BadData(
+            f"{messages.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+        ) from None
+
+
+class Standing(Record):
+    """What an agent is under: its mode, its policy, whether it waits for a plan's approval, whether it agreed to end;
+    who decides for it."""
+
+    session_id: str
+    mode: str
+    policy: Policy
+    waits_for_plan: bool
+    is_shut_down: bool
+    lead: str
+
+
+class Coordination(Posting):
+    """The part of the facade for orders and reports, on which ``Control`` is built."""
+
+    def plane(self) -> Plane:
+        """The fold of all control messages, up to this moment."""
+        return control_log.of(self)
+
+    def standing(self, session_id: str) -> Standing:
+        """What the agent is under at this moment."""
+        return standing(self.plane(), session_id)
+
+    def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
+        """Send one control message. Raises as ``send`` does."""
+        roster = self.logs.read_roster()
+        agent = roster.get(me)
+        teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
+        payload = payload.replace(
+            timestamp=self.now(),
+            team=teams[0] if len(teams) == 1 else "",
+            agent_id=me,
+            agent_name=(agent.name or "") if agent is not None else "",
+        )
+        content = written(payload)
+        draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
+        # An answer goes to who asked, whatever the roster says of it by now.
+        return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
+
+    def find(self, word: str) -> Request:
+        """The request of an id, of its message's id, or of a unique beginning of either, be it archived; raises
+        ``NotFound`` or ``Ambiguous``."""
+        found = _meant(word, self.plane())
+        if found is None and len(word) >= MIN_PREFIX:
+            found = _meant(
+                word, control_log.archived(self, word)[0]
+            )  # live before archive: the steward moves it that way
+            found = found and _meant(found.id, control_log.archived(self, found.id)[0])
+            if found is not None and found.state in transitions.UNFINISHED:
+                raise NotFound(f"{found.id} was archived undecided: {found.worker} is gone", "nobody waits for it")
+        if found is None:
+            raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists those that wait")
+        return found
+
+    def refuse_other(self, me: str, worker: str, what: str) -> None:
+        """Raise ``Refused`` unless ``me`` may command the worker."""
+        roster = self.logs.read_roster()
+        if authority.commands(me, worker, self.now(), roster):
+            return
+        lead = authority.lead_of(worker, roster)
+        who = USER if lead == USER else f"{lead} or {USER}"
+        why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
+        note(self, Step(me, what, REFUSED, worker, cause=why))
+        raise Refused(f"{what}: {why}", f"only {who} may", code="not_lead")
+
+    def report(self, me: str, word: str, phase: str, text: str) -> Request:
+        """Say how far a task is (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``, and ``Refused``
+        to who was not given it or where it is done."""
+        task = self.find(word)
+        if task.flow != transitions.TASK:
+            raise Refused(f"{task.id} is no task", "`agent-mailbox control answer` decides a request")
+        if not authority.is_same(me, task.answerer, self.now(), self.plane().roster):
+            raise Refused(
+                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
+            )
+        if task.state == transitions.DONE and phase == "done":
+            return task
+        if task.state == transitions.DONE:
+            raise Refused(f"{task.id} is done", "what is done stays so; ask for a new task", code="decided")
+        done = messages.TaskCompleted(request_id=task.id, summary=text)
+        payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
+        self.post(me, payload, (task.asker,), thread=task.message_id)
+        return self.find(task.id)
+
+    def led(self, me: str) -> list[str]:
+        """The agents, not dead, that ``me`` decides for."""
+        roster = self.logs.read_roster()
+        return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
+
+    def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
+        """The live control messages in log order, each with what became of it; ``request_id``: those about that
+        request, live or archived."""
+        live = control_log.history(self)
+        if request_id is None:
+            return live
+        now = self.plane()
+        if request_id not in now.requests and request_id not in now.tasks:
+            fold, messages = control_log.archived(self, request_id)
+            live = [*control_log.told(fold, messages), *live]
+        return [entry for entry in live if entry[1].request_id == request_id]
+
+    def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
+        """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
+        lead them, ``Malformed`` for a mode that cannot be set."""
+        try:
+            mode = message_text.mode(mode)
+        except ValueError as error:
+            raise Malformed(str(error), f"one of {', '.join(messages.MODES)}") from None
+        return self._command(me, to, messages.ModeSet(mode=mode))
+
+    def set_policy(
+        self,
+        me: str,
+        to: Sequence[str],
+        *,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        adds: bool = False,
+    ) -> Sent:
+        """Put agents under rules and hosts, in the place of earlier ones unless ``adds``; raises as ``set_mode``."""
+        try:
+            rules = [tuple(map(message_text.check_rule, given)) for given in (allow, deny)]
+        except ValueError as error:
+            raise Malformed(str(error), "a rule is Tool or Tool(what), such as Bash(git:*)") from None
+        return self._command(
+            me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds)
+        )
+
+    def _command(self, me: str, to: Sequence[str], payload: Payload) -> Sent:
+        roster = self.logs.read_roster()
+        stored = [word if word == ALL else roster.find(word).session_id for word in to]
+        for worker in stored:
+            if worker != ALL:
+                self.refuse_other(me, worker, messages.name(payload))
+        sent = self.post(me, payload, stored)
+        self.refuse_unapplied(sent)
+        return sent
+
+    def refuse_unapplied(self, sent: Sent) -> None:
+        """Raise ``Refused`` where the fold did: nothing proved who wrote it, or its writer may not any more."""
+        verdict = self.plane().verdicts.get(sent.message.id)
+        if verdict is not None and verdict.outcome == REFUSED:
+            hint = "a session, or the person in a terminal of their own, decides; a program does not"
+            raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
+
+    def report_idle(self, me: str, reason: str = "available") -> Sent | None:
+        """Tell the lead that the agent's turn ended; nothing where it has none, or that is the person, who has no turns
+        to be woken in and would find mail that nobody reads."""
+        roster = self.logs.read_roster()
+        lead = authority.lead_of(me, roster)
+        if lead == USER or authority.leads_itself(me, roster):
+            return None
+        return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def standing(now: Plane, session_id: str) -> Standing:
+    """What the agent is under, by the fold."""
+    return Standing(
+        session_id,
+        now.mode(session_id),
+        now.policy(session_id),
+        now.waits_for_plan(session_id),
+        now.is_shut_down(session_id),
+        authority.lead_of(session_id, now.roster),
+    )
+
+
+def binds(standing: Standing, agent: Agent | None) -> bool:
+    """Is there anything that may keep the agent from using a tool?"""
+    led = agent is not None and agent.lead is not None
+    return led or is_over(standing, agent) or policy_of(standing).binds
+
+
+def withholds(standing: Standing) -> bool:
+    """Is there anything in it that keeps the agent from something?"""
+    mode = "default" if standing.mode == "acceptEdits" else standing.mode
+    return policy_of(standing).replace(mode=mode, allow=()).binds
+
+
+def is_over(standing: Standing, agent: Agent | None) -> bool:
+    """Did the agent agree to end, and was not begun anew since?"""
+    return standing.is_shut_down and agent is not None and agent.state == DEAD
+
+
+def policy_of(standing: Standing) -> policy.Policy:
+    """All that the agent's calls are judged by."""
+    given = standing.policy
+    return policy.Policy(
+        mode=standing.mode,
+        allow=given.allow,
+        deny=given.deny,
+        hosts=given.hosts or None,
+        plan_required=standing.waits_for_plan,
+    )
+
+
+def _meant(word: str, fold: Plane) -> Request | None:
+    everything = {**fold.tasks, **fold.requests}
+    if word in everything:
+        return everything[word]
+    found = [
+        request
+        for request in everything.values()
+        if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
+    ]
+    if len(found) > 1:
+        shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
+        raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
+    return found[0] if found else None

@@ -1,0 +1,42 @@
+"""What follows when an agent agreed to end: its entry is retired, and the configured command cleans up after it.
+
+Belongs here: those two steps. Doing them again does no harm; nothing here starts work.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from ..core.control.state import SHUT_DOWN
+from ..mailbox import registry
+from ..mailbox.opened import Desk
+
+
+def carry_out(desk: Desk, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
+    """Retire the agent, then start the person's ``[control] cleanup`` beside us, without waiting: it may close our own
+    terminal.
+
+    ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
+    """
+    registry.end(desk, session_id, "retire", actor, SHUT_DOWN)
+    words = desk.own.cleanup
+    if not words or not vouched:
+        return
+    values = {"{session}": session_id, "{pane}": pane, "{dir}": desk.directory}
+    filled = [_filled(word, values) for word in words]
+    try:
+        subprocess.Popen(
+            filled,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        pass  # it is retired all the same; a terminal that stays open is the person's to close
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word

@@ -1,0 +1,139 @@
+"""The caller of a command: whose process this is, not what it says.
+
+Belongs here: the four cases. *A session*: a client's process is above this one, and the client's hooks recorded it
+(``store.hosts``). *The person*: a terminal of its own, and nothing of a client above it. *A program*: anything else;
+it writes mail, and decides nothing. (The console makes its own proof.) Which command asks for what: ``cli``.
+"""
+
+from __future__ import annotations
+
+from ..core import proofs
+from ..core.records import USER, Record
+from ..errors import NOT_YOU, Refused
+from ..store import processes, system, user_state
+from ..store.hosts import Hosts
+from . import client_variables
+from .client_processes import is_client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..store.hosts import Host
+    from ..store.processes import Process
+    from .outsiders import Outsider
+
+SESSION, PERSON, PROGRAM, AS_SAID = "session", "person", "program", user_state.AS_SAID
+NOT_THE_PERSON = "not_the_person"
+UNKNOWN = "no hook of this client was seen yet"
+
+
+class Caller(Record):
+    """The process that calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its
+    number, 0 where there is none. ``why``: what keeps a program from being the person. ``proves``: whether all this was
+    seen."""
+
+    kind: str
+    sessions: tuple[str, ...] = ()
+    client: int = 0
+    why: str = ""
+    proves: bool = True
+
+    @property
+    def is_person(self) -> bool:
+        """Return whether the person calls."""
+        return self.kind == PERSON
+
+    def says(self, environ: Mapping[str, str]) -> str | None:
+        """Return who calls where the command names nobody; None where that cannot be told."""
+        if self.kind == SESSION:
+            return self.sessions[0]
+        if self.is_person:
+            return environ.get(client_variables.OURS) or USER
+        return client_variables.session(environ) or environ.get(client_variables.OURS)
+
+    def proof(self, session_id: str) -> str | None:
+        """Return what is proven when a record is written in the name of that session."""
+        if self.kind == AS_SAID:
+            return proofs.TERMINAL if session_id == USER else proofs.of_session(session_id)
+        if self.is_person:
+            return proofs.TERMINAL
+        return proofs.of_session(session_id) if self.proves and session_id in self.sessions else None
+
+    def refuse_as(self, who: str) -> None:
+        """Raise ``Refused``: the caller is not that one."""
+        if self.kind == SESSION:
+            what = f"this is a process of session {self.sessions[0]}, and {who!r} is another"
+            raise Refused(what, "leave the id out: the command knows who you are", code=NOT_YOU)
+        if who == USER:
+            raise Refused(
+                f"only the person is {USER!r}, and this is a program: {self.why}",
+                "run it at a terminal of your own, or pass another id",
+                code=NOT_YOU,
+            )
+        raise Refused(
+            f"{who!r} is the session of a client, and this program is no process of that client",
+            "pass an id of the program's own",
+            code=NOT_YOU,
+        )
+
+    def refuse_deciding(self, what: str) -> None:
+        """Raise ``Refused`` where a program decides: it proves nothing, so nothing would be in force."""
+        if self.kind == PROGRAM:
+            raise Refused(
+                f"a program decides nothing, and {what} is a decision: {self.why}",
+                "run it at a terminal of your own, or have a session of a client decide",
+                code=NOT_THE_PERSON,
+            )
+
+
+def of(environ: Mapping[str, str]) -> Caller:
+    """Return who calls, by this process's ancestors."""
+    if user_state.is_as_said(environ):
+        return Caller(AS_SAID)
+    hosts = Hosts(user_state.directory(environ))
+    line: list[Process] = []
+    for process in processes.line(system.getpid()):
+        if line:
+            host = hosts.of(process)
+            if host is not None or is_client(process):
+                return _within(process, host, environ)
+        line.append(process)
+    from . import outsiders  # off the path of a session's mail
+
+    found = outsiders.below_no_client(line, hosts, environ) if line else outsiders.elsewhere(environ, hosts)
+    return _within(*found, environ) if isinstance(found, tuple) else _outside(found)
+
+
+def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Return whether a client's process is recorded as the session's."""
+    return bool(Hosts(user_state.directory(environ)).hosting(session_id))
+
+
+def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:
+    """Return the caller below a client: a session of it. Below one that no hook recorded nobody is proven, and never
+    the session of a client further up."""
+    if host is None or not host.sessions:
+        return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
+    return Caller(SESSION, meant(host.sessions, environ), process.pid)
+
+
+def _outside(found: Outsider) -> Caller:
+    """Return the caller below no client. Nothing is proven of one that only the environment tells of."""
+    if found.believed is not None:
+        return Caller(SESSION, (found.believed,), proves=False)
+    return Caller(PROGRAM, why=found.why) if found.why else Caller(PERSON)
+
+
+def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sessions of one process, the one that the environment picks first; it picks among those alone."""
+    named = next(
+        (
+            value
+            for name in (client_variables.CLAUDE, client_variables.CODEX)
+            if (value := environ.get(name)) in sessions
+        ),
+        None,
+    )
+    named = named or sessions[0]
+    return (named, *(one for one in sessions if one != named))

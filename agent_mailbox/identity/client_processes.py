@@ -1,0 +1,60 @@
+"""Telling a client's process from others: by its name, its program, its script, and by what it leaves to its children.
+
+Belongs here: what one process shows. Who calls follows in ``identity.callers``.
+"""
+
+from __future__ import annotations
+
+from ..store import processes, system
+from . import client_variables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..store.processes import Process
+
+MARKS = (
+    *(client_variables.CLAUDE, client_variables.CODEX, client_variables.GEMINI),
+    "CLAUDECODE",
+    "CLAUDE_PID",
+    "GEMINI_SESSION_ID",
+)
+"""Variables that clients set for all they start: where one is, a client was."""
+NAMES = ("claude", "codex", "gemini")
+_RUNTIMES = ("node", "nodejs", "bun", "deno")
+_SCRIPTS = ("/@anthropic-ai/claude-code/", "/@openai/codex/", "/@google/gemini-cli/")
+_VERSIONS = "/claude/versions/"
+"""Where the client's own installer puts it: there the program is called by its version."""
+
+
+def is_client(process: Process) -> bool:
+    """Return whether the process runs a client we know, by its name, its program, or the script it runs."""
+    if process.name in NAMES:
+        return True
+    path = processes.executable(process.pid)
+    base = system.basename(path).removesuffix(".exe")
+    if base in NAMES or _VERSIONS in path:
+        return True
+    if base not in _RUNTIMES:
+        return False
+    script = next((word for word in processes.words(process.pid)[1:] if not word.startswith("-")), "")
+    return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
+
+
+def marks(environ: Mapping[str, str]) -> str:
+    """Return what the environment has of a client; empty for nothing."""
+    found = next((name for name in MARKS if environ.get(name)), None)
+    return f"the environment has a client's {found}" if found else ""
+
+
+def started_by_client(process: Process) -> str:
+    """Return why an ancestor may be a client's child, though its client is gone; empty where it is none. The
+    environment of another user's process (``login``, ``sshd``) is not to be read, and says nothing; nor does the first
+    process's, which in a container has more rights than anybody below it."""
+    started = processes.variables(process.pid)
+    if started is None:
+        if processes.is_whole(process):
+            return ""
+        return f"process {process.pid} above it cannot be read" if processes.is_ours(process.pid) else ""
+    return marks(started) and f"process {process.pid} above it ({process.name}) was started by a client"

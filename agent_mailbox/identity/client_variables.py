@@ -1,0 +1,44 @@
+"""Whose terminal this is: the environment variables by which clients tell their agents' commands.
+
+Belongs here: their names, and what follows where there are two. What a hook is told by its client: ``claude``.
+"""
+
+from __future__ import annotations
+
+from ..errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLAUDE, CODEX, GEMINI = "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_CLI"
+"""Claude Code and Codex name the session (a subagent's commands: its parent's); Gemini CLI names none."""
+OURS = "AGENT_MAILBOX_SESSION"
+ELSE = "pass --session ID (to send and reply: --from ID)"
+
+
+def session(environ: Mapping[str, str]) -> str | None:
+    """The session whose agent's terminal this is; None where no client says so.
+
+    Raises ``Malformed`` within two clients, or one that names no session: a client that another one's agent started
+    has the variables of both, in no order, and must not consume its parent's mail.
+    """
+    named = {value for name in (CLAUDE, CODEX) if (value := environ.get(name))}
+    if len(named) > 1 or (named and environ.get(GEMINI)):
+        what = (
+            f"who are you? this is a client within a client, and {' and '.join(sorted(named))} may be the outer one's"
+        )
+        raise Malformed(what, ELSE, code="no_session")
+    return next(iter(named), None)
+
+
+def is_attended(environ: Mapping[str, str]) -> bool:
+    """Return whether somebody sits at the Claude Code that calls us; the shim asks the same before a doorbell."""
+    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
+
+
+def are_told(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Will the commands of a session know that it is theirs, by what its hook sees of the environment?"""
+    if environ.get("GEMINI_SESSION_ID") == session_id:
+        return False
+    return all(environ.get(name) in (None, "", session_id) for name in (CLAUDE, CODEX, GEMINI))

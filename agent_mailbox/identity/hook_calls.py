@@ -1,0 +1,119 @@
+"""The owner of a hook call: the client's whose process made it, for a session which that one hosts.
+
+Belongs here: telling a client's call from one that an agent's command makes, and recording who hosts what. What is
+answered: ``clients.hooks.hook_events``. (Seen with Claude Code 2.1.329: a hook's standard input is one end of a socket
+pair that the client made; that of a tool's shell is ``/dev/null``. What such a socket holds the client alone wrote.)
+"""
+
+from __future__ import annotations
+
+from ..core import proofs
+from ..errors import NOT_YOU, Refused
+from ..store import hosts as hosting
+from ..store import processes, system, user_state
+from ..store.hosts import Hosts
+from . import client_variables
+from .client_processes import is_client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..store.hosts import Host
+    from ..store.processes import Process
+
+INPUT = 0
+"""The file that a client's JSON comes from."""
+
+
+def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> str | None:
+    """Return what a hook call proves of its session, having recorded that its client hosts it.
+
+    ``begins``: the session is the one that the client runs from now on. ``told``: the JSON itself names the session.
+    Raises ``Refused`` for a call that is not the client's.
+    """
+    if user_state.is_as_said(environ):
+        return proofs.of_session(session_id)
+    line = processes.line(system.getpid())
+    if next(line, None) is None:
+        return _by_environment(session_id, environ)
+    hosts = Hosts(user_state.directory(environ))
+    maker = processes.maker(INPUT) if told else None
+    passed: list[Process] = []
+    for process in line:  # as far as the nearest client, mostly
+        host = hosts.of(process)
+        if host is not None or is_client(process):
+            break
+        passed.append(process)
+    else:
+        return _of_a_stranger(session_id, passed, maker, hosts)
+    is_its = maker == process.pid
+    if not is_its and host and host.how == hosting.SOCKET:
+        raise _not_the_clients()
+    if host and session_id in host.sessions and not begins:
+        return proofs.of_session(session_id)
+    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in line)
+    if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
+        return None
+    return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
+
+
+def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
+    ``/clear``."""
+    if user_state.is_as_said(environ):
+        return proofs.of_session(session_id)
+    hosts = Hosts(user_state.directory(environ))
+    are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
+    return proofs.of_session(session_id) if are_one else None
+
+
+def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: Hosts) -> str | None:
+    """Return what is proven by a call from a program that we do not know as a client. It is one if it made the socket;
+    and it gets sessions that nobody had."""
+    known = hosts.hosting(session_id)
+    process = next((process for process in above if process.pid == maker), None)
+    if any(hosts.is_living(host) for host in known):
+        raise _hosted(session_id, known[0])
+    return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
+
+
+def _may_host(session_id: str, process: Process, hosts: Hosts, environ: Mapping[str, str], *, is_nested: bool) -> bool:
+    """Return whether the client may come to host the session: nobody else lives that does. A client below another may
+    have new ones alone, or an agent that starts one would be whom it likes. Raises ``Refused`` for a living one's."""
+    others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
+    if living := [host for host in others if hosts.is_living(host)]:
+        raise _hosted(session_id, living[0])
+    pointed = system.join(user_state.directory(environ), "sessions", session_id)
+    return not (is_nested and (others or system.exists(pointed)))
+
+
+def _record(hosts: Hosts, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
+    """Record it; where that fails nothing is proven, and the hook does its other work."""
+    try:
+        hosts.record(process, session_id, how, first=begins)
+    except OSError:
+        return None
+    return proofs.of_session(session_id)
+
+
+def _by_environment(session_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return what the client's variables tell, where ancestors cannot be read (macOS; not run live)."""
+    named = environ.get(client_variables.CLAUDE) or environ.get(client_variables.CODEX)
+    return proofs.of_session(session_id) if named in (None, "", session_id) else None
+
+
+def _not_the_clients() -> Refused:
+    return Refused(
+        "`hook` is the client's to call, and this call comes from a command that runs below it",
+        "run `agent-mailbox check`, which shows your own mail",
+        code=NOT_YOU,
+    )
+
+
+def _hosted(session_id: str, host: Host) -> Refused:
+    return Refused(
+        f"session {session_id} runs in another client (process {host.pid})",
+        "end it there first, or begin another session here",
+        code=NOT_YOU,
+    )

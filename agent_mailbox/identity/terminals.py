@@ -1,0 +1,131 @@
+"""Whose terminal it is, where that takes more than looking at ancestors: multiplexers, and systems without ``/proc``.
+
+Belongs here: what starts a program to find that out. None of it is for hooks, nor for a session's mail.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from ..store import processes
+from ..store.processes import Process
+from .client_processes import is_client, started_by_client
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PATIENCE = 5.0
+"""Seconds a multiplexer may take to answer."""
+
+
+def doubt(line: Sequence[Process]) -> str:
+    """Return why the terminal of these processes, the caller first, may not be the person's; empty for no doubt.
+
+    Under a multiplexer the terminal is its own: it is the person's if somebody is attached, from a clean terminal.
+    """
+    for process in line[1:]:
+        if process.name.startswith("tmux"):
+            return _attached("tmux", process, _tmux_clients(process))
+        if process.name.lower().startswith("screen"):
+            return _attached("screen", process, _screen_clients(process))
+    return ""
+
+
+def _attached(what: str, server: Process, attached: Sequence[int]) -> str:
+    if not attached:
+        return f"nobody is attached to the {what} it runs in (process {server.pid})"
+    for pid in attached:
+        line = [*processes.line(pid)]
+        if not line or not line[0].terminal:
+            return f"process {pid}, attached to its {what}, has no terminal"
+        if unclean := next(filter(None, map(_unclean, line)), ""):
+            return f"process {pid}, attached to its {what}, is not the person's: {unclean}"
+        if any(above.pid == server.pid for above in line):
+            return f"process {pid}, attached to its {what}, runs in that itself"
+    return ""
+
+
+def _unclean(process: Process) -> str:
+    if is_client(process):
+        return f"process {process.pid} ({process.name}) is a client"
+    return started_by_client(process)
+
+
+def _tmux_clients(server: Process) -> list[int]:
+    """Return who is attached to the tmux server that is this process. Its socket is found by asking those that may be
+    it: what the environment says of it is the caller's word."""
+    for socket in _tmux_sockets(server):
+        words = [processes.executable(server.pid), "-S", socket, "list-clients", "-F", "#{pid} #{client_pid}"]
+        lines = [line.split() for line in _run(words).splitlines()]
+        if lines and all(len(one) == 2 and one[0] == str(server.pid) for one in lines):
+            return [int(one[1]) for one in lines]
+    return []
+
+
+def _tmux_sockets(server: Process) -> list[str]:
+    """Return the sockets that the server listens on, by the kernel's list of them."""
+    inodes = set()
+    for name in _names(f"/proc/{server.pid}/fd"):
+        target = _link(f"/proc/{server.pid}/fd/{name}")
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    table = (processes.slurp("/proc/net/unix", 1 << 24) or b"").decode("utf-8", "surrogateescape").splitlines()
+    rows = [row.split(None, 7) for row in table[1:]]
+    return list(dict.fromkeys(row[7] for row in rows if len(row) == 8 and row[6] in inodes and row[7].startswith("/")))
+
+
+def _screen_clients(server: Process) -> list[int]:
+    """Return the ends of ``screen`` that have a terminal, be they of this server or of another: it tells nobody which,
+    so each of them must be clean."""
+    own = [p for p in processes.all_of_them() if p.name.lower() == "screen" and p.pid != server.pid and p.terminal]
+    return [process.pid for process in own if processes.is_ours(process.pid)]
+
+
+def _names(directory: str) -> list[str]:
+    import os
+
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _link(path: str) -> str:
+    import os
+
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _run(words: Sequence[str]) -> str:
+    """Return what a program says; nothing where it fails. It gets nothing of the caller's environment."""
+    try:
+        done = subprocess.run(words, env={}, capture_output=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def by_ps(pid: int) -> list[Process] | None:
+    """Return the process and its ancestors by ``ps``, for a system without ``/proc``; None where that fails.
+
+    Not run live: macOS was not to be had.
+    """
+    if sys.platform != "darwin":
+        return None
+    rows = {}
+    for row in _run(["/bin/ps", "-axo", "pid=,ppid=,tty=,lstart=,comm="]).splitlines():
+        words = row.split(None, 8)
+        if len(words) == 9 and words[0].isdigit() and words[1].isdigit():
+            started = " ".join(words[3:8]).replace(" ", "_")
+            name = words[8].rpartition("/")[2]
+            rows[int(words[0])] = Process(int(words[0]), int(words[1]), started, int(words[2] != "??"), name)
+    line: list[Process] = []
+    while pid in rows and len(line) < processes.DEPTH:
+        line.append(rows[pid])
+        pid = rows[pid].parent
+    return line or None

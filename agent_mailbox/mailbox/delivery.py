@@ -1,0 +1,163 @@
+"""Delivering unread mail: choose, show, record.
+
+Belongs here: the order of those steps and the locks around them. What is unread is ``core.inbox``; how the answer is
+found without reading everything is ``store.poll``.
+"""
+
+from __future__ import annotations
+
+from ..core import claims, codec
+from ..core.records import USER, Read, Record
+from ..core.roster import ALIVE, DEAD
+from ..errors import Busy
+from ..store import offers
+from ..store.poll import Poll
+from .opened import Desk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.inbox import Item
+
+
+class Offering(Record):
+    """How a hook offers mail: what its reading is recorded with.
+
+    ``nonce``: by which the delivery will be looked for in the client's transcript (``length`` bytes long so far), and
+    ``seen`` recorded; None where nobody can tell. ``client``: its process, if it tells. ``tokens``: the cost
+    by message id, which ``show`` fills in.
+    ``quiet``: whether the session may be left with nothing to do for the hooks that follow.
+    """
+
+    nonce: str | None
+    length: int
+    client: str
+    tokens: dict[str, int]
+    quiet: bool = True
+
+
+class Delivery(Desk):
+    """The part of the facade that shows sessions their mail."""
+
+    def peek(self, session_id: str) -> list[Item]:
+        """The session's unread mail; writes nothing at all. ``Refused`` to the dead."""
+        self.logs.derives, before = False, self.logs.derives
+        try:
+            if self.logs.read_roster().state(session_id) == DEAD:
+                self._admit(session_id)
+            return self._judged(session_id, self._poll(session_id).unread(self.now(), adopt=False))
+        finally:
+            self.logs.derives = before
+
+    def deliver(
+        self,
+        session_id: str,
+        show: Callable[[list[Item]], Sequence[Item]],
+        *,
+        role_wait: float | None = None,
+        offering: Offering | None = None,
+    ) -> int:
+        """Show the session its unread mail, then record as read what was shown; returns how many that was.
+
+        ``show`` gets all unread mail in order, writes out *and flushes* what it has room for, and returns exactly
+        that; if it raises, nothing is recorded. Choosing, showing and recording happen under the session's delivery
+        lock, and under the shared role lock if role mail is among it. With ``role_wait`` (seconds; a hook's way) role
+        mail is left for next time where that lock is not to be had; without it, ``Busy``. ``Refused`` to the dead.
+        """
+        self.check_in(session_id)
+        with self.logs.delivery(session_id):
+            poll = self._poll(session_id)
+            items = poll.unread(self.now())
+            if not any(item.claims for item in items):
+                return self._show(poll, items, show, offering)
+            try:
+                role_lock = self.logs.role_delivery(role_wait).take()
+            except Busy:
+                if role_wait is None:
+                    raise
+                return self._show(poll, [item for item in items if not item.claims], show, offering)
+            with role_lock:
+                return self._show(poll, items if poll.is_current() else poll.unread(self.now()), show, offering)
+
+    def _poll(self, session_id: str) -> Poll:
+        return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
+
+    def _show(
+        self,
+        poll: Poll,
+        items: list[Item],
+        show: Callable[[list[Item]], Sequence[Item]],
+        offering: Offering | None,
+    ) -> int:
+        if items:
+            # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
+            with self.logs.reads.held():
+                pass
+        # Control runs ahead of chat: it is in force, and what was refused of it told, before anything is shown.
+        shown = show(self._judged(poll.session_id, items, apply=True))
+        now, me = self.now(), poll.session_id
+        records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
+        if offering is not None and records:
+            records = self._offered(me, records, offering)
+        size = 0
+        if records:  # with more patience than before: what is not recorded now is shown again
+            proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
+            size = self.logs.patient_reads().append(map(codec.read_line, records), (), proofs)
+        if not items and self.logs.trail.is_quiet(me):
+            poll.save()
+            return 0
+        quiet = offering is None or (offering.quiet and (offering.nonce is None or not records))
+        try:
+            self._settle(poll, {record.message_id for record in records}, size, quiet)
+        except Busy:
+            pass  # everything is shown and recorded; what is derived can wait for the next poll
+        return len(shown)
+
+    def _judged(self, me: str, items: list[Item], *, apply: bool = False) -> list[Item]:
+        """The items, control messages with what became of them; ``apply``: with what follows from that."""
+        if not any(item.message.type == "control" for item in items):
+            return items
+        from ..control import effects  # most mail is none
+
+        return effects.judged(self, me, items, apply=apply)
+
+    def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
+        """The records as an offering has them, which is kept among the session's open offers: before they are written,
+        for one that was never recorded does no harm there."""
+        nonce = offering.nonce
+        if nonce is not None:
+            ids = tuple(record.message_id for record in records)
+            offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
+            offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
+        return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
+
+    def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
+        """Keep the way covered, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it
+        (``store.stamps``: why that is sound; without a stamp nobody has to stand still for us). ``recorded`` was read
+        since, in ``size`` bytes; if anything else was written, the logs are asked."""
+        logs = self.logs
+        if not quiet:
+            poll.without(recorded, size)
+            poll.save()
+            return
+        with logs.messages.held(), logs.reads.held(), logs.roster.held():
+            left = poll.without(recorded, size)
+            if left is None:
+                left = poll.unread(self.now(), adopt=False)
+            poll.save()
+            if all(item.muted for item in left):
+                agent = logs.read_roster().get(poll.session_id)
+                logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
+
+    def check_in(self, session_id: str) -> None:
+        """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""
+        if session_id != USER and self.logs.read_roster().state(session_id) != ALIVE:
+            self._admit(session_id)
+        self.logs.beat(session_id, self.now())
+
+    def _admit(self, session_id: str) -> None:
+        """Let in a session that is not alive, as far as the roster's rules allow it."""
+        from . import registry  # the rare case; a poll of a living session is spared the import
+
+        registry.admit(self, session_id)

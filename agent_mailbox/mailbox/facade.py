@@ -1,0 +1,150 @@
+"""``Mailbox``: the one facade. Every door translates its world into these calls.
+
+Belongs here: all parts together, and what is done to a message that was looked up by its id. The parts hold the order
+of things (look, decide in the core, append) and no rule of their own; nothing here ever prints. What is only looked up
+stands in ``mailbox.queries``; upkeep in ``steward`` and ``doctor``. A hook imports just the part it needs.
+"""
+
+from __future__ import annotations
+
+from ..core import claims, codec
+from ..core.address import check_id, is_remote
+from ..core.records import Message, Read, Record
+from ..errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
+from ..store.logs import weighed
+from .delivery import Delivery
+from .registry import Registry
+from .sending import Posting, retryable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.compose import Draft
+    from ..core.roster import Roster
+    from .sending import Sent
+
+MIN_MESSAGE_PREFIX = 4
+"""Characters of a message id that may stand for it: what a few thousand messages rarely share."""
+
+
+class Found(Record):
+    """A message looked up by id, with the reads that concern it; ``archived`` tells where it stands."""
+
+    message: Message
+    reads: claims.Reads
+    archived: bool
+
+
+class Mailbox(Posting, Delivery, Registry):
+    """A mailbox, opened; see ``Desk`` for the arguments."""
+
+    def reply(self, message_id: str, draft: Draft, *, strict: bool = False) -> Sent:
+        """Answer a message: to its sender unless ``draft.to`` says otherwise, in its thread; an ack where one was
+        asked of the replier. Raises as ``find`` and ``send`` do."""
+        parent = self.find(message_id).message
+        if not is_remote(parent.sender):
+            check_id(parent.sender, "sender")  # a foreign writer may have put an address there
+        draft = draft.replace(thread=parent.id, to=draft.to or (parent.sender,))
+        sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
+        if parent.ack:
+            try:
+                self.ack(parent.id, draft.sender)
+            except Refused:
+                pass  # it never read the message: a reply, but nothing it owed
+            except Busy as error:  # the reply is sent, and settles by itself what was owed
+                sent = sent.replace(warnings=(*sent.warnings, f"sent, but its ack was not recorded: {error.what}"))
+            except StorageFailed as error:
+                raise retryable(error, [sent.message.id]) from None
+        return sent
+
+    def ack(self, message_id: str, session_id: str) -> Message:
+        """Deal with a message the session has read. Again is no error; ``Refused`` to who did not read it."""
+        found = self.find(message_id)
+        roster = self.logs.read_roster()
+        lineage = roster.lineage(session_id)
+        if not found.reads.acked(found.message, lineage):
+            _refuse_non_reader(found, session_id, roster)
+            record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
+            self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
+        else:
+            self._sync_reads()
+        return found.message
+
+    def release(self, message_id: str, session_id: str) -> Message:
+        """Give a message back, unread again. Again is no error; ``Refused`` for archived mail and to non-readers."""
+        found = self.find(message_id)
+        _refuse_archived(found.message, found.archived)
+        roster = self.logs.read_roster()
+        lineage = roster.lineage(session_id)
+        standing = found.reads.by(found.message.id, lineage)
+        if not standing and not found.reads.released(found.message.id, lineage):
+            _refuse_non_reader(found, session_id, roster)
+        now = self.now()
+        records = [
+            Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
+        ]
+        with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
+            _refuse_archived(found.message, not self._is_live(found.message.id))
+            log.append(map(codec.read_line, records), None, [self.prove(session_id)] * len(records))
+            log.sync()
+        return found.message
+
+    def _is_live(self, message_id: str) -> bool:
+        lines = (line for _, line in self.logs.messages.lines() if message_id.encode() in line)
+        return any(isinstance(m, Message) and m.id == message_id for m in map(codec.message, lines))
+
+    def _sync_reads(self) -> None:
+        """What is acknowledged again is synced first: whoever wrote it may have died, or been refused, before that."""
+        with self.logs.reads.held() as log:
+            log.sync()
+
+    def find(self, message_id: str) -> Found:
+        """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
+        matches: dict[str, tuple[Message, bool]] = {}
+        for message, archived in self._matching(message_id):
+            matches.setdefault(message.id, (message, archived))
+        exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
+        matches = exact or matches
+        if not matches:
+            raise NotFound(f"no message {message_id!r}", "`agent-mailbox history` shows ids")
+        if len(matches) > 1:
+            shown = ", ".join(list(matches)[:5]) + (", …" if len(matches) > 5 else "")
+            raise Ambiguous(f"{message_id!r} could be {len(matches)} messages", f"write more of the id: {shown}")
+        ((message, archived),) = matches.values()
+        return Found(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
+
+    def receipts(self, message: Message) -> list[Read]:
+        """Everything recorded about a message, oldest first."""
+        live = list(self.logs.read_records())  # before the archive: a record moves from here to there, never back
+        everything = [*self.archive.reads_of(message), *live]
+        return list(dict.fromkeys(record for record in everything if record.message_id == message.id))
+
+    def _matching(self, wanted: str) -> Iterator[tuple[Message, bool]]:
+        """Messages whose id is, or begins with, what is wanted (case does not count), live ones first."""
+        wanted = wanted.casefold()
+        prefixes = len(wanted) >= MIN_MESSAGE_PREFIX
+        view = self.logs.messages.view()
+        live = [*self.logs.messages.lines()]  # before the archive: a message moves from here to there, never back
+        for position, line in (*live, *((None, line) for line in self.archive.lines())):
+            message = codec.message(line)
+            if isinstance(message, Message):
+                found = message.id.casefold()
+                if found == wanted or (prefixes and found.startswith(wanted)):
+                    yield weighed(message, view, line, position), position is None
+
+
+def _refuse_archived(message: Message, archived: bool) -> None:
+    if archived:
+        raise Refused(f"{message.id} is archived and cannot be given back", "send it anew", code="archived")
+
+
+def _refuse_non_reader(found: Found, session_id: str, roster: Roster) -> None:
+    if claims.read_by(found.message, found.reads, roster.lineage(session_id), roster):
+        return
+    holder = claims.holder(found.message, found.reads, roster)
+    raise Refused(
+        f"{session_id} has not read {found.message.id}" + (f"; {holder} holds it" if holder else ""),
+        "only a reader or holder may ack or release; `agent-mailbox check` reads what is yours",
+        code="not_reader",
+    )

@@ -1,0 +1,87 @@
+"""A mailbox directory, opened: where the parts of the facade start from.
+
+Belongs here: the directory, its logs and configuration, the clock. What is done with them: ``mailbox.delivery``,
+``mailbox.sending``, ``mailbox.registry``, and ``mailbox`` for all together.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .. import config as configuration
+from ..store import custody, paths
+from ..store.lock import WAIT
+from ..store.logs import Logs
+from ..store.system import environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..config import Config
+    from ..control.control_log import Reading
+    from ..core.inbox import State
+    from ..own_config import OwnConfig
+
+
+def nobody(_: str) -> str | None:
+    """Prove nothing of who writes: what a program that only imports us may say of itself."""
+    return None
+
+
+def wall_clock() -> int:
+    """Milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+class Desk:
+    """A mailbox directory, opened.
+
+    ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs), ``wait`` the seconds to wait for a
+    lock. ``prove`` tells what is proven when a record is written in the name of an agent (``core.proofs``; None:
+    nothing). Raises ``NoMailbox`` where there is none, ``Refused`` if it is another user's.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        clock: Callable[[], int] = wall_clock,
+        new_id: Callable[[], str] | None = None,
+        wait: float | None = None,
+        prove: Callable[[str], str | None] | None = None,
+    ) -> None:
+        self.directory = paths.check(directory)
+        self.logs = Logs(self.directory, WAIT if wait is None else wait, custody.of(self.directory, environment()))
+        self.now = clock
+        self.prove = prove or nobody
+        self._config: Config | None = None
+        self.reading: Reading | None = None  # of the control plane; see ``control.control_log``
+        self._new_id = new_id
+
+    @property
+    def config(self) -> Config:
+        """The mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
+        if self._config is None:
+            self._config = configuration.load(self.directory)
+        return self._config
+
+    @property
+    def own(self) -> OwnConfig:
+        """What the person's own configuration says for the mailbox; raises ``BadData`` if it is wrong."""
+        from .. import own_config  # where a setting of it counts
+
+        return own_config.load(self.directory)
+
+    def notice(self) -> None:
+        """Notice if a log does not continue what our writers left; see ``broken``."""
+        for log in (self.logs.messages, self.logs.reads, self.logs.roster):
+            log.notice()
+
+    def broken(self) -> str | None:
+        """Return why the logs do not continue what our writers left, as far as anybody noticed; else None."""
+        return None if self.logs.custody is None else self.logs.custody.broken()
+
+    def state(self) -> State:
+        """The live logs, folded."""
+        return self.logs.state(self.config.ttls)

@@ -1,0 +1,200 @@
+"""Looking things up: history, threads, search, receipts, status, dead letters, waiting.
+
+Belongs here: questions that may read the archive and write nothing but derived files. Polling asks none of them.
+History, threads and search ask the index for candidates, and scan everything where there is none; what belongs into the
+answer is decided by the same function either way.
+"""
+
+from __future__ import annotations
+
+from ..core import claims, inbox, threads, words
+from ..core import obligations as owing
+from ..core.address import ALL
+from ..core.records import Message, Record
+from ..errors import MailboxError
+from .facade import MIN_MESSAGE_PREFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    from ..core.cost import Cost
+    from ..core.inbox import State
+    from ..core.roster import Agent, Roster
+    from ..store.index_keys import Row
+    from ..store.lookup import View
+    from .facade import Mailbox
+
+    T = TypeVar("T")
+
+
+class Status(Record):
+    """Where a session stands."""
+
+    session_id: str
+    unread: int
+    obligations: tuple[Message, ...]
+    reads: claims.Reads
+    dead_letters: int
+    agent: Agent | None
+    last_seen: int | None
+
+
+class Library:
+    """Everything a mailbox knows, for reading."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+
+    def everything(self) -> State:
+        """Live and archived mail with its reads, oldest first (then in log order, the live log last); of twins the
+        live one counts."""
+        # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
+        live = self._mailbox.state()
+        live_reads = list(self._mailbox.logs.read_records())
+        archive = self._mailbox.archive
+        messages = {i: m for i, m in archive.messages().items() if i not in live.messages} | dict(live.messages)
+        ordered = sorted(messages.values(), key=lambda m: m.timestamp)
+        return live.replace(messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(), *live_reads]))
+
+    def status(self, session_id: str) -> Status:
+        """Unread count, obligations, dead letters, roster line."""
+        state, now = self._mailbox.state(), self._mailbox.now()
+        return Status(
+            session_id=session_id,
+            unread=len(inbox.unread(session_id, state, now)),
+            obligations=tuple(owing.obligations(session_id, state)),
+            reads=state.reads,
+            dead_letters=len(owing.dead_letters(state, now, session_id)),
+            agent=state.roster.get(session_id),
+            last_seen=self._mailbox.logs.last_seen().get(session_id),
+        )
+
+    def costs(self, session_id: str | None) -> list[Cost]:
+        """What hooks spent on showing the session (or one it continues) its mail; None: on everyone's."""
+        from ..core.cost import costs  # which no other question needs
+
+        messages = self.everything().messages
+        lineage = None if session_id is None else self._mailbox.logs.read_roster().lineage(session_id)
+        records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
+        return costs((r for r in records if lineage is None or r.session_id in lineage), messages)
+
+    def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
+        """The roster's agents (in one state, or all) with the ms each was last seen."""
+        seen = self._mailbox.logs.last_seen()
+        roster = self._mailbox.logs.read_roster()
+        return [(a, last_seen(a, seen)) for a in roster.agents.values() if state is None or a.state == state]
+
+    def agent(self, word: str) -> tuple[Agent, int]:
+        """The agent a word means, with the ms it was last seen; raises ``NotFound`` or ``Ambiguous``."""
+        found = self._mailbox.logs.read_roster().find(word)
+        return found, last_seen(found, self._mailbox.logs.last_seen())
+
+    def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
+        """Dead letters with their reason: the session's, or everyone's."""
+        return owing.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
+
+    def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
+        """The whole chain of a message, oldest first, with the reads; raises as ``Mailbox.find`` does."""
+        answer = self._ask(lambda index: _chain(message_id, index))
+        if answer is None:
+            found = self._mailbox.find(message_id)
+            everything = self.everything()
+            answer = threads.thread_of(found.message.id, everything.messages), everything.reads
+        return answer
+
+    def history(
+        self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
+    ) -> tuple[list[Message], claims.Reads]:
+        """Mail the session sent or may see (None: everyone's), archives included, newest last, with its reads.
+
+        ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
+        """
+        roster = self._mailbox.logs.read_roster()
+        reader = None if session_id is None else roster.reader(session_id)
+        parties = []
+        if reader is not None:
+            parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
+        if with_address is not None:
+            threads.exchanged((), with_address, roster)  # refuses what means nobody
+            parties.append(meant(with_address, roster))
+
+        def wanted(message: Message) -> bool:
+            return (
+                (since is None or message.timestamp >= since)
+                and (reader is None or threads.visible(message, reader))
+                and (with_address is None or bool(threads.exchanged((message,), with_address, roster)))
+            )
+
+        return self._newest(lambda index: index.between(parties, since), wanted, limit)
+
+    def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
+        """The newest ``limit`` messages in which every word of the query occurs, newest last, with their reads.
+
+        A word matches a whole word of the subject, the content or the sender; case and accents do not count, nor does
+        anything but letters and digits. A query without any finds nothing.
+        """
+        phrases = words.phrases(query)
+        if not phrases:
+            return [], claims.Reads()
+        return self._newest(
+            lambda view: view.with_words(phrases), lambda message: words.matches(message, phrases), limit
+        )
+
+    def _newest(
+        self, candidates: Callable[[View], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
+    ) -> tuple[list[Message], claims.Reads]:
+        answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
+        if answer is None:
+            everything = self.everything()
+            newest_first = list(everything.messages.values())[::-1]  # as the index would offer them
+            found = [m for m in newest_first if wanted(m)][: limit or None][::-1]
+            answer = found, everything.reads
+        return answer
+
+    def _ask(self, question: Callable[[View], T | None]) -> T | None:
+        """What the index answers; None where none is to be had."""
+        from ..store.index import Index  # SQLite, which no other question needs
+
+        return Index(self._mailbox.logs, self._mailbox.archive).ask(question)
+
+    def wait(self, session_id: str, timeout: float | None) -> int:
+        """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds)."""
+        from ..store import watch  # ctypes, which no other question needs
+
+        with watch.Watch([self._mailbox.directory]) as changes:
+            deadline = watch.deadline(timeout)
+            while True:
+                unread = len(self._mailbox.peek(session_id))
+                if unread or not changes.wait(deadline):
+                    return unread
+
+
+def last_seen(agent: Agent, seen: dict[str, int]) -> int:
+    """The ms an agent was last seen: its heartbeat, else its registration."""
+    return max(seen.get(agent.session_id, 0), agent.registered)
+
+
+def _chain(message_id: str, index: View) -> tuple[list[Message], claims.Reads] | None:
+    """The thread of the one message the word means; None if that is not one."""
+    ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
+    if len(ids) != 1:
+        return None
+    (found,) = ids
+    messages, reads = index.related(found)
+    return threads.thread_of(found, messages), reads
+
+
+def either_way(*addresses: str) -> set[str]:
+    """The addresses, roles with their prefix and without: foreign writers store either."""
+    return {*addresses, *(address.removeprefix("role:") for address in addresses)}
+
+
+def meant(word: str, roster: Roster) -> set[str]:
+    """Every party that mail exchanged with a written address may name; narrows, decides nothing."""
+    try:
+        lineage = roster.lineage(roster.find(word).session_id)
+    except MailboxError:
+        lineage = ()  # a role, a tag, or all
+    return {*lineage, *either_way(word), f"role:{word}"}

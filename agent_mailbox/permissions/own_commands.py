@@ -1,0 +1,363 @@
+"""What an agent may not run: commands of ours in another's name, and what only the person decides.
+
+Belongs here: the rule, from a shell's text to why it is refused. Pure. The client lets plain mail commands run unasked
+(``install_texts.rules``); this keeps that from meaning "as anybody". It is made for the confused, not for the wicked:
+who hides what he does gets past it, and can write the files as well.
+
+Maintenance (``steward``, ``restore``, ``doctor --repair``) is left to the client's own asking: it speaks for nobody,
+damages nothing, and a refusal here could not be overruled by the person who sits beside it.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from ..core.text import clipped, neutral
+from . import identity_settings, shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Me = Callable[[str], bool]
+
+PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
+NAMES = (PROGRAM, PACKAGE, "agent_roster")
+"""What a text must hold to call us; the shell guard looks for the same before Python starts."""
+IDENTITY = ("--from", "--session", "--session-id")
+LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
+"""Of ``roster``: what names others only to look, and what changes an entry."""
+SPEAKING = (
+    *("send", "reply", "check", "read", "status", "ack", "release"),
+    *("dead-letters", "wait", "mute", "unmute", "control"),
+)
+"""What is done in somebody's name, beside changes of the roster."""
+COMMANDING = ("mode", "policy")
+"""Of ``control``: what is ordered for the agents that are named. Who may order it, and who may answer a request, is
+judged where the roster is at hand; that nobody may for itself is told here, before it is tried."""
+VERBS = (
+    *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
+    *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
+    *("export", "control", "mute", "unmute", "teams", "console", "swarm"),
+)
+VALUED = (
+    *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
+    *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
+    *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
+    *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
+    *("--interval", "--wait", "--port"),
+    *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
+    *("--as", "--status", "--swarm", "--mark", "--also"),
+)
+"""Options that take the next word, whatever it looks like."""
+
+_TEXTS = ("--body", "--input")
+"""Options whose text may be a file's: ``@FILE``."""
+_STDIN = ("-", "/dev/stdin")
+
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+_INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
+_STARTING = (
+    *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
+    *("import agent_mailbox", "from agent_mailbox"),
+)
+"""What code must hold to start a program, or ours without one: other code that names us only edits or prints texts."""
+_BACKTICKING = ("perl", "ruby", "php")
+"""Interpreters to which backticks start a program."""
+_QUOTING = ("ssh", "watch", "su", "script", "tmux", "screen", "parallel", "entr", "env", "alias", "trap")
+"""Programs that take a whole command in one word."""
+_DATA = (
+    *("echo", "printf", "cat", "grep", "egrep", "fgrep", "rg", "git", "ls", "sed", "head", "tail", "man", "which"),
+    *("type", "test", "[", "[[", "for", "case", "true", ":"),
+)
+"""Programs to which words are just words."""
+_TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
+
+
+class Who(Record):
+    """The agent whose command it is: whether a word names it, and, where a command that names nobody would speak for
+    somebody else, its id."""
+
+    is_me: Me
+    named: str = ""
+
+
+def refusal(text: str, is_me: Me, named: str = "") -> str | None:
+    """Why an agent may not run this, and what to do instead; None where nothing of ours speaks against it.
+
+    ``is_me`` tells whether a word names the agent's own session; ``named``: see ``Who``.
+    """
+    who = Who(is_me, named)
+    if not any(name in text for name in NAMES):
+        return None
+    found = _found(text)
+    judged = [_call(call, who) for call in found.calls]
+    judged += [_loosely(part, who) for part in found.opaque]
+    if found.calls:
+        judged += [_setting(word, who) for word in found.settings]
+    return next((why for why in judged if why), None)
+
+
+def takes_file(text: str) -> str | None:
+    """Return why the client is to ask its person first: a command of ours that sends what a file holds. The client's
+    rules on reading know the shell's files, not those that our arguments name."""
+    if not any(name in text for name in NAMES):
+        return None
+    found = _found(text)
+    named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
+    for part in found.opaque if named is None else ():
+        tokens = "".join(char if char in _TOKEN else " " for char in part).split()
+        if any(_is_ours(token) or token == PACKAGE for token in tokens):
+            named = next(iter(_files(tokens)), None)
+    return named and f"this sends what the file {_shown(named)} holds. `--body -` with a here-document needs no leave."
+
+
+def _found(text: str) -> _Found:
+    """Read a command line; one that nobody can read is opaque as a whole."""
+    found = _Found(text)
+    try:
+        found.read(text, 0)
+    except (shell.Unreadable, RecursionError):
+        found.opaque.append(text)
+    return found
+
+
+def _files(arguments: Sequence[str]) -> list[str]:
+    """Return the files whose content a call takes."""
+    found = []
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
+        if option in _TEXTS and value.startswith("@") and value[1:] not in _STDIN:
+            found.append(value[1:])
+        elif option == "--jsonl" and value not in ("", *_STDIN):
+            found.append(value)
+    return found
+
+
+# -- finding our calls ------------------------------------------------------------------------------------------------
+
+
+class _Found:
+    """What a text holds: our program's arguments, call by call; words that set a variable; parts that are no shell's,
+    and are looked at loosely."""
+
+    def __init__(self, text: str) -> None:
+        self.calls: list[list[str]] = []
+        self.settings: list[str] = []
+        self.opaque: list[str] = []
+        self.sources: list[str] = []
+        self._text = text
+        self._scripts: list[str] = []
+        self._runs_scripts = False
+
+    def read(self, text: str, depth: int) -> None:
+        """Find what is in a shell's text. Raises ``Unreadable``."""
+        if depth > shell.MAX_DEPTH:
+            raise shell.Unreadable("too deep")
+        for simple in shell.commands(text, depth):
+            words = simple.words
+            if not words or _base(words[0]) not in _DATA:
+                self.settings += filter(identity_settings.sets, words)
+                self.settings += identity_settings.taken(words)
+            while words and shell.is_setting(words[0]):
+                words = words[1:]
+            known = len(self.calls)
+            if words:
+                self._command(words, simple.inputs, depth)
+            if len(self.calls) > known:
+                self.sources += [source for source in simple.sources if source != "/dev/null"]
+        if self._runs_scripts and not depth:  # a script written here may be what is run here
+            for script in self._scripts:
+                self.read(script, depth + 1)
+
+    def _command(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+        if _base(words[0]) in _DATA:
+            self._scripts += inputs
+            return None
+        for number, word in enumerate(words):
+            name, rest = _base(word), [*words[number + 1 :]]
+            if name in _SHELLS:
+                return self._shell(rest, inputs, depth)
+            if name.rstrip("0123456789.") in _INTERPRETERS:
+                return self._interpreter(name, rest, inputs)
+            if name == "eval":
+                return self.read(" ".join(rest), depth + 1)
+            if name in _QUOTING:
+                for quoted in rest:
+                    if any(character.isspace() for character in quoted):
+                        self.read(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
+            named = word == PACKAGE if words[number - 1] == "-m" and number else _is_ours(word)
+            if named and (not number or _verb(rest) in VERBS or _hidden(rest)):
+                return self._ours(word, [*rest, "…"] if _base(words[0]) == "xargs" else rest)
+        if words[0][:1] in ("$", "`") and _verb(words[1:]) in VERBS:
+            return self._ours("", words[1:])  # the program's name is in a variable
+        self._scripts += inputs
+        self._runs_scripts |= words[0].startswith("./") or words[0].endswith(".sh")
+        return None
+
+    def _ours(self, word: str, arguments: Sequence[str]) -> None:
+        call = ["roster", *arguments] if _base(word) == ROSTER else [*arguments]
+        self.calls.append(call)
+        if _hidden(call):
+            self.opaque.append(self._text)
+
+    def _shell(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+        for number, word in enumerate(words):
+            if word.startswith("-") and not word.startswith("--") and "c" in word:
+                text = next((w for w in words[number + 1 :] if not w.startswith(("-", "+"))), "")
+                return self.read(text, depth + 1)
+            if not word.startswith(("-", "+")) and not (number and words[number - 1] in ("-o", "+o")):
+                self._runs_scripts = True
+                return self._ours(word, words[number + 1 :]) if _is_ours(word) else None
+        for text in inputs:
+            self.read(text, depth + 1)
+        if not inputs:
+            self.opaque.append(self._text)  # it runs what a pipe brings
+        return None
+
+    def _interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
+        before, operands = "", 0
+        for number, word in enumerate(words):
+            rest = words[number + 1 :]
+            if word in ("-c", "-e", "-E", "-r", "--eval"):
+                inputs, operands = ["\n".join([*rest, *inputs])], 0
+                break
+            module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
+            if (module == PACKAGE or (module is None and _is_ours(word))) and (not operands or _verb(rest) in VERBS):
+                return self._ours(word, rest)
+            operands += not word.startswith("-") and before not in ("-X", "-W")
+            before = word
+        if not operands:
+            starting = (*_STARTING, "`") if name.startswith(_BACKTICKING) else _STARTING
+            codes = inputs or [self._text]
+            self.opaque += (code for code in codes if any(start in code.lower() for start in starting))
+        return None
+
+
+def _base(word: str) -> str:
+    return word.rstrip("/").rpartition("/")[2]
+
+
+def _is_ours(word: str) -> bool:
+    """Our program, one of its scripts, or its package."""
+    name = _base(word.removesuffix("/__main__.py"))
+    return name in (PROGRAM, f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
+
+
+def _hidden(arguments: Sequence[str]) -> bool:
+    """Does what is done stand in a variable, or do the options?"""
+    given = _parsed(arguments)[1]
+    return any(word.startswith("$") and not word.startswith("$(") for word in given)
+
+
+def _verb(arguments: Sequence[str]) -> str:
+    return next(iter(_parsed(arguments)[1]), "")
+
+
+# -- judging them -----------------------------------------------------------------------------------------------------
+
+
+def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """The options that say who acts, each with its value, and the words that belong to no option."""
+    named: list[tuple[str, str]] = []
+    words: list[str] = []
+    left = [*arguments]
+    while left:
+        word = left.pop(0)
+        option, equals, value = word.partition("=")
+        if option in IDENTITY:
+            named.append((option, value if equals else left.pop(0) if left else ""))
+        elif word in VALUED:
+            del left[:1]
+        elif word == "--":
+            return named, words + left
+        elif not word.startswith("-"):
+            words.append(word)
+    return named, words
+
+
+def _call(arguments: Sequence[str], who: Who) -> str | None:
+    named, words = _parsed(arguments)
+    verb, what, *more = [*words, "", ""]
+    if verb == "console":
+        return "`console` is the person's own page, where they act as user. Only they open it, in a terminal of theirs."
+    if who.named and (verb in SPEAKING or (verb == "roster" and what in CHANGES)):
+        option = "--session-id" if verb == "roster" else "--from" if verb in ("send", "reply") else "--session"
+        if not any(who.is_me(value) for value in [*(value for _, value in named), *more]):
+            return (
+                f"here you are {who.named}, a teammate, and without its name the command would speak for the session "
+                f"that leads you. Add `{option} {who.named}`."
+            )
+    if verb == "control" and what in COMMANDING and any(_means(word, who) for word in more if word):
+        return (
+            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
+            "Without a name the command only shows what you are under."
+        )
+    if verb == "hook":
+        return (
+            "`hook` is the client's to call: it acts for whatever session it is told. `agent-mailbox check` shows your "
+            "own mail: the command knows who you are."
+        )
+    if verb == "roster" and what in LOOKS:
+        return None
+    if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
+        return (
+            "`--lead` is not yours to say: an agent has the lead it was begun with, until that lead or the person "
+            "changes it. Ask the person or your lead."
+        )
+    if verb == "roster" and what in CHANGES:
+        others = [value for _, value in named] + [word for word in more if word]
+        other = next((word for word in others if not _means(word, who)), None)
+        return None if other is None else _of_another(what, other)
+    wrong = next(((option, value) for option, value in named if not _means(value, who)), None)
+    return None if wrong is None else _as_another(*wrong)
+
+
+def _means(word: str, who: Who) -> bool:
+    """Does the word name the agent itself? Its own variables do, as far as they are not set anew (which is refused)."""
+    return word in (form for name in identity_settings.VARIABLES for form in (f"${name}", f"${{{name}}}")) or who.is_me(
+        word
+    )
+
+
+def _setting(word: str, who: Who) -> str | None:
+    name, _, value = word.partition("=")
+    if _means(value, who):
+        return None
+    return (
+        f"`{_shown(word)}` would make the command act as somebody else than this session. "
+        f"Leave {name} alone: the command knows who you are."
+    )
+
+
+def _as_another(option: str, value: str) -> str:
+    return (
+        f"`{option} {_shown(value)}` would make the command act as somebody else than this session. "
+        f"Leave {option} out: the command knows who you are."
+    )
+
+
+def _of_another(what: str, other: str) -> str:
+    return (
+        f"`roster {what}` of {_shown(other)} would change another session's entry in the roster. Only that session "
+        "may, or the person in a terminal of their own. Without an id the command means yourself."
+    )
+
+
+def _shown(word: str) -> str:
+    return clipped(neutral(word), 80)
+
+
+def _loosely(text: str, who: Who) -> str | None:
+    """Judge a text that is no shell's, or not to be read as one: a word of ours with a word that is refused."""
+    tokens = "".join(char if char in _TOKEN else " " for char in text).split()
+    places = [n for n, token in enumerate(tokens) if _is_ours(token) or token == PACKAGE]
+    if not places:
+        return None
+    judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], who)]
+    judged += [_setting(token, who) or "" for token in tokens if identity_settings.sets(token)]
+    for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
+        arguments = tokens[place + 1 : following]
+        judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, who) or "")
+    why = next(filter(None, judged), None)
+    return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

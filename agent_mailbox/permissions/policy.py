@@ -1,0 +1,224 @@
+"""A session's policy: what it may do, what its lead is asked about, what it may not do.
+
+Belongs here: modes, hosts, the order of what decides. Pure. The founding texts name the modes; of two of them the
+meaning is ours. ``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: files of the project
+are edited unasked. ``safe``: everything but reading asks the lead. ``locked-down``: nothing but reading within the
+project. Nothing here can lift what the client asks or denies by itself, and no mode skips permissions.
+"""
+
+from __future__ import annotations
+
+from ..core.control.messages import MODES
+from ..core.records import Record
+from ..core.text import clipped, neutral
+from . import patterns, rules, shell
+from .patterns import Where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from .rules import Rule
+
+ALLOW, ASK, DENY = "allow", "ask", "deny"
+EXIT_PLAN = "ExitPlanMode"
+PLANS = "~/.claude/plans/*.md"
+"""Where the client keeps a session's plan, which it may write before it has one approved."""
+
+READS = (
+    *("Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "TodoRead", "ToolSearch", "ListAgents"),
+    *("BashOutput", "TaskOutput", "AskUserQuestion", "EnterPlanMode", EXIT_PLAN),
+)
+"""Tools that change nothing outside their session."""
+_READERS = ("ls", "cat", "echo", "pwd", "head", "tail", "grep", "wc", "which", "diff", "stat", "du", "cd", "true")
+"""Programs of which no option writes or runs anything."""
+_GIT = ("status", "log", "diff", "show", "blame", "ls-files")
+_GIT_ACTS = ("--out", "--ext", "--text", "--exec", "--open", "--contents", "-O")
+"""Beginnings of options by which these write or run something."""
+MAX_REASON = 300
+_URLS = ("url", "urls", "uri", "uris")
+"""Keys by which tools name where they go."""
+
+
+class Policy(Record):
+    """What holds for one session. ``hosts``: where its tools may go unasked (None: nothing is said of hosts).
+    ``plan_required``: it may not act before its plan is approved."""
+
+    mode: str = "default"
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = None
+    plan_required: bool = False
+
+    @property
+    def binds(self) -> bool:
+        """Is there anything in it?"""
+        return self != Policy()
+
+
+class Verdict(Record):
+    """What a policy says of a call: ``allow``, ``ask`` (the lead), ``deny``, or None: it has no opinion. ``host``: what
+    is to be asked about is this host, not the call."""
+
+    decision: str | None
+    reason: str = ""
+    host: str | None = None
+
+
+NO_OPINION = Verdict(None)
+
+
+def judge(
+    policy: Policy, tool: str, given: Mapping[str, Any], where: Where | None = None, free: Sequence[str] = ()
+) -> Verdict:
+    """What the policy says of a call of this tool with this input.
+
+    ``free`` are rules of what stays possible in every mode (mail), unless a rule of the policy denies it.
+    """
+    where = where or Where()
+    caught = _caught(policy.deny, tool, given, where)
+    if caught is not None:
+        return _verdict(DENY, f"the policy of this session denies {caught.text}")
+    if not policy.binds:
+        return NO_OPINION
+    is_free = rules.allows(_parsed(free), tool, given, where) is not None
+    if is_free and not (policy.mode == "locked-down" and _sends_files(given)):
+        return NO_OPINION
+    held = _held(policy, tool, given, where)
+    if held is not None:
+        return held
+    caught = _caught(policy.ask, tool, given, where)
+    if caught is not None:
+        return _verdict(ASK, f"the policy of this session asks about {caught.text}")
+    host = _host(policy, given)
+    if host is not None:
+        return host
+    allowed = rules.allows(_parsed(policy.allow), tool, given, where)
+    if allowed is not None:
+        return _verdict(ALLOW, f"the policy of this session allows {allowed.text}")
+    return _unruled(policy, tool, given, where)
+
+
+def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
+    """Does the call only look? Closed: what is not known to only look acts."""
+    if tool != "Bash":
+        return tool in READS
+    text = given.get("command")
+    if not isinstance(text, str) or given.get("run_in_background") or given.get("dangerouslyDisableSandbox"):
+        return False
+    try:
+        found = shell.commands(text)
+    except (shell.Unreadable, RecursionError):
+        return False
+    programs = {simple.words[0] for simple in found if simple.words}
+    if {"cd", "git"} <= programs:  # where it goes, a repository's configuration may start programs
+        return False
+    return bool(found) and all(map(_only_reads, found))
+
+
+# -- the parts of a judgement -----------------------------------------------------------------------------------------
+
+
+def _verdict(decision: str, reason: str) -> Verdict:
+    return Verdict(decision, clipped(neutral(reason), MAX_REASON))
+
+
+def _parsed(texts: Sequence[str]) -> list[Rule]:
+    return [rules.parse(text) for text in texts]
+
+
+def _caught(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
+    return next((rule for rule in _parsed(texts) if rules.catches(rule, tool, given, where)), None)
+
+
+def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Verdict | None:
+    """What the mode, or a plan that is not approved yet, keeps from running whatever the rules allow."""
+    planning = policy.plan_required or policy.mode == "plan"
+    if not planning and policy.mode != "locked-down" and policy.mode in MODES:
+        return None
+    if is_reading(tool, given) and (planning or _inside(tool, given, where)):
+        return None
+    if planning and policy.mode != "locked-down" and _writes_the_plan(tool, given, where):
+        return None
+    if policy.plan_required:
+        return _verdict(DENY, "this session may not act before its lead has approved its plan")
+    if policy.mode not in MODES:
+        return _verdict(DENY, f"this session is in a mode nobody knows: {policy.mode}")
+    return _verdict(DENY, f"this session is in mode {policy.mode}, which lets it only read")
+
+
+def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Verdict:
+    """What the mode says of a call that no rule names."""
+    if policy.mode == "safe" and not is_reading(tool, given):
+        return _verdict(ASK, "this session is in mode safe: its lead is asked about everything but reading")
+    if policy.mode == "acceptEdits" and tool in rules.WRITING and _inside(tool, given, where):
+        return _verdict(ALLOW, "this session is in mode acceptEdits")
+    return NO_OPINION
+
+
+def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
+    """Are the call's files in the project, and none of those the client guards? A command may name any: no."""
+    if tool in rules.SHELLS:
+        return False
+    key = rules.READING.get(tool) or rules.WRITING.get(tool)
+    value = given.get(key, where.cwd) if key else where.cwd
+    if not isinstance(value, str) or rules.strays(tool, given):
+        return False
+    name = patterns.absolute(value, where)
+    root = patterns.absolute(where.root, where).rstrip("/") + "/"
+    for spelled in (name, where.resolve(name)):
+        inner = f"{spelled}/".removeprefix(root)
+        if not f"{spelled}/".startswith(root) or (tool in rules.WRITING and inner.startswith(".")):
+            return False
+    return True
+
+
+def _writes_the_plan(tool: str, given: Mapping[str, Any], where: Where) -> bool:
+    return tool in ("Write", "Edit") and rules.allows([rules.parse(f"Edit({PLANS})")], tool, given, where) is not None
+
+
+def _sends_files(given: Mapping[str, Any]) -> bool:
+    """Does a command of ours hand on what stands in a file? Mail is no way around what may be read."""
+    text = given.get("command")
+    words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
+    return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
+
+
+def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
+    """A tool that names a host goes there unasked only if the policy says so."""
+    if policy.hosts is None:
+        return None
+    for url in _urls(given):
+        name = patterns.host_of(url)
+        if name is None or not any(patterns.host(pattern, name) for pattern in policy.hosts):
+            return _asked(name, url)
+    return None
+
+
+def _urls(given: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in given.items():
+        if key.lower() in _URLS:
+            yield from (one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str))
+
+
+def _asked(name: str | None, url: str) -> Verdict:
+    shown = name or clipped(url, 100)
+    said = _verdict(ASK, f"{shown} is not among the hosts that this session may go to")
+    return said.replace(host=name) if name else said.replace(decision=DENY)
+
+
+def _only_reads(simple: shell.Simple) -> bool:
+    if any(target != "/dev/null" for target in simple.targets) or not simple.words:
+        return False
+    if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections by such names
+        return False
+    if any(
+        "$((" in word or ("${" in word and "=" in word) for word in (*simple.words, *simple.sources, *simple.inputs)
+    ):
+        return False  # they may set a variable, such as PATH
+    program, *rest = simple.words
+    if program == "git":
+        return bool(rest) and rest[0] in _GIT and not any(word.startswith(_GIT_ACTS) for word in rest)
+    return program in _READERS

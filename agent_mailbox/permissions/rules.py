@@ -1,0 +1,247 @@
+"""Permission rules in the client's own syntax: which calls of tools does one match?
+
+Belongs here: ``Tool``, ``Tool(specifier)``, and what the client's documentation says they match. Pure. A rule that
+allows (``allows``) matches only what is certain: every command of a compound, both a link and what it points to. One
+that denies or asks (``catches``) matches wherever it may: any command of a compound, also behind a wrapper or within
+``bash -c``, a text that is no shell's, either spelling of a path. So where the two are unsure the answer is the closed
+one; the client itself matches a little more narrowly.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from . import command_forms, patterns, shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .patterns import Where
+
+ALIASES = {"Task": "Agent", "MultiEdit": "Edit"}
+"""Earlier names of tools."""
+READING = {"Read": "file_path", "Grep": "path", "Glob": "path", "LS": "path", "NotebookRead": "notebook_path"}
+WRITING = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+"""Tools by the key of the path they read or write: rules for paths are written for ``Read`` and ``Edit``."""
+SHELLS = ("Bash", "PowerShell", "Monitor")
+"""Tools that run a command; ``Monitor`` does it beside the conversation, under the rules for ``Bash``."""
+_PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
+"""Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
+MAX_NAME = 4096
+"""Characters of a file's name, with where it is: no system that we run on takes more."""
+MAX_PLACES = 10
+"""Directories that one text changes to and that are looked at: looking costs."""
+
+
+class Rule(Record):
+    """A rule: its text, the tool (a pattern), and the specifier (None: every call)."""
+
+    text: str
+    tool: str
+    spec: str | None = None
+    sound: bool = True
+
+
+def parse(text: str) -> Rule:
+    """The rule; one that is not ``sound`` has no end, or no tool."""
+    text = text.strip()
+    tool, opening, rest = text.partition("(")
+    if not opening:
+        return Rule(text, ALIASES.get(tool, tool), None, bool(tool) and ")" not in tool and " " not in tool)
+    spec = rest[:-1]
+    sound = rest.endswith(")") and bool(tool) and " " not in tool
+    if sound and spec.strip() in ("", "*"):
+        return Rule(text, ALIASES.get(tool, tool))
+    return Rule(text, ALIASES.get(tool, tool), spec if sound else None, sound)
+
+
+# -- what denies and asks ---------------------------------------------------------------------------------------------
+
+
+def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
+    """May a rule that denies or asks mean this call? One that is not sound means every call of its tool."""
+    tool = ALIASES.get(tool, tool)
+    files = _files(tool, given)
+    if tool == "Monitor" and rule.tool == "Bash":
+        rule = rule.replace(tool=tool)
+    if rule.spec is None:
+        return _names(rule.tool, tool)
+    if rule.tool in ("Read", "Edit", "Write"):
+        if tool in SHELLS:
+            return _touches(rule, given, where)
+        # what must not be read must not be written over either
+        meant = tool in WRITING or (rule.tool == "Read" and tool in READING)
+        return meant and (not files or any(_at(rule.spec, name, where) for name in files))
+    if not _names(rule.tool, tool):
+        return False
+    if _says(rule.spec, given):
+        return True
+    if tool in SHELLS:
+        return _runs(rule.spec, given)
+    if tool == "WebFetch" and rule.spec.startswith("domain:"):
+        name = _host(given)
+        return name is None or patterns.host(rule.spec[len("domain:") :].strip(), name)
+    if tool == "Agent" and ":" not in rule.spec:
+        kind = given.get("subagent_type")
+        return not isinstance(kind, str) or patterns.like(rule.spec, kind)
+    if tool == "Skill":
+        return any(patterns.command(rule.spec, value) for value in given.values() if isinstance(value, str))
+    return ":" not in rule.spec  # a specifier nobody told us of; ``key:value`` was looked at
+
+
+def _names(pattern: str, tool: str) -> bool:
+    if "*" in pattern:
+        return patterns.like(pattern, tool)
+    return pattern == tool or (pattern.startswith("mcp__") and tool.startswith(f"{pattern}__"))
+
+
+def _says(spec: str, given: Mapping[str, Any]) -> bool:
+    """``key:value`` for any other key of a tool's input."""
+    key, colon, value = (part.strip() for part in spec.partition(":"))
+    there = given.get(key)
+    if not colon or key in _PRIMARY or isinstance(there, dict | list | None):
+        return False
+    return patterns.like(value, {True: "true", False: "false"}.get(there, str(there)))
+
+
+def _runs(spec: str, given: Mapping[str, Any]) -> bool:
+    text = given.get("command")
+    if not isinstance(text, str) or patterns.command(spec, text):
+        return True
+    try:
+        return any(patterns.command(spec, form) for form in command_forms.forms(text))
+    except (shell.Unreadable, RecursionError):
+        return True
+
+
+def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
+    """May a shell's command name a file the rule is about? Of ``Read`` any word, of ``Edit`` any, too: which programs
+    write is not known."""
+    text = given.get("command")
+    try:
+        found = shell.commands(text) if isinstance(text, str) else []
+    except (shell.Unreadable, RecursionError):
+        return True
+    spec = rule.spec or "**"
+    places = _places(found, where)
+    if len(places) > MAX_PLACES:
+        return True
+    named: dict[str, None] = {}
+    for simple in found:
+        for word in (*simple.words[1:], *simple.sources, *simple.targets, *simple.inputs):
+            plain = word.replace("=", " ").split()
+            named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
+    parts = [_home(part) for part in named if 0 < len(part) <= MAX_NAME]
+    return any(_at(spec, part, place, expands=True) for part in parts for place in places)
+
+
+def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
+    """Where a text's commands may run: here, and wherever it changes to."""
+    places = {where.cwd: where}
+    for simple in found:
+        for number, word in enumerate(simple.words):
+            if word == "-C" or command_forms.base(word) in ("cd", "pushd"):
+                to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
+                for place in (where, [*places.values()][-1]):
+                    cwd = patterns.absolute(_home(to), place)
+                    places.setdefault(cwd, place.replace(cwd=cwd))
+    return [*places.values()]
+
+
+def _home(word: str) -> str:
+    """A path without the variables that everybody writes."""
+    for name, stands_for in (("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")):
+        if word == name or word.startswith(f"{name}/"):
+            return stands_for + word[len(name) :]
+    return word
+
+
+def _at(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
+    full = patterns.absolute(name, where)
+    spelled = {full, where.resolve(full)}
+    return any(patterns.path(spec, one, where, loose=True, expands=expands) for one in spelled)
+
+
+def strays(tool: str, given: Mapping[str, Any]) -> bool:
+    """May a search for names leave the directory it is to search?"""
+    pattern = given.get("pattern") if tool == "Glob" else None
+    return isinstance(pattern, str) and (pattern.startswith(("/", "~")) or ".." in pattern)
+
+
+def _files(tool: str, given: Mapping[str, Any]) -> list[str]:
+    key = READING.get(tool) or WRITING.get(tool)
+    value = given.get(key) if key else None
+    return [value] if isinstance(value, str) and value else []
+
+
+def _host(given: Mapping[str, Any]) -> str | None:
+    url = given.get("url")
+    return patterns.host_of(url) if isinstance(url, str) else None
+
+
+# -- what allows ------------------------------------------------------------------------------------------------------
+
+
+def allows(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
+    """A rule by which the call is allowed, for certain; of a compound, the one of its first command."""
+    tool = ALIASES.get(tool, tool)
+    mine = [rule for rule in rules if rule.sound and _may_allow(rule)]
+    whole = next((rule for rule in mine if rule.spec is None and _names(rule.tool, tool)), None)
+    if whole is not None:
+        return whole
+    if tool in SHELLS:
+        return _all_allowed([rule for rule in mine if rule.tool == tool and rule.spec], given)
+    return next((rule for rule in mine if rule.spec is not None and _allows(rule, tool, given, where)), None)
+
+
+def _may_allow(rule: Rule) -> bool:
+    """A pattern in the tool's place allows only behind a server's whole name."""
+    before, star, _ = rule.tool.partition("*")
+    return not star or (before.startswith("mcp__") and before[len("mcp__") :].find("__") > 0)
+
+
+def _allows(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
+    spec = rule.spec or ""
+    if (rule.tool == "Read" and tool in READING) or (rule.tool == "Edit" and tool in WRITING):
+        if strays(tool, given):
+            return False
+        names = [patterns.absolute(name, where) for name in _files(tool, given)]
+        spelled = [*names, *map(where.resolve, names)]
+        return bool(spelled) and all(patterns.path(spec, name, where, loose=False) for name in spelled)
+    if rule.tool != tool:
+        return False
+    if tool == "WebFetch" and spec.startswith("domain:"):
+        name = _host(given)
+        return name is not None and patterns.host(spec[len("domain:") :].strip(), name)
+    if tool == "Agent":
+        return given.get("subagent_type") == spec
+    return False
+
+
+def _all_allowed(rules: Sequence[Rule], given: Mapping[str, Any]) -> Rule | None:
+    text = given.get("command")
+    if not isinstance(text, str) or given.get("dangerouslyDisableSandbox"):
+        return None
+    exact = next((rule for rule in rules if rule.spec == text.strip() and "*" not in text), None)
+    if exact is not None:
+        return exact
+    try:
+        found = shell.commands(text)
+    except (shell.Unreadable, RecursionError):
+        return None
+    by = [_allowed_by(rules, simple) for simple in found]
+    return by[0] if by and all(by) else None
+
+
+def _allowed_by(rules: Sequence[Rule], simple: shell.Simple) -> Rule | None:
+    """The rule for one command that is all there is to see: no file written, no variable set, no text handed on."""
+    if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:
+        return None
+    words = simple.words
+    if words[0].split() != words[:1]:
+        return None  # a program of another name
+    while len(words) > 1 and words[0] in ("time", "nohup", "command", "builtin", "noglob") and words[1][0:1] != "-":
+        words = words[1:]
+    text = " ".join(words)
+    return next((rule for rule in rules if rule.spec and patterns.command(rule.spec, text)), None)

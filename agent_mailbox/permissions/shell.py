@@ -1,0 +1,195 @@
+"""A shell's text as the simple commands in it, seen through quotes, compounds, substitutions and here-documents.
+
+Belongs here: the grammar, as far as somebody who hides nothing writes it. Pure. Nothing is expanded: a word that holds
+``$X`` keeps it. What a command means is the business of who asks (``permissions.own_commands``, ``permissions.rules``).
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words
+
+__all__ = ["Simple", "Unreadable", "commands", "is_setting"]
+
+MAX_DEPTH = 20
+"""Substitutions within each other: more is no honest command, and Python's own stack ends somewhere."""
+_OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
+_LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "coproc")
+"""Words behind which a command begins."""
+_COMPOUND = ("for", "select", "case", "function")
+
+
+class Simple(Record):
+    """One simple command: its words without their quotes, those that set a variable for it (``NAME=value``) first, and
+    the texts it is handed on standard input (here-documents, here-strings), and the files it is redirected from
+    (``<``) and to (``>``)."""
+
+    words: list[str]
+    inputs: list[str]
+    sources: list[str]
+    targets: list[str]
+
+
+def is_setting(word: str) -> bool:
+    """Does the word, in front of a command, set a variable for it (``NAME=``, ``NAME+=``, ``NAME[0]=``)?"""
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.removesuffix("+").partition("[")[0].isidentifier()
+
+
+def _leading(words: list[str]) -> int:
+    """How many words at the beginning only say how what is behind them runs."""
+    first = words[0] if words else ""
+    compound = words[2:3] != [] and words[2] in (*_LEADING, *_COMPOUND)
+    if first == "function" or (first == "coproc" and compound) or (first == "time" and words[1:2] == ["-p"]):
+        return 2
+    return 3 if first in ("for", "select") and compound else first in _LEADING
+
+
+def commands(text: str, depth: int = 0) -> list[Simple]:
+    """Every simple command in the text, also within substitutions. Raises ``Unreadable``."""
+    reader = _Reader(text, depth)
+    reader.read("")
+    return reader.found
+
+
+class _Reader(Words):
+    """One pass over a text."""
+
+    def __init__(self, text: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise Unreadable("too deep")
+        super().__init__(text)
+        self.depth = depth
+        self.found: list[Simple] = []
+        self._cases = 0
+        self._waiting: list[tuple[str, bool, bool, list[str]]] = []
+
+    def read(self, end: str) -> None:
+        """Commands up to the character that ends them (empty: the end of the text), which is consumed."""
+        one = Simple([], [], [], [])
+        opened = 0
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == end and not opened:
+                self._finish(one)
+                self.at += 1
+                if not self._cases:
+                    return
+                one = Simple([], [], [], [])  # it ends a pattern
+            elif char in SPACE:
+                self.at += 1
+            elif self.text.startswith(JOINED, self.at):
+                self.at += 2
+            elif char == "#":
+                self._comment()
+            elif char == "(" and one.words in ([], ["for"]) and self.arithmetic():
+                one.words.append("((")
+            elif char in BREAKS:
+                self._finish(one)
+                one = Simple([], [], [], [])
+                self.at += 1
+                opened += {"(": 1, ")": -1 if opened else 0}.get(char, 0)
+                if char == "\n":
+                    self._here_documents()
+            elif char in "<>":
+                self._redirection(one)
+            else:
+                start = self.at
+                word = self.word()
+                numbers = self.text[self.at : self.at + 1] in ("<", ">") and self.text[start : self.at].isdigit()
+                one.words.extend([] if numbers else [word])
+        if end:
+            raise Unreadable(f"no {end}")
+        self._finish(one)
+        self._here_documents()
+
+    def _finish(self, one: Simple) -> None:
+        words = one.words
+        while leading := _leading(words):
+            del words[:leading]
+        if words and words[0] in ("case", "esac") and "esac" not in words[1:]:
+            self._cases = max(self._cases + (1 if words[0] == "case" else -1), 0)
+        if one.words or one.inputs or one.sources or one.targets:
+            self.found.append(one)  # a here-document's text comes into its list later
+
+    def _comment(self) -> None:
+        end = self.text.find("\n", self.at)
+        self.at = len(self.text) if end < 0 else end
+
+    def nested(self) -> None:
+        """Read a substitution, from behind its parenthesis."""
+        inner = _Reader(self.text, self.depth + 1)
+        inner.at = self.at
+        inner.read(")")
+        self.at = inner.at
+        self.found += inner.found
+
+    def quoted(self, text: str) -> None:
+        """Read what stands in backticks."""
+        self.found += commands(text, self.depth + 1)
+
+    # -- redirections -------------------------------------------------------------------------------------------------
+
+    def _redirection(self, one: Simple) -> None:
+        if self.text.startswith(("<(", ">("), self.at):
+            self.at += 2
+            self.nested()
+            return
+        operator = next(o for o in _OPERATORS if self.text.startswith(o, self.at))
+        self.at += len(operator)
+        self.refuse_joined()
+        while self.text[self.at : self.at + 1] in (" ", "\t"):
+            self.at += 1
+        start = self.at
+        target = self.word()
+        if operator == "<<<":
+            one.inputs.append(target)
+        elif operator in ("<<", "<<-"):
+            raw = self.text[start : self.at]
+            self._waiting.append((target, operator == "<<-", not set(raw) & set("'\"\\"), one.inputs))
+        elif not (operator.endswith("&") and (target.isdigit() or target == "-")):
+            if operator[0] == "<":
+                one.sources.append(target)
+            if operator != "<":
+                one.targets.append(target)
+
+    def _here_documents(self) -> None:
+        for end, tabs, expanded, inputs in self._waiting:
+            lines: list[str] = []
+            while self.at < len(self.text):
+                line = self._line(joined=expanded)
+                if (line.lstrip("\t") if tabs else line) == end:
+                    break
+                lines.append(line)
+            body = "\n".join(lines)
+            inputs.append(body)
+            if expanded:
+                self._within(body)
+        self._waiting.clear()
+
+    def _line(self, *, joined: bool) -> str:
+        """The line that begins here; ``joined``: with those a backslash at its end takes in."""
+        parts: list[str] = []
+        while True:
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            parts.append(self.text[self.at : end])
+            self.at = end + 1
+            if not joined or end >= len(self.text) or not (len(parts[-1]) - len(parts[-1].rstrip("\\"))) % 2:
+                return "".join(parts)
+            parts[-1] = parts[-1][:-1]
+
+    def _within(self, body: str) -> None:
+        """The substitutions in a here-document; other characters mean nothing there, quotes neither."""
+        inner = _Reader(body, self.depth + 1)
+        while inner.at < len(body):
+            char = body[inner.at]
+            if char == "\\":
+                inner.at += 2
+            elif char == "$":
+                inner.dollar(quoted=True)
+            elif char == "`":
+                inner.backticks()
+            else:
+                inner.at += 1
+        self.found += inner.found

@@ -1,0 +1,138 @@
+"""Writing the bundles that hot verbs are started from (``launch`` says what they are, and reads them).
+
+Belongs here: which modules each hot verb needs, and their code as it is kept.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import marshal
+import os
+import sys
+from importlib.util import find_spec, resolve_name
+
+from .. import launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from types import CodeType
+
+    from ..launch import Module, Source
+
+_CORE = (
+    *("core", "core.instant", "core.records", "core.proofs", "core.seals", "core.codec", "core.text"),
+    *("core.address", "core.claims", "core.roster", "core.expiry", "core.inbox", "core.roster_cache", "core.frame"),
+)
+_STORE = (
+    *("store", "store.system", "store.user_state", "store.paths", "store.tails", "store.lines", "store.log_ends"),
+    *("store.proof_view", "store.custody", "store.lock", "store.stamps", "store.log", "store.cache"),
+    *("store.prefilter", "store.logs"),
+)
+_BASE = (
+    *("start", "start.plain", "errors", *_CORE, *_STORE, "config", "mailbox", "mailbox.opened"),
+    *("cli", "cli.output", "cli.mailbox_place"),
+)
+_WHO = (
+    *("store.processes", "store.hosts"),
+    *("identity", "identity.client_variables", "identity.client_processes"),
+)
+_TYPED = (*_WHO, "identity.callers", "cli.mail_output", "cli.context", "cli.boundary", "cli.verbs")
+_DELIVERY = ("store.poll", "store.offers", "mailbox.delivery")
+_POSTING = ("core.compose", "core.recipients", "mailbox.sending")
+_HOOKS = ("clients", "clients.hooks", "clients.hooks.budget", "clients.hooks.hook_events", "cli.hook_command")
+_LOOKING_UP = (
+    *("store.archive", "core.roster_changes", "core.obligations", "mailbox.registry", "mailbox.facade"),
+    *("core.words", "core.threads", "mailbox.queries", "cli.render"),
+    *("store.index_keys", "store.indexing", "store.lookup", "store.index"),
+)
+HOT = {
+    "check": (*_BASE, *_TYPED, *_DELIVERY),
+    "hook": (*_BASE, *_WHO, "identity.hook_calls", *_DELIVERY, *_HOOKS),
+    "send": (*_BASE, "store.keys", *_TYPED, *_POSTING),
+    "search": (*_BASE, *_TYPED, *_DELIVERY, *_POSTING, *_LOOKING_UP),
+}
+"""The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def save(verb: str) -> None:
+    """Write a hot verb's bundle anew; where that cannot be done, starting stays a little slower."""
+    path = launch.bundle(verb)
+    aside = f"{path}.{os.getpid()}"
+    try:
+        seal = int.from_bytes(os.urandom(4), "big") >> 1
+        body = marshal.dumps(_contents(verb))
+        with open(aside, "xb") as file:
+            file.write(b"%010d\n" % seal + body)
+        os.utime(aside, ns=(seal * launch.SECOND, seal * launch.SECOND))
+        os.rename(aside, path)
+    except (OSError, SyntaxError):
+        pass
+
+
+def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[tuple[str, str], ...], tuple[Module, ...]]:
+    """The sources, the compiled modules with where they were found, and the code of a verb's modules."""
+    sources, modules = [], []
+    linked = {f"{_PACKAGE}.{module}" for module in HOT[verb]}
+    for name in (_PACKAGE, launch.__name__, *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            raise OSError(f"no source of {name}")
+        at = os.stat(spec.origin)
+        sources.append((spec.origin, at.st_size, at.st_mtime_ns))
+        if name in linked:
+            with open(spec.origin, "rb") as file:
+                code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
+            modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
+    compiled = [name for name, importer in launch.COMPILED.items() if importer in HOT[verb]]
+    places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in compiled]
+    return tuple(sources), tuple((name, place) for name, place in places if place), tuple(modules)
+
+
+def _code(source: bytes, path: str, lean: _Lean) -> CodeType:
+    """A module's code, made lean."""
+    tree = lean.visit(ast.parse(source, path))
+    flags = __future__.annotations.compiler_flag
+    code: CodeType = compile(tree, path, "exec", flags=flags, dont_inherit=True, optimize=2)
+    return code
+
+
+class _Lean(ast.NodeTransformer):
+    """Leaves out what only type checkers, readers and the compiler look at, and links the modules: what one takes from
+    another of its bundle it takes from there, for a tenth of what an import statement costs."""
+
+    def __init__(self, package: str, linked: Collection[str]) -> None:
+        self._package = package
+        self._linked = linked
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt] | None:
+        source = resolve_name("." * node.level + (node.module or ""), self._package)
+        links = [(alias.asname or alias.name, self._link(source, alias.name)) for alias in node.names]
+        if not all(link for _, link in links):
+            return None if source == "__future__" else node
+        return ast.parse("\n".join(f"{name} = {link}" for name, link in links)).body
+
+    def _link(self, source: str, name: str) -> str | None:
+        if f"{source}.{name}" in self._linked:
+            return f"{launch.MODULES}[{source + '.' + name!r}]"
+        is_package = any(other.startswith(f"{source}.") for other in self._linked)
+        return f"{launch.MODULES}[{source!r}].{name}" if source in self._linked and not is_package else None
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.copy_location(ast.Constant(None), node)  # of a record's fields the names count
+        return self.generic_visit(node)

@@ -1,0 +1,89 @@
+"""Making a mailbox, and what a place is called.
+
+Belongs here: what is done once for a mailbox or a session, with all of ``os`` at hand.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import bindings, custody, custody_setup, keys, user_state
+from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, recorded, storage_failed, trusted_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def repository(directory: str) -> str | None:
+    """The name of the git repository a directory is in (its main worktree's), or None outside one."""
+    here = root(directory)
+    return None if here is None else os.path.basename(main_worktree(here) or here)
+
+
+def root(directory: str) -> str | None:
+    """Return the top of the git worktree a directory is in, or None outside one."""
+    here = os.path.realpath(directory)
+    while True:
+        if os.path.lexists(os.path.join(here, ".git")):
+            return here
+        parent = os.path.dirname(here)
+        if parent == here:
+            return None
+        here = parent
+
+
+def create(directory: str, environ: Mapping[str, str]) -> str:
+    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        directory = os.path.realpath(directory)
+        for name in (HEARTBEATS, ARCHIVE):
+            os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
+        path = os.path.join(directory, MESSAGES)
+        is_new = not os.path.lexists(path)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise storage_failed("make a mailbox at", directory, error) from None
+    check_owner(directory)
+    _record(directory, environ)
+    if is_new:
+        _forget(directory, environ)
+    custody.of(directory, environ)
+    keys.make(user_state.directory(environ))  # also where it was lost: what it sealed is adopted, or proves nothing
+    return directory
+
+
+def _forget(directory: str, environ: Mapping[str, str]) -> None:
+    """Begin a new record for a mailbox that is made where another was, unless that one bound somebody."""
+    known = custody.find(directory, environ)
+    if known is not None and not bindings.here(user_state.directory(environ), directory):
+        custody_setup.remove(known.directory)
+
+
+def _record(directory: str, environ: Mapping[str, str]) -> None:
+    if recorded(directory, environ):
+        return
+    path = trusted_file(environ)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, os.fsencode(directory) + b"\n")
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise storage_failed("record the mailbox in", path, error) from None
+
+
+def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
+    """Tell the shell guard which mailbox a session's is; where that cannot be written, the guard just says "maybe"."""
+    path = os.path.join(os.path.dirname(trusted_file(environ)), "sessions", session_id)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        aside = f"{path}.{os.getpid()}"
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``trail``)
+        os.replace(aside, path)
+    except OSError:
+        pass

@@ -1,0 +1,128 @@
+"""What the record of a mailbox says of a log's lines, for whoever reads them.
+
+Belongs here: weighing a line's seal at its place, and counting the lines that decide (``custody`` keeps the record).
+"""
+
+from __future__ import annotations
+
+from ..core import proofs, seals
+from .log_ends import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .custody import Kept
+
+    Place = tuple[int, bytes]
+
+
+class View:
+    """The record's word on the lines of one log, at one moment, for whoever reads them in order.
+
+    ``trusted`` is off where the logs do not continue what was left: then nothing is proven.
+    """
+
+    def __init__(self, kept: Kept, entry: Entry | None = None) -> None:
+        self.kept = kept
+        self._entry = entry
+        self._trusted = None if entry is None else True
+        self.count, self.digest = 0, b"-"
+        self._differs = False
+        self._adopted: frozenset[bytes] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """Where the log ended, and what of it is proven."""
+        if self._entry is None:
+            self._entry = self.kept.entry()
+        return self._entry
+
+    @property
+    def trusted(self) -> bool:
+        """Return whether the logs continue what was left, as far as anybody noticed."""
+        if self._trusted is None:
+            self._trusted = self.kept.custody.broken() is None
+        return self._trusted
+
+    def proof(self, line: bytes, position: int | None = None) -> str | None:
+        """Return what is proven of a line's writer; without a ``position`` (archived mail) wherever the line is."""
+        if not self.trusted:
+            return proofs.BEFORE
+        seal = seals.of(line)
+        if seal is not None and self._is_ours(seal):
+            return seal.proof if position is None or self._is_in_place(seal, position) else None
+        if position is None or position >= self.entry.base:
+            return None
+        if self._is_adopted(line):
+            return proofs.ADOPTED
+        return proofs.BEFORE if position < self.entry.before else None
+
+    def is_misplaced(self, line: bytes, position: int) -> bool:
+        """Return whether the line is sealed by us, and written again elsewhere."""
+        return proofs.proves(self.proof(line)) and not proofs.proves(self.proof(line, position))
+
+    def read(self, line: bytes, position: int) -> str | None:
+        """Return the same for the next line, and count it if it decides."""
+        proof = self.proof(line, position)
+        if proofs.proves(proof) and self.kept.decides(line):
+            from .keys import digest
+
+            self.count, self.digest = self.count + 1, digest(self.digest, line)
+            if self.count == self.entry.count and self.digest != self.entry.digest:
+                self._differs = True
+            if self.count > self.entry.count and position < self.entry.size:
+                self._differs = True  # more of them than there were, where nothing was added since
+        return proof
+
+    def follows(self, fd: int) -> bool:
+        """Return whether the open log continues what was left, and go by the entry that it continues."""
+        entry = self.kept.checked(fd)
+        if entry is not None:
+            self._entry = entry
+        return entry is not None
+
+    @property
+    def counted(self) -> tuple[int, int, bytes] | None:
+        """How far it was read, for ``resume``; None where nothing is proven."""
+        return (self.entry.generation, self.count, self.digest) if self.trusted else None
+
+    def begin(self) -> None:
+        """Read from the log's first line on."""
+        self.count, self.digest, self._differs = 0, b"-", False
+
+    def resume(self, generation: int, count: int, digest: bytes) -> bool:
+        """Go on where another view of the same log stopped; returns whether that is of this generation, and was so."""
+        if not self.trusted or generation != self.entry.generation or count > self.entry.count:
+            return False
+        self.count, self.digest = count, digest
+        self._differs = count == self.entry.count and digest != self.entry.digest
+        return not self._differs
+
+    def is_whole(self) -> bool:
+        """Return whether every line that decides was read as it was left, or more of them."""
+        return not self._differs and self.count >= self.entry.count
+
+    def _is_ours(self, seal: seals.Seal) -> bool:
+        key = self.kept.custody.key
+        if key is None or seal.key_id != key.id:
+            return False
+        return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac
+
+    def _is_in_place(self, seal: seals.Seal, position: int) -> bool:
+        if seal.generation == self.entry.generation:
+            return seal.position == position
+        return seal.generation < self.entry.generation and position < self.entry.base
+
+    def _is_adopted(self, line: bytes) -> bool:
+        if self._adopted is None:
+            self._adopted = self.kept.custody.adopted()
+        return bool(self._adopted) and self.kept.custody.adoption(self.kept.name, line) in self._adopted
+
+
+def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> Entry:
+    """Return an entry (without inode, size and checksum) for lines that stand below ``base`` of a new generation."""
+    view = View(kept, Entry(generation=generation, base=base))
+    for position, line in lines:
+        view.read(line, position)
+    return Entry(generation=generation, base=base, count=view.count, digest=view.digest)

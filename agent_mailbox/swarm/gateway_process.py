@@ -1,0 +1,221 @@
+"""Running a gateway: both applications, the writer and the carrier, in one process until it is told to stop.
+
+Belongs here: sockets, TLS, who is woken. HTTP/1.1 and HTTP/2 by Hypercorn; HTTP/3 where aioquic is there and a QUIC
+address is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import stat
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import Any
+
+from hypercorn.asyncio import serve as hypercorn
+from hypercorn.config import Config
+
+from ..core.records import Record
+from ..errors import BadData, Refused
+from ..mailbox.facade import Mailbox
+from ..store.lock import FileLock
+from . import home as names
+from . import local, server
+from . import swarm_settings as configured
+from .carrier import Carrier
+from .gateway import Gateway
+from .home import Home
+from .ledger import Ledger
+from .outbox import Outbox
+from .peer_client import Peers
+from .statuses import Statuses
+from .wake import Waker, secret_in
+
+GRACE = 2.0
+"""Seconds that requests under way have once we are told to stop. A connection whose peer does not answer its end is
+waited for as long."""
+
+
+class Listening(Record):
+    """Where to listen. ``bind``: HOST:PORT; ``cert`` and ``key``: PEM files (none: a proxy in front does TLS);
+    ``quic``: HOST:PORT for HTTP/3; ``api``: the local API's HOST:PORT in place of its Unix socket, ``token`` then."""
+
+    bind: str
+    cert: str | None = None
+    key: str | None = None
+    quic: str | None = None
+    api: str | None = None
+    behind_proxy: bool = False
+
+
+def check(listening: Listening) -> None:
+    """Raise ``Refused`` where this would speak in the clear to more than this machine, or the local API to others."""
+    if (listening.cert is None) != (listening.key is None):
+        raise Refused("a certificate needs its key", "give --cert and --key together")
+    if listening.cert is None and not listening.behind_proxy and not _is_loopback(listening.bind):
+        raise Refused(
+            f"{listening.bind} without a certificate would be in the clear",
+            "give --cert and --key, or --behind-proxy where a proxy does TLS",
+        )
+    if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
+        raise Refused(
+            "HTTP/3 needs a certificate and aioquic", "give --cert and --key; pip install 'agent-mailbox[http3]'"
+        )
+    if listening.api is not None and not _is_loopback(listening.api):
+        raise Refused(f"the local API does not listen at {listening.api}", "give a loopback address, or none")
+
+
+def _is_loopback(bind: str) -> bool:
+    host = bind.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _config(bind: str, body: int) -> Config:
+    """What both sides share: limits on who is slow, and no log of who asked what."""
+    config = Config()
+    config.bind = [bind]
+    config.accesslog = None
+    config.errorlog = None
+    config.include_server_header = False
+    config.keep_alive_timeout = 30
+    config.keep_alive_max_requests = 10_000
+    config.read_timeout = 30
+    config.graceful_timeout = GRACE
+    config.shutdown_timeout = GRACE
+    config.ssl_handshake_timeout = 10
+    config.h11_max_incomplete_size = 32 * 1024
+    config.h2_max_concurrent_streams = 64
+    config.h2_max_header_list_size = 32 * 1024
+    config.h2_max_inbound_frame_size = 2**14
+    config.wsgi_max_body_size = body
+    return config
+
+
+def bound(address: str) -> tuple[socket.socket, str]:
+    """A socket that listens at HOST:PORT, and the port's address as it is; port 0 takes a free one."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise Refused(f"{address!r} is no HOST:PORT", "write 0.0.0.0:8443, or [::]:8443")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        sock.bind((host.strip("[]"), int(port)))
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another --bind") from None
+    name = sock.getsockname()
+    return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
+
+
+def bound_here(path: str) -> socket.socket:
+    """A Unix socket that listens at a path, its owner's alone from the start; one that was left there goes."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    try:
+        sock.bind(path)
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "give --api HOST:PORT instead") from None
+    finally:
+        os.umask(before)
+    return sock
+
+
+def api_token(home: Home) -> str:
+    """The token of the local API on loopback: made once, 0600."""
+    path = home.path("local.token")
+    if not os.path.exists(path):
+        names.write_private(path, os.urandom(32).hex().encode() + b"\n")
+    return secret_in(path, "the token") or ""
+
+
+def _with_tls(config: Config, listening: Listening) -> None:
+    """Set what to speak TLS and QUIC with; raises ``BadData`` if it cannot be used."""
+    try:
+        config.certfile, config.keyfile = listening.cert, listening.key
+        config.quic_bind = [listening.quic] if listening.quic else []
+        config.create_ssl_context()
+    except (OSError, ssl.SSLError) as error:
+        raise BadData(f"the certificate cannot be used: {error}", "give PEM files that belong together") from None
+
+
+async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT. ``ready`` is told the address once everything listens."""
+    settings = configured.of(mailbox.config, mailbox.own)
+    ledger = Ledger(home)
+    ledger.identified()
+    ledger.write_state()
+    outbox = Outbox(home, mailbox, ledger)
+    outbox.announce()  # before the gateway looks what stands in the mailbox
+    gateway = Gateway(mailbox, ledger, outbox, settings)
+    waker = Waker(settings)
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    # cutting idle connections makes the server's own tasks end in errors, which tell nobody anything
+    loop.set_exception_handler(lambda loop, what: None if stop.is_set() else loop.default_exception_handler(what))
+    gateway.arrived = lambda messages: waker.arrived(loop, messages)
+    peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+    # the carrier writes to the mailbox from threads of its own, so it has one of its own
+    carrier = Carrier(home, ledger, Outbox(home, Mailbox(mailbox.directory), ledger), peers, settings)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    sock, address = bound(listening.bind)
+    config = _config(f"fd://{sock.detach()}", settings.body_bytes)
+    _with_tls(config, listening)
+    api_sock = bound(listening.api)[0] if listening.api else bound_here(home.path(names.SOCKET))
+    api = _config(f"fd://{api_sock.detach()}", settings.body_bytes)
+    token = api_token(home) if listening.api else None
+    statuses = Statuses(home, Mailbox(mailbox.directory))
+
+    async def triggered() -> None:
+        await stop.wait()
+
+    public: Any = server.application(gateway)
+    beside: Any = local.application(statuses, carrier, token, waker.secret)
+    tasks = [
+        hypercorn(public, config, shutdown_trigger=triggered),
+        hypercorn(beside, api, shutdown_trigger=triggered),
+    ]
+    background = [asyncio.create_task(work) for work in (gateway.write(), carrier.run(), waker.run())]
+    serving = [asyncio.ensure_future(task) for task in tasks]
+    ready(address)
+    try:
+        await _first(serving, background)
+    finally:
+        stop.set()
+        await asyncio.wait(serving, timeout=GRACE + 0.5)
+        for task in serving:
+            task.cancel()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await peers.aclose()
+
+
+async def _first(serving: Sequence[asyncio.Future[None]], background: Sequence[asyncio.Future[None]]) -> None:
+    """Until the servers end, or a part of the gateway breaks: half a gateway would take mail it does not keep."""
+    done, _ = await asyncio.wait([*serving, *background], return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+def lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
+    """One gateway serves a home, one process carries: the lock, or ``Busy`` after ``wait`` seconds."""
+    return FileLock(home.path(name), wait)

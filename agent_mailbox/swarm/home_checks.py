@@ -1,0 +1,88 @@
+"""What can be wrong with a gateway's directory, as far as this machine alone can tell.
+
+Belongs here: modes and owners, the key, the logs, a clock that contradicts them. Nothing of the network, and nothing of
+the extra where it is not installed: the mailbox's own doctor looks here, too. Each finding is (place, what, is it only
+a note).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ..core import codec, instant
+from ..core.records import BadLine
+from ..errors import MailboxError
+from ..store.log import Log
+from ..upkeep.doctor.findings import Problem
+from . import extra, pairing
+from . import home as names
+from .home import Home
+
+SKEW = 60_000
+"""Milliseconds two clocks may differ before it is worth a word: messages are refused at fifteen minutes."""
+LOGS = (names.LEDGER, names.OUTBOX, names.STATUSES, pairing.IN_HOME)
+Finding = tuple[str, str, bool]
+
+
+def files(home: Home, now: int) -> list[Finding]:
+    """Everything wrong with the directory at ``now`` (ms)."""
+    found: list[Finding] = []
+    for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
+        problem = names.loose(home.path(name))
+        if problem:
+            found.append((home.path(name), problem, False))
+    problem = names.loose(home.directory)
+    if problem:
+        found.append((home.directory, problem, False))
+    try:
+        if extra.missing():
+            found.append((home.directory, f"it cannot serve: {extra.HOW} installs what it needs", True))
+        else:
+            home.key()
+    except MailboxError as error:
+        found.append((home.path(names.KEY), error.what, False))
+    for name in LOGS:
+        try:
+            found += _log(home.path(name), now)
+        except MailboxError as error:  # a directory, say: the rest is still looked at
+            found.append((home.path(name), error.what, False))
+    return found
+
+
+def _log(path: str, now: int) -> Iterator[Finding]:
+    latest = ""
+    for number, (_, text) in enumerate(Log(path).lines(), 1):
+        parsed = codec.parse(text, codec.MAX_LINE)
+        if isinstance(parsed, BadLine):
+            yield f"{path}:{number}", parsed.reason, False
+        else:
+            latest = max(latest, str(parsed.get("at") or ""))
+    try:
+        ahead = instant.parse(latest) - now
+    except ValueError:
+        return
+    if ahead > SKEW:
+        what = f"a line is of {latest}, {ahead // 1000} s from now: this machine's clock was wrong then, or is now"
+        yield path, what, True
+
+
+def examine(mailbox: str, now: int) -> Iterator[Problem]:
+    """The same of a mailbox's gateway, if it has one, as ``doctor`` tells it."""
+    bound = pairing.gateway_of(mailbox)
+    if bound is None:
+        return
+    directory, mutual = bound
+    home = Home(directory)
+    if not os.path.lexists(home.path(names.KEY)):
+        what = f"its gateway {directory} is not there: mail to swarms waits; `swarm init` makes another"
+        yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
+        return
+    if not mutual:
+        what = f"{directory} does not name this mailbox: the next `swarm` command here settles whose it is"
+        yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
+        return
+    for place, what, note in files(home, now):
+        path, _, line = place.rpartition(":")
+        number = int(line) if path and line.isdigit() else None
+        yield Problem(path if number else place, number, what, note=note)

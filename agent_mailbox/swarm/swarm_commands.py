@@ -1,0 +1,270 @@
+"""``swarm``: this machine's gateway to agents on others. Who is in which swarm; serving.
+
+Belongs here: parsing and answering. Mail to and from swarms is ``swarm_mail``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..cli import render
+from ..cli.group import Commands, cli
+from ..cli.options import Verb
+from ..core.frame import word
+from ..core.text import neutral
+from ..errors import Busy, MailboxError, Malformed, Refused
+from .swarm_context import Door, session_option, swarm_json, with_door
+
+
+@cli.group(cls=Commands)
+def swarm() -> None:
+    """Mail with agents on other machines, signed, peer to peer (Agent Swarm Protocol)."""
+
+
+@swarm.command(cls=Verb)
+@click.option("--agent", metavar="ID", required=True, help="Who this gateway is to others; stays for good.")
+@click.option("--endpoint", metavar="URL", required=True, help="Where peers reach it: https://HOST/swarm.")
+@with_door
+def init(door: Door, agent: str, endpoint: str) -> None:
+    """Give the gateway an identity: an Ed25519 key, 0600, that never leaves this machine."""
+    from . import decisions
+
+    key = decisions.initialise(door.home, door.ledger, agent, endpoint)
+    door.claim()  # now that there is an identity
+    known = door.ledger.known()
+    value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
+    door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n", value)
+
+
+@swarm.command(cls=Verb)
+@click.option("--bind", metavar="HOST:PORT", default="127.0.0.1:8443", show_default=True, help="Where to listen.")
+@click.option("--cert", metavar="FILE", help="The certificate chain (PEM).")
+@click.option("--key", metavar="FILE", help="Its key (PEM).")
+@click.option("--quic-bind", metavar="HOST:PORT", help="Where to listen for HTTP/3 (needs aioquic).")
+@click.option("--behind-proxy", is_flag=True, help="A proxy in front does TLS; listen in the clear.")
+@click.option("--api", metavar="HOST:PORT", help="The local API on loopback, with a token, in place of its socket.")
+@with_door
+def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
+    """Receive and carry mail until stopped. One line says where it listens."""
+    import asyncio
+
+    from . import gateway_process, home
+
+    listening = gateway_process.Listening(quic=quic_bind, **given)
+    gateway_process.check(listening)
+    door.ledger.identified()
+    door.home.key()
+
+    def ready(address: str) -> None:
+        door.app.out(f"listening at {address}\n", {"listening": address})
+
+    try:
+        serving = gateway_process.lock(door.home, home.SERVING).take()
+    except Busy as error:
+        raise Busy(f"another gateway serves {door.home.directory}: {error.what}", "stop that one first") from None
+    with serving, gateway_process.lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
+        asyncio.run(gateway_process.run(door.app.mailbox, door.home, listening, ready))
+
+
+@swarm.command(cls=Verb)
+@click.argument("name")
+@click.option("--allow-member-invite", is_flag=True, help="Let members invite, too.")
+@click.option("--require-approval", is_flag=True, help="Have each joining wait for `swarm approve`.")
+@session_option
+@with_door
+def create(door: Door, name: str, session: str | None, **settings: bool) -> None:
+    """Create a swarm; this gateway is its master, and the session its first agent here."""
+    from . import decisions
+
+    door.check(session)
+    made = decisions.create(door.home, door.ledger, name, settings)
+    who = door.enter(made.alias, session)
+    text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")
+    door.app.done(text, {"swarm": swarm_json(made, made.master), "session": who})
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM|URL")
+@click.option("--max-uses", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
+@click.option("--unlimited", is_flag=True, help="Let in any number.")
+@click.option(
+    "--hours", type=click.FloatRange(0.01, 24 * 366), default=24, show_default=True, help="How long it holds."
+)
+@click.option("--revoke", is_flag=True, help="Let nobody else in by the invitation URL.")
+@with_door
+def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours: float, revoke: bool) -> None:
+    """Make an invitation. Whoever has the URL can use it: hand it on as you would a password."""
+    from . import decisions
+
+    if revoke:
+        revoked = decisions.revoke(door.ledger, which)
+        door.app.done(f"nobody else joins swarm:{revoked.alias} by it\n", {"revoked": True, "swarm": revoked.swarm_id})
+        return
+    if unlimited and max_uses:
+        raise Malformed("--unlimited and --max-uses do not go together", "choose one")
+    uses = None if unlimited else max_uses or 1
+    url = decisions.invite(door.home, door.ledger, which, uses, hours)
+    door.app.out(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="URL|SWARM")
+@click.option("--as", "alias", metavar="WORD", help="What to call the swarm here (default: from its name).")
+@session_option
+@with_door
+def join(door: Door, which: str, alias: str | None, session: str | None) -> None:
+    """Join by an invitation; with a SWARM this gateway is in, have another agent here join it."""
+    import asyncio
+
+    from . import decisions, joining
+
+    if not which.startswith("swarm://"):
+        found = decisions.find(door.ledger.identified(), which)
+        who = door.enter(found.alias, session)
+        if who is None:
+            raise Malformed("which agent joins?", "pass --session ID")
+        door.app.done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
+        return
+    if alias is not None and joining.alias_of(alias, "", door.ledger.identified()) != alias:
+        raise Malformed(f"{alias!r} cannot be, or is, a swarm's word", "lower-case letters, digits, . _ -")
+    door.ledger.identified()
+    door.check(session)
+
+    async def ask() -> tuple[str, str]:
+        peers = door.peers()
+        try:
+            return await joining.ask(door.ledger, peers, door.home.key(), which, alias)
+        finally:
+            await peers.aclose()
+
+    status, said = asyncio.run(ask())
+    if status not in (joining.IN, joining.WAITING):
+        raise Refused(f"not joined: {said}", "", code=status)
+    from .protocol import tokens
+
+    found = door.ledger.known().swarms[tokens.parse_url(which).swarm_id]
+    who = door.enter(found.alias, session)
+    told = "joined" if status == joining.IN else "asked to join"
+    door.app.done(
+        f"{told} swarm:{found.alias}" + (f": {neutral(said)}" if status != joining.IN else "") + "\n",
+        {"status": status, "swarm": swarm_json(found, door.ledger.known().agent_id), "session": who},
+    )
+
+
+def _decision(name: str, yes: bool, text: str) -> None:
+    @swarm.command(name, cls=Verb, help=text)
+    @click.argument("which", metavar="SWARM")
+    @click.argument("agent", metavar="AGENT")
+    @with_door
+    def decide(door: Door, which: str, agent: str) -> None:
+        from . import decisions
+
+        found = decisions.approve(door.ledger, which, agent, yes)
+        door.flush()
+        said = "joined" if yes else "was not let into"
+        door.app.done(f"{agent} {said} swarm:{found.alias}\n", {"agent_id": agent, "approved": yes})
+
+
+_decision("approve", True, "Let AGENT in, who asked to join.")
+_decision("deny", False, "Do not let AGENT in, who asked to join.")
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM")
+@with_door
+def members(door: Door, which: str) -> None:
+    """Who is in a swarm, who waits, and which agents here joined it."""
+    from . import decisions
+
+    known = door.ledger.identified()
+    found = decisions.find(known, which)
+    here = [a.session_id for a in door.app.mailbox.logs.read_roster().carrying(f"swarm:{found.alias}")]
+    rows = [
+        (
+            "master" if m.agent_id == found.master else "member",
+            f"swarm:{found.alias}/{m.agent_id}" if m.agent_id != known.agent_id else f"{m.agent_id} (this gateway)",
+            m.endpoint,
+            "muted" if m.agent_id in known.muted_agents else "" if m.public_key else "no key yet",
+        )
+        for m in found.members.values()
+    ]
+    rows += [("waiting", asked.agent_id, asked.endpoint, "") for asked, _ in found.waiting.values()]
+    text = "".join(f"{line}\n" for line in render.table(rows)) + f"here: {', '.join(map(word, here)) or 'nobody'}\n"
+    door.app.out(text, {**swarm_json(found, known.agent_id), "here": here})
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM")
+@click.option("--dissolve", is_flag=True, help="As its master: end it for everyone.")
+@session_option
+@with_door
+def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
+    """Leave a swarm, and tell everyone; with --session only that agent here leaves, and nobody is told.
+
+    Where its master did not let this gateway in yet, it asks no longer."""
+    from . import decisions, joining
+
+    waited = joining.give_up(door.ledger, which) if session is None else None
+    alias = (waited or decisions.find(door.ledger.identified(), which)).alias
+    if session is None and waited is None:
+        decisions.leave(door.ledger, which, dissolve)
+        door.flush()
+    left = door.exit(alias, session)
+    door.app.done(f"left swarm:{alias}\n", {"swarm": alias, "sessions": left, "dissolved": dissolve})
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM")
+@click.argument("agent", metavar="AGENT")
+@click.option("--reason", metavar="TEXT", help="Told to everyone.")
+@with_door
+def kick(door: Door, which: str, agent: str, reason: str | None) -> None:
+    """Put AGENT out of a swarm of ours, and tell everyone; it needs a new invitation to come back."""
+    from . import decisions
+
+    found = decisions.kick(door.ledger, which, agent, reason)
+    door.flush()
+    door.app.done(f"kicked {agent} from swarm:{found.alias}\n", {"agent_id": agent, "swarm": found.swarm_id})
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM")
+@click.argument("agent", metavar="AGENT")
+@with_door
+def transfer(door: Door, which: str, agent: str) -> None:
+    """Make AGENT the master of a swarm of ours."""
+    from . import decisions
+
+    found = decisions.transfer(door.ledger, which, agent)
+    door.flush()
+    door.app.done(f"{agent} is the master of swarm:{found.alias}\n", {"master": agent, "swarm": found.swarm_id})
+
+
+def _mute(door: Door, whom: str, on: bool, reason: str | None = None) -> None:
+    from . import decisions
+
+    which = decisions.mute(door.ledger, whom, on, reason)
+    try:
+        door.outbox().sweep()
+    except MailboxError:
+        pass  # the gateway tells who joined
+    door.app.done(f"{'muted' if on else 'unmuted'} {which}\n", {"muted" if on else "unmuted": which})
+
+
+@swarm.command(cls=Verb)
+@click.argument("whom", metavar="AGENT|swarm:SWARM")
+@click.option("--reason", metavar="TEXT", help="Kept in the notification here.")
+@with_door
+def mute(door: Door, whom: str, reason: str | None) -> None:
+    """Drop the mail of an agent elsewhere, or of a whole swarm; they are not told."""
+    _mute(door, whom, True, reason)
+
+
+@swarm.command(cls=Verb)
+@click.argument("whom", metavar="AGENT|swarm:SWARM")
+@with_door
+def unmute(door: Door, whom: str) -> None:
+    """Take its mail again."""
+    _mute(door, whom, False)

@@ -1,0 +1,168 @@
+"""What the commands of ``swarm`` share: the gateway's parts, opened as a command needs them.
+
+Belongs here: finding the gateway's directory, carrying once, an agent's joining and leaving here; options. The
+libraries of the extra are imported when a command runs, so that nothing else pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..cli.options import App, complete_session, pass_app
+from ..core.records import USER
+from ..core.roster_changes import Request
+from ..errors import Busy, NoMailbox, NotFound, Refused
+from ..mailbox.opened import nobody
+
+if TYPE_CHECKING:
+    from .home import Home
+    from .ledger import Ledger
+    from .outbox import Outbox
+    from .peer_client import Peers
+    from .protocol.membership import Swarm
+    from .swarm_settings import Settings
+
+
+class Door:
+    """The gateway's parts, as a command needs them."""
+
+    def __init__(self, app: App, directory: str | None) -> None:
+        from . import extra
+
+        extra.need()
+        from . import home, ledger
+
+        self.app = app
+        app.proves = nobody  # what goes through the gateway is mail
+        self.home: Home = home.Home(directory or home.default(app.environ))
+        self.ledger: Ledger = ledger.Ledger(self.home)
+
+    @property
+    def settings(self) -> Settings:
+        """What the mailbox's configuration says."""
+        from . import swarm_settings
+
+        return swarm_settings.of(self.app.mailbox.config, self.app.mailbox.own)
+
+    def claim(self) -> None:
+        """See ``bond.claim``, for the mailbox that is found from here; where there is none the command needs none, or
+        says so itself."""
+        from . import pairing
+
+        try:
+            mailbox = self.app.mailbox
+        except NoMailbox:
+            return
+        pairing.claim(self.home, mailbox.directory)
+
+    def peers(self) -> Peers:
+        """A client."""
+        from .peer_client import Peers
+
+        return Peers(private=self.settings.private_addresses, ca_file=self.settings.ca_file)
+
+    def outbox(self) -> Outbox:
+        """The outbox of this mailbox."""
+        from .outbox import Outbox
+
+        return Outbox(self.home, self.app.mailbox, self.ledger)
+
+    def flush(self) -> bool:
+        """Try once to carry what is to go out; False where a gateway is at it already."""
+        import asyncio
+
+        from . import gateway_process, home
+        from .carrier import Carrier
+
+        self.ledger.identified()
+
+        async def once() -> None:
+            peers = self.peers()
+            try:
+                await Carrier(self.home, self.ledger, self.outbox(), peers, self.settings).flush()
+            finally:
+                await peers.aclose()
+
+        try:
+            with gateway_process.lock(self.home, home.CARRYING):
+                asyncio.run(once())
+        except Busy:
+            return False
+        return True
+
+    def enter(self, alias: str, session: str | None) -> str | None:
+        """Have an agent here join: it carries the swarm's tag. None for the person, who needs none."""
+        who = self.app.who(session) if session or self._has_session() else USER
+        if who == USER:
+            return None
+        request = Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",))
+        self.app.mailbox.register(request, self.app.acts(who))
+        return who
+
+    def check(self, session: str | None) -> None:
+        """Raise what ``enter`` would before anything is decided: a swarm made by a command that fails is made twice."""
+        who = self.app.who(session) if session or self._has_session() else USER
+        if who != USER and self.app.mailbox.logs.read_roster().get(who) is None:
+            raise NotFound(f"no agent {who!r} here", f"`agent-mailbox roster register --session-id {who}` first")
+
+    def exit(self, alias: str, session: str | None = None) -> list[str]:
+        """Have an agent here leave, or all of them; returns which."""
+        tag = f"swarm:{alias}"
+        roster = self.app.mailbox.logs.read_roster()
+        agents = [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.who(session)]
+        for who in agents:
+            self.app.mailbox.register(Request(session_id=who, event="update", remove_tags=(tag,)), USER)
+        return agents
+
+    def _has_session(self) -> bool:
+        return self.app.caller.says(self.app.environ) not in (None, USER)
+
+
+def home_option(command: Any) -> Any:
+    """``--home`` on every command of the group."""
+    said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
+    return click.option("--home", metavar="DIR", help=said)(command)
+
+
+def with_door(command: Callable[..., int | None]) -> Any:
+    """The command with its ``Door``; what the protocol refuses becomes an error of the family."""
+
+    @wraps(command)
+    def run(app: App, /, home: str | None, **given: Any) -> int | None:
+        door = Door(app, home)
+        door.claim()
+        from .protocol.refusal import Refusal
+
+        try:
+            return command(door, **given)
+        except Refusal as refusal:
+            raise Refused(refusal.message, code=refusal.code.lower()) from None
+
+    return home_option(pass_app(run))
+
+
+def session_option(command: Any) -> Any:
+    """Which agent here it is about."""
+    return click.option(
+        "--session", metavar="ID", help="The agent here (else the client's session).", shell_complete=complete_session
+    )(command)
+
+
+def swarm_json(one: Swarm, me: str) -> dict[str, Any]:
+    """A swarm as ``--json`` gives it."""
+    return {
+        "swarm_id": one.swarm_id,
+        "name": one.name,
+        "address": f"swarm:{one.alias}",
+        "master": one.master,
+        "state": one.state,
+        "is_master": one.master == me,
+        "members": [m.object for m in one.members.values()],
+        "waiting": [asked.object for asked, _ in one.waiting.values()],
+        "settings": dict(one.settings),
+        "joined_at": one.joined_at,
+    }

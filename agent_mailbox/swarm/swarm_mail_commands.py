@@ -1,0 +1,291 @@
+"""``swarm``: mail to and from other machines, what became of it, and the gateway's own state.
+
+Belongs here: parsing and answering; see ``swarm``. ``send --to swarm:SWARM/AGENT`` does all that ``swarm send`` does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..cli import mail_output, render, values, verbs
+from ..cli.group import Commands
+from ..cli.options import Verb, complete_session
+from ..core import frame, instant
+from ..core.compose import Draft
+from ..core.records import PRIORITIES
+from ..core.text import clipped, neutral
+from ..errors import BadData, Malformed
+from .swarm_commands import swarm
+from .swarm_context import Door, swarm_json, with_door
+
+_from = click.option(
+    "--from", "sender", metavar="ID", help="Who sends (else the client's session).", shell_complete=complete_session
+)
+
+
+def _address(to: str) -> str:
+    """``swarm:`` may be left out: ``demo/bob``, ``demo``."""
+    return to if to.startswith("swarm:") else f"swarm:{to}"
+
+
+def _send(door: Door, draft: Draft) -> None:
+    sent = door.app.mailbox.send(draft)
+    carried = door.flush()
+    verbs.confirm_sent(door.app, door.app.mailbox, sent)
+    if carried and not door.app.json:
+        door.app.warn("no gateway is serving here: sent by this command, and answers wait until one is")
+
+
+@swarm.command(cls=Verb)
+@click.argument("to", metavar="SWARM[/AGENT]")
+@_from
+@click.option("--subject", metavar="S", help="One line that says what it is about.")
+@click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
+@click.option("--thread", metavar="ID", help="The message this answers.")
+@click.option("--ttl-hours", type=click.IntRange(1, 168), help="Hours until it is given up.")
+@click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
+@with_door
+def send(door: Door, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
+    """Send to an agent elsewhere, or to everyone in a swarm."""
+    app = door.app
+    text = values.body(app, body)
+    thread = app.mailbox.find(thread).message.id if thread else None
+    _send(door, Draft(sender=app.who(sender), to=(_address(to),), content=text, thread=thread, **given))
+
+
+@swarm.command(cls=Verb)
+@click.argument("ids", metavar="[ID]…", nargs=-1)
+@click.option("--status", default="all", help="unread, read, archived, deleted, or all that is not deleted.")
+@click.option("--swarm", "which", metavar="SWARM", help="Only of that swarm.")
+@click.option("--mark", type=click.Choice(("read", "archive", "delete")), help="Mark the messages ID….")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
+@with_door
+def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
+    """What came from swarms, newest first, with the gateway's statuses. Nothing is ever removed."""
+    from . import decisions
+    from .statuses import ACTIONS, STATUSES, Statuses
+
+    statuses, app = Statuses(door.home, door.app.mailbox), door.app
+    if bool(ids) != bool(mark):
+        raise Malformed("--mark and message ids go together", "swarm inbox --mark archive ID")
+    if status not in (*STATUSES, "all"):
+        raise Malformed(f"no status {status!r}", f"one of {', '.join(STATUSES)}, all")
+    if mark:
+        found = [app.mailbox.find(one).message.id for one in ids]
+        rows = statuses.mark(found, ACTIONS[mark])
+    else:
+        swarm_id = decisions.find(door.ledger.identified(), which).swarm_id if which else None
+        rows = statuses.chosen(status, swarm_id)[:limit]
+    lines = [
+        (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
+        for m, state, _ in rows
+    ]
+    value = [{**mail_output.message_json(m), "status": state, "read_at": read_at} for m, state, read_at in rows]
+    app.out("".join(f"{line}\n" for line in render.table(lines)), {"messages": value, "count": len(rows)})
+
+
+@swarm.command(cls=Verb)
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
+@with_door
+def outbox(door: Door, limit: int) -> None:
+    """What goes out to swarms, newest last: queued, sent (no answer yet), delivered, failed and why."""
+    from . import home
+    from .outbox import listed
+
+    door.ledger.identified()
+    door.outbox().sweep()
+    found = listed(door.home.path(home.OUTBOX))[-limit:]
+    rows = [
+        (frame.short(row["id"]), row["at"][:16], row["type"], agent, peer["status"], neutral(peer.get("why") or ""))
+        for row in found
+        for agent, peer in row["peers"].items()
+    ]
+    door.app.out("".join(f"{line}\n" for line in render.table(rows)), {"messages": found, "count": len(found)})
+
+
+@swarm.command(cls=Verb)
+@with_door
+def flush(door: Door) -> None:
+    """Carry what is to go out, once, now. A gateway that serves does so by itself."""
+    carried = door.flush()
+    left = len(door.outbox().refresh().open)
+    text = "a gateway is carrying it\n" if not carried else f"{mail_output.plural(left, 'message')} left to carry\n"
+    door.app.done(text, {"carried": carried, "open": left})
+
+
+@swarm.command(cls=Verb)
+@with_door
+def status(door: Door) -> None:
+    """This gateway: who it is, its swarms, what waits."""
+    from ..errors import Busy
+    from . import gateway_process, home
+    from .statuses import Statuses
+
+    known = door.ledger.identified()
+    try:
+        with gateway_process.lock(door.home, home.SERVING):
+            serving = False
+    except Busy:
+        serving = True
+    open_parcels = len(door.outbox().refresh().open)
+    counts = Statuses(door.home, door.app.mailbox).counts()
+    lines = [
+        f"{known.agent_id} at {known.endpoint}, {'serving' if serving else 'not serving'}",
+        f"inbox: {counts['unread']} unread of {counts['total']}; outbox: {open_parcels} on their way",
+    ]
+    for one in known.swarms.values():
+        role = "master" if one.master == known.agent_id else f"master {one.master}"
+        waits = f", {len(one.waiting)} waiting to join" if one.waiting else ""
+        lines.append(f"swarm:{one.alias}  {one.state}, {mail_output.plural(len(one.members), 'member')}, {role}{waits}")
+    value = {
+        "agent_id": known.agent_id,
+        "endpoint": known.endpoint,
+        "serving": serving,
+        "inbox": counts,
+        "outbox": open_parcels,
+        "swarms": [swarm_json(one, known.agent_id) for one in known.swarms.values()],
+        "muted_agents": list(known.muted_agents),
+        "muted_swarms": list(known.muted_swarms),
+    }
+    door.app.out("\n".join(lines) + "\n", value)
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Recent messages.")
+@with_door
+def context(door: Door, which: str, limit: int) -> None:
+    """What a woken agent needs: recent messages, membership, mute lists, what is pending."""
+    from . import decisions
+    from .statuses import UNREAD, Statuses
+
+    known = door.ledger.identified()
+    found = decisions.find(known, which)
+    rows = Statuses(door.home, door.app.mailbox).chosen("all", found.swarm_id)
+    recent = list(reversed(rows[:limit]))
+    pending = [m.id for m, state, _ in rows if state == UNREAD]
+    roster = door.app.mailbox.logs.read_roster()
+    lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
+    lines += [f"muted: {', '.join((*known.muted_agents, *known.muted_swarms))}"] if known.muted_agents else []
+    lines += [f"{mail_output.plural(len(pending), 'message')} unread", ""]
+    for message, state, _ in recent:
+        lines += [
+            f"{frame.short(message.id)}  {frame.sender_of(message, roster)}, {frame.when(message.timestamp)}, {state}"
+        ]
+        lines += [*frame.body(message), ""]
+    value = {
+        "swarm": swarm_json(found, known.agent_id),
+        "messages": [{**mail_output.message_json(m), "status": state} for m, state, _ in recent],
+        "muted_agents": list(known.muted_agents),
+        "muted_swarms": list(known.muted_swarms),
+        "pending": pending,
+    }
+    door.app.out("\n".join(lines), value)
+
+
+@swarm.group(cls=Commands)
+def notify() -> None:
+    """Tell a swarm of something outside."""
+
+
+_EVENTS = (
+    *("issue_created", "issue_assigned", "issue_claimed", "issue_completed", "issue_blocked", "issue_unblocked"),
+    *("comment_added", "pr_opened", "review_requested"),
+)
+
+
+@notify.command(cls=Verb)
+@click.argument("event", type=click.Choice(_EVENTS))
+@click.argument("to", metavar="SWARM[/AGENT]")
+@click.argument("issue", metavar="OWNER/REPO#N")
+@_from
+@click.option("--body", metavar="TEXT", help="A line or two beside it.")
+@click.option("--also", multiple=True, metavar="REF", help="A further ACTION:OWNER/REPO#N; repeat for several.")
+@with_door
+def github(door: Door, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any) -> None:
+    """Notify a swarm of an issue or pull request. The issue itself is made with `gh`."""
+    from . import github as coordination
+
+    repo, mark, number = issue.partition("#")
+    if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise Malformed(f"{issue!r} is no issue", "write OWNER/REPO#NUMBER")
+    content, references, metadata = coordination.notification(event, repo, int(number), body)
+    references += [coordination.also(one) for one in also]
+    draft = Draft(
+        sender=door.app.who(sender),
+        to=(_address(to),),
+        content=content,
+        type="notification",
+        references=references,
+        metadata=metadata,
+    )
+    _send(door, draft)
+
+
+@swarm.group(cls=Commands)
+def state() -> None:
+    """The membership as a file: for a backup, or another host."""
+
+
+@state.command(cls=Verb, prints_json=False)
+@with_door
+def export(door: Door) -> None:
+    """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
+    from . import state_file
+
+    now = instant.text(door.ledger.now())
+    door.app.print(mail_output.json(state_file.export(door.ledger.identified(), now)))
+
+
+@state.command("import", cls=Verb)
+@click.argument("source", metavar="FILE")
+@click.option("--merge", "how", flag_value="merge", default="merge", help="Add to what is known (default).")
+@click.option("--replace", "how", flag_value="replace", help="Know only what the file says.")
+@with_door
+def take(door: Door, source: str, how: str) -> None:
+    """Take a state file of this same agent, checked against its schema; - reads standard input."""
+    from . import importing
+
+    most = 16 << 20
+    try:
+        data = sys.stdin.buffer.read(most + 1) if source == "-" else _read(source, most + 1)
+    except OSError as error:
+        raise Malformed(f"cannot read {source}: {error.strerror}", "give the path of a state file") from None
+    if len(data) > most:
+        raise BadData(f"{source} has more than {most} bytes", "that is no state file", code="too_large")
+    count = importing.take_state(door.ledger, data, how == "replace")
+    door.app.done(f"imported {mail_output.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
+
+
+def _read(path: str, most: int) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(most)
+
+
+@swarm.command(cls=Verb)
+@with_door
+def doctor(door: Door) -> int | None:
+    """Check the gateway: files and key, clock, certificate, whether it and its peers are reached."""
+    import asyncio
+
+    from . import checkup
+    from .home_checks import files
+
+    async def ask() -> list[tuple[str, str, bool]]:
+        peers = door.peers()
+        try:
+            return await checkup.network(door.ledger, peers, door.settings)
+        finally:
+            await peers.aclose()
+
+    found = [*files(door.home, door.ledger.now()), *asyncio.run(ask())]
+    problems = [{"place": place, "what": what} for place, what, note in found if not note]
+    notes = [{"place": place, "what": what} for place, what, note in found if note]
+    lines = [f"{neutral(place)}: {'note: ' if note else ''}{neutral(what)}\n" for place, what, note in found]
+    value = {"ok": not problems, "problems": problems, "notes": notes}
+    door.app.out("".join(lines) or "all is well\n", value)
+    return 3 if problems else None

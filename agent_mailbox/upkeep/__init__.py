@@ -1,0 +1,1 @@
+"""Keeping a mailbox: the steward, backups, adoption, and the doctor."""

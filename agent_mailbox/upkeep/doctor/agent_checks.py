@@ -1,0 +1,48 @@
+"""Looking at the agents: who is said to live and has not been heard of, and whether anybody keeps the mailbox.
+
+Belongs here: notes only. Silence is no damage; the steward's next run sweeps the roster and archives.
+"""
+
+from __future__ import annotations
+
+from ...core import instant
+from ...core.roster import ALIVE
+from ...errors import BadData
+from ...store import paths, rotation
+from ...store.line_numbers import newlines
+from .derived_checks import Underived
+from .findings import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...mailbox.facade import Mailbox
+
+OVERDUE = 24 * instant.HOUR
+"""Milliseconds without a steward after which work that it should have done is told; cron starts one every hour."""
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """Agents silent for longer than the steward lets them, and a steward that does not come."""
+    try:
+        config = mailbox.config
+    except BadData:
+        return
+    now, seen = mailbox.now(), mailbox.logs.last_seen()
+    limit = int(config.freeze_after_hours * instant.HOUR)
+    waiting = False
+    for agent in Underived(mailbox.logs).read_roster().agents.values():
+        last = max(seen.get(agent.session_id, 0), agent.registered, agent.changed)
+        if agent.state == ALIVE and now - last > limit:
+            waiting = True
+            silent = (now - last) // instant.HOUR
+            what = f"{agent.session_id} is alive in the roster and silent for {silent} h; the steward freezes it"
+            yield Problem(mailbox.logs.path(paths.HEARTBEATS, agent.session_id), None, what, note=True)
+    with mailbox.logs.open() as logs:
+        live = 0 if logs.messages is None else newlines(logs.messages, 0, logs.messages_end)
+    ran = rotation.last_run(mailbox.logs)
+    if (waiting or live > config.max_live) and (ran is None or now - ran > OVERDUE):
+        last_time = "is not known to have run" if ran is None else f"last ran {instant.text(ran)}"
+        what = f"the steward {last_time}; `agent-mailbox steward crontab --install` has cron run it"
+        yield Problem(mailbox.directory, None, what, note=True)

@@ -1,0 +1,52 @@
+"""What the timestamps of a log say of the clocks that wrote them."""
+
+from __future__ import annotations
+
+from ...core import instant
+from .findings import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLOCK_SLACK = 5 * 60_000
+"""Milliseconds that the timestamps of a log may go back or lie in the future before anyone wonders: processes that
+wait for a lock, machines that set their clocks."""
+
+
+class Clock:
+    """Watches the timestamps of a log in log order; one of an archive (``now`` None) has none that could go back."""
+
+    def __init__(self, path: str, now: int | None) -> None:
+        self._path = path
+        self._now = now
+        self._latest = 0
+        self._back = [0, 0, 0, 0]  # how many, first line, what it says, what was said before
+        self._ahead = [0, 0, 0]
+
+    def tick(self, line: int, timestamp: int) -> None:
+        """The next record."""
+        if self._now is None:
+            return
+        if timestamp > self._now + CLOCK_SLACK:
+            self._ahead = [self._ahead[0] + 1, *(self._ahead[1:] if self._ahead[0] else (line, timestamp))]
+        elif timestamp < self._latest - CLOCK_SLACK:
+            first = self._back[1:] if self._back[0] else (line, timestamp, self._latest)
+            self._back = [self._back[0] + 1, *first]
+        else:
+            self._latest = max(self._latest, timestamp)
+
+    def notes(self) -> Iterator[Problem]:
+        """What there is to say."""
+        if self._back[0]:
+            count, line, said, before = self._back
+            what = f"the clock went back here, from {instant.text(before)} to {instant.text(said)} ({_lines(count)})"
+            yield Problem(self._path, line, f"{what}; log order counts, nothing to do", note=True)
+        if self._ahead[0]:
+            count, line, said = self._ahead
+            what = f"dated in the future, {instant.text(said)} ({_lines(count)}): it expires late; check the clock"
+            yield Problem(self._path, line, what, note=True)
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

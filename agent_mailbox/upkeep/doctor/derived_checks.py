@@ -1,0 +1,258 @@
+"""Looking at the derived files: do they still say what the logs say?
+
+Belongs here: asking each the question it answers, and asking the logs the same. Nobody trusts a derived file that does
+not check out, so most of what can be wrong with one is just a note; one that checks out and answers wrongly is a
+problem. The worst are stamps, for by them the guard lets nobody look: a quiet one in front of unread mail, and one that
+says that nothing binds a session where something does, by which its every tool call is let through unasked.
+
+Writers work on while this looks. What seems wrong is asked again under the locks of the logs before it is told.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from functools import partial
+
+from ...control import orders
+from ...control.orders import Coordination
+from ...core import inbox, roster_cache
+from ...core.roster import DEAD, Roster
+from ...core.roster_cache import Rollbook
+from ...errors import BadData, MailboxError, StorageFailed
+from ...store import cache
+from ...store import stamps as trail
+from ...store.lines import lines_of
+from ...store.logs import Logs, parse_roster, read_head
+from ...store.poll import CURSORS, Poll
+from . import search_checks
+from .findings import REMOVE_DERIVED, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...core.inbox import Item, State
+    from ...mailbox.facade import Mailbox
+    from ...store.log import Log
+    from ...store.poll import Cursor
+    from ...store.proof_view import View
+
+FOLDED = 8 << 20
+"""Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which
+holds no more in memory than that."""
+
+
+class Underived(Logs):
+    """The logs without anything derived from them: what all derived files have to agree with."""
+
+    def __init__(self, logs: Logs) -> None:
+        super().__init__(logs.directory, logs.wait, logs.custody)
+        self.derives = False
+
+    def _folded_roster(self, fd: int, end: int, view: View | None) -> Roster:
+        return Roster(parse_roster(lines_of(fd, 0, end), view))
+
+
+class Afresh(Poll):
+    """A poll that knows nothing yet."""
+
+    def _load(self) -> Cursor | None:
+        return None
+
+
+class Truth:
+    """What the logs themselves say of a session's unread mail."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+        self.logs = Underived(mailbox.logs)
+        self._state: State | None = None
+
+    def unread(self, session_id: str) -> list[Item]:
+        """Its unread mail, in the order they are shown; nothing for the dead, whom nobody shows any."""
+        config, now = self._mailbox.config, self._mailbox.now()
+        if self.logs.read_roster().state(session_id) == DEAD:
+            return []
+        if self._small():
+            if self._state is None:
+                self._state = self.logs.state(config.ttls)
+            return inbox.unread(session_id, self._state, now)
+        return self.polled(Afresh, session_id)
+
+    def polled(self, kind: type[Poll], session_id: str) -> list[Item]:
+        """The same as a poll finds it."""
+        config = self._mailbox.config
+        poll = kind(self.logs, session_id, config.ttls, config.stamp)
+        return poll.unread(self._mailbox.now(), adopt=False)
+
+    def by_cursor(self, session_id: str) -> list[Item] | None:
+        """What its cursor makes a poll find; None if it cannot be made sense of."""
+        if self.logs.read_roster().state(session_id) == DEAD:
+            return []
+        try:
+            return self.polled(Poll, session_id)
+        except (TypeError, ValueError, IndexError, KeyError):
+            return None
+
+    def _small(self) -> bool:
+        with self.logs.open() as logs:
+            return logs.messages_end + logs.reads_end <= FOLDED
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """Every derived file that is not what the logs make of it."""
+    try:
+        mailbox.config  # noqa: B018 - who has unread mail depends on it
+    except BadData:
+        return  # reported where the configuration is looked at
+    for part in (_ends, _rollbook, _stamps, _unbound, _cursors, search_checks.examine):
+        try:
+            yield from part(mailbox)
+        except StorageFailed:
+            continue  # a log that cannot be read is told where the logs are looked at
+
+
+def _names(mailbox: Mailbox, directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(mailbox.logs.cache(directory)))
+    except OSError:
+        return []
+
+
+def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
+    """Is it so while nobody writes? Where we may not lock, we may not write: what others do then is asked once more."""
+    with ExitStack() as stack:
+        try:
+            for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
+                if os.path.exists(log.path):
+                    stack.enter_context(log.held())
+        except MailboxError:
+            stack.close()
+        return bool(wrong())
+
+
+# -- the guard's ------------------------------------------------------------------------------------------------------
+
+
+def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
+    def hidden(truth: Truth) -> int:
+        return sum(not item.muted for item in truth.unread(session_id))
+
+    def hides(truth: Truth) -> bool:
+        return mailbox.logs.trail.is_quiet(session_id) and hidden(truth) > 0
+
+    stamps = _names(mailbox, trail.QUIET)
+    truth = Truth(mailbox)
+    for session_id in stamps:
+        if hides(truth) and _still(mailbox, lambda: hides(Truth(mailbox))):
+            count = hidden(truth)
+            what = f"says that {session_id} has nothing to read; it has {count} unread: its hooks do not show them"
+            yield Problem(mailbox.logs.cache(trail.QUIET, session_id), None, what, REMOVE_DERIVED)
+
+
+def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
+    def lies(desk: Coordination) -> bool:
+        agent = desk.plane().roster.get(session_id)
+        stamped = mailbox.logs.trail.is_unbound(session_id)
+        return stamped and orders.binds(desk.standing(session_id), agent)
+
+    desk = _coordination(mailbox)
+    for session_id in mailbox.logs.trail.unbound():
+        path = mailbox.logs.trail.kept(trail.UNBOUND, session_id)
+        if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
+            what = f"says that nothing binds {session_id}; it has a lead or a policy, which its tool calls pass by"
+            yield Problem(path, None, what, REMOVE_DERIVED)
+
+
+def _coordination(mailbox: Mailbox) -> Coordination:
+    desk = Coordination(mailbox.directory, clock=mailbox.now)
+    desk.logs = Underived(mailbox.logs)
+    return desk
+
+
+def _ends(mailbox: Mailbox) -> Iterator[Problem]:
+    """Where our last writer left each log: a difference is safe, and tells that somebody else wrote."""
+    for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
+        if _ended_elsewhere(mailbox, log) and _still(mailbox, partial(_ended_elsewhere, mailbox, log)):
+            what = f"{_ended_elsewhere(mailbox, log)}; the next writer takes that into account"
+            yield Problem(log.path, None, what, note=True)
+
+
+def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
+    left = mailbox.logs.trail.ended(log.path)
+    try:
+        at = os.stat(log.path)
+    except OSError:
+        return None
+    if left is None or left[:2] == (at.st_ino, at.st_size):
+        return None
+    if left[0] != at.st_ino:
+        return "it is not the file that our last writer left: another program replaced it"
+    gap = at.st_size - left[1]
+    if gap > 0:
+        return f"it holds {gap} bytes more than our last writer left: another program wrote them"
+    return f"it holds {-gap} bytes fewer than our last writer left: that was killed, or the log was cut"
+
+
+# -- the polls' -------------------------------------------------------------------------------------------------------
+
+
+def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
+    view = mailbox.logs.roster.view()
+    path = mailbox.logs.rollbook(view)
+    body = cache.load(path)
+    if body is None:
+        yield from _unsound(path)
+        return
+    head, _, text = body.partition(b"\n")
+    fd = mailbox.logs.roster.open()
+    try:
+        at, counted = read_head(head)
+        if fd is None or not cache.holds(fd, at) or (view is not None and view.counted is None):
+            return  # of another log: no one uses it
+        told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
+        if view is not None and view.counted != counted:
+            return
+        if text != roster_cache.written(told) and _differs(Rollbook(text), told):
+            yield Problem(path, None, "tells another roster than the log does", REMOVE_DERIVED)
+    except (ValueError, IndexError, TypeError, KeyError):
+        yield Problem(path, None, "cannot be read", REMOVE_DERIVED)
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _differs(written: Rollbook, told: Roster) -> bool:
+    same_lineages = all(written.lineage(i) == told.lineage(i) for i in told.agents)
+    return written.agents != told.agents or written.roles_ever != told.roles_ever or not same_lineages
+
+
+def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
+    def drifted(truth: Truth) -> bool:
+        found = truth.by_cursor(session_id)
+        return found is None or [i.message.id for i in found] != [i.message.id for i in truth.unread(session_id)]
+
+    truth = Truth(mailbox)
+    for session_id in _names(mailbox, CURSORS):
+        path = mailbox.logs.cache(CURSORS, session_id)
+        if cache.load(path) is None:
+            yield from _unsound(path)
+        elif drifted(truth) and _still(mailbox, lambda: drifted(Truth(mailbox))):
+            what = f"makes polls of {session_id} find other mail than the log holds"
+            yield Problem(path, None, what, REMOVE_DERIVED)
+
+
+def _unsound(path: str) -> Iterator[Problem]:
+    """A derived file that does not check out: it counts as missing, and is made anew."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+    except OSError:
+        return
+    version, known = head.split(b" ")[:2], cache.VERSION.split(b" ")
+    if len(version) == 2 and version[0] == known[0] and version[1] != known[1]:
+        what = f"of another version ({version[1].decode('ascii', 'replace')})"
+    else:
+        what = "not as it was left (somebody else wrote to it, or a writer was killed)"
+    yield Problem(path, None, f"{what}; it counts as missing and is made anew", note=True)

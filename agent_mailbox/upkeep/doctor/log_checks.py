@@ -1,0 +1,152 @@
+"""Looking at the logs and the archive line by line: what is no record, what stands twice, what belongs to nothing.
+
+Belongs here: the order in which the logs are read, and what follows from one record. What follows from many:
+``census`` (ids), ``clock``.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from ...core import codec, instant
+from ...core.records import BadLine
+from ...store.line_numbers import newlines, numbered, numbered_in
+from ...store.manifest import Manifest
+from .clock_checks import Clock
+from .findings import Problem
+from .id_index import Census, Source, twins
+from .torn_lines import bad_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ...mailbox.facade import Mailbox
+    from ...store.log import Log
+    from ...store.logs import OpenLogs
+
+
+def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
+    """Everything the records say against themselves; without ``archived``, those of the live logs.
+
+    ``at_work`` tells whether a steward is moving mail at this moment.
+    """
+    # Archived reads, then the live logs, then archived messages: a message is written before its reads and moves into
+    # the archive before them, never back. So every read that is looked at is of a message that will be.
+    archive = mailbox.archive
+    reads = {month: _size(archive.reads_log(month)) for month in archive.months()} if archived else {}
+    with mailbox.logs.open() as live:
+        yield from _examine(mailbox, live, reads if archived else None, at_work)
+
+
+def _size(log: Log) -> int:
+    try:
+        return os.stat(log.path).st_size
+    except OSError:
+        return 0
+
+
+def _examine(
+    mailbox: Mailbox, live: OpenLogs, archived: Mapping[str, int] | None, at_work: Callable[[], bool]
+) -> Iterator[Problem]:
+    logs, archive, now = mailbox.logs, mailbox.archive, mailbox.now()
+    months = archive.months() if archived is not None else []
+    manifest = Manifest(archive)
+    census = Census()
+    newest = _opened(logs.messages, live.messages, live.messages_end)
+    yield from _messages(newest, census.of(newest), now)
+    for month in months:
+        old = _archived(archive.log(month), manifest, month)
+        yield from _messages(old, census.of(old), None)
+    census.settle()
+    yield from twins(census, lambda: not logs.messages.is_at_path(live.messages) or at_work())
+    yield from _reads(_opened(logs.reads, live.reads, live.reads_end), None if archived is None else census, now)
+    for month, end in (archived or {}).items():
+        yield from _reads(_archived(archive.reads_log(month), manifest, month, end), census, None)
+    yield from _roster(_opened(logs.roster, live.roster, live.roster_end), now)
+    if archived is not None:
+        yield from _roster(_archived(archive.roster_log(), manifest), None)
+
+
+def _opened(log: Log, fd: int | None, end: int) -> Source:
+    return Source(log.path, lambda: iter(()) if fd is None else numbered_in(fd, end))
+
+
+def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> Source:
+    fd = log.open()
+    if fd is None:
+        return Source(log.path, lambda: iter(()), month)
+    try:
+        sealed = newlines(fd, 0, manifest.sealed(os.path.basename(log.path)))
+    finally:
+        os.close(fd)
+    return Source(log.path, lambda: numbered(log, end), month, sealed)
+
+
+def _messages(source: Source, ids: array[int], now: int | None) -> Iterator[Problem]:
+    clock = Clock(source.path, now)
+    for number, line in source.lines():
+        message = codec.message(line)
+        if isinstance(message, BadLine):
+            yield bad_line(source, number, line, message)
+            continue
+        ids.append(hash(message.id))
+        clock.tick(number, message.timestamp)
+        if source.month is not None and instant.month(message.timestamp) != source.month:
+            what = f"message of {instant.month(message.timestamp)} in another month: move the line there"
+            yield Problem(source.path, number, what)
+    yield from clock.notes()
+
+
+def _reads(source: Source, census: Census | None, now: int | None) -> Iterator[Problem]:
+    clock, lost, astray = Clock(source.path, now), Tally(), Tally()
+    for number, line in source.lines():
+        record = codec.read(line)
+        if isinstance(record, BadLine):
+            yield bad_line(source, number, line, record)
+            continue
+        clock.tick(number, record.timestamp)
+        if census is None:
+            continue
+        homes = [home.month for home in census.homes(record.message_id)]
+        if not homes:
+            lost.add(number, record.message_id)
+        elif source.month is not None and source.month not in homes and None not in homes:
+            astray.add(number, record.message_id)
+    if lost:
+        what = f"{lost} of no message there is: a foreign program's, or the message is lost; a backup may have it"
+        yield Problem(source.path, lost.line, what)
+    if astray:
+        yield Problem(source.path, astray.line, f"{astray} of a message in another month: move the lines there")
+    yield from clock.notes()
+
+
+def _roster(source: Source, now: int | None) -> Iterator[Problem]:
+    clock = Clock(source.path, now)
+    for number, line in source.lines():
+        event = codec.roster_event(line)
+        if isinstance(event, BadLine):
+            yield bad_line(source, number, line, event)
+        elif event.timestamp:
+            clock.tick(number, event.timestamp)
+    yield from clock.notes()
+
+
+class Tally:
+    """How many of one kind, and the first of them."""
+
+    def __init__(self) -> None:
+        self.count, self.line, self.first = 0, 0, ""
+
+    def add(self, line: int, message_id: str) -> None:
+        """One more."""
+        if not self.count:
+            self.line, self.first = line, message_id
+        self.count += 1
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __str__(self) -> str:
+        return f"{self.count} read{'s' if self.count > 1 else ''} (the first of {self.first[:60]})"

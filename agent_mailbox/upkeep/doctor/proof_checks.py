@@ -1,0 +1,109 @@
+"""Looking at what is proven: do the logs continue what our writers left, and what do foreign lines claim?
+
+Belongs here: the mailbox's record outside the project (``store.custody``) against the logs, and counts of lines that
+claim more than they prove.
+"""
+
+from __future__ import annotations
+
+from ...core import claims, codec
+from ...core.proofs import BEFORE, proves
+from ...core.records import USER, BadLine
+from ...store import system
+from ...store.line_numbers import numbered_in
+from .findings import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...mailbox.facade import Mailbox
+    from ...store.log import Log
+    from ...store.proof_view import View
+
+TRUST = "`agent-mailbox doctor --trust`"
+ADOPT = "`agent-mailbox init --adopt`"
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """A log that does not continue what was left; notes of lines that claim the person, control or another's entry."""
+    record = mailbox.logs.custody
+    if record is None:
+        return  # told where it is asked who made the mailbox
+    logs = mailbox.logs
+    for log in (logs.messages, logs.reads, logs.roster):
+        log.attentively(_read)
+    if (why := record.broken()) is not None:
+        what = f"{why}: nothing in this mailbox counts as proven, and who was bound stays bound, until you have looked"
+        yield Problem(mailbox.directory, None, f"{what}; then {TRUST}")
+        return
+    asked = _asked(logs.messages)
+    yield from _counted(logs.messages, _claims_much, "in the person's name, or of control")
+    yield from _counted(logs.roster, lambda _: True, "of the roster")
+    yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control, or about what the person asked")
+
+
+def _read(fd: int, view: View | None) -> bool:
+    """Go through the lines that decide, so that what is missing of them is noticed."""
+    if view is not None:
+        for _, position, line in _lines(fd):
+            if view.kept.decides(line):
+                view.read(line, position)
+    return True
+
+
+def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
+    """(line number, position, line) of an open log."""
+    from ...store.lines import lines_of
+
+    positions = lines_of(fd, 0, system.fstat(fd).st_size)
+    for (number, line), (position, _) in zip(numbered_in(fd, system.fstat(fd).st_size), positions, strict=False):
+        yield number, position, line
+
+
+def _asked(log: Log) -> set[str]:
+    """The ids of proven control, and of what the person asked an ack for."""
+    view, found = log.view(), set[str]()
+    if view is None:
+        return found
+    for position, line in log.lines():
+        if b'"ack":true' in line or b'"type":"control"' in line:
+            message = codec.message(line)
+            if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
+                found.add(message.id)
+    return found
+
+
+def _claims_much(line: bytes) -> bool:
+    message = codec.message(line)
+    return not isinstance(message, BadLine) and (message.type == "control" or message.sender == USER)
+
+
+def _settles(line: bytes, asked: set[str]) -> bool:
+    record = codec.read(line)
+    return not isinstance(record, BadLine) and record.message_id in asked
+
+
+def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[Problem]:
+    """Notes of unproven lines: those that were there before seals, those that another program wrote, and sealed ones
+    that stand where they were not written."""
+    found: dict[str, list[int]] = {}
+    view, fd = log.view(), log.open()
+    if view is None or fd is None:
+        return
+    try:
+        for number, position, line in _lines(fd):
+            proof = view.proof(line, position)
+            if not proves(proof) and matters(line):
+                kind = "moved" if view.is_misplaced(line, position) else "before" if proof == BEFORE else "foreign"
+                found.setdefault(kind, []).append(number)
+    finally:
+        system.close(fd)
+    told = {
+        "foreign": f"unproven {{}} {what}: they bind, and free nobody",
+        "moved": "sealed {} again at another place: they count for nothing there",
+        "before": f"{{}} from before this mailbox had seals {what}: they bind, and free nobody; {ADOPT} confirms them",
+    }
+    for kind, numbers in found.items():
+        lines = "line" if len(numbers) == 1 else "lines"
+        yield Problem(log.path, numbers[0], f"{len(numbers)} {told[kind].format(lines)}", note=True)

@@ -1,0 +1,98 @@
+"""Looking at the search index: does it say what the logs say? Whoever searches trusts its seal.
+
+Belongs here: comparing every entry with the line it names, and every line with the entries. Read-only.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from urllib.parse import quote
+
+from ...core import codec
+from ...core.records import BadLine
+from ...errors import MailboxError
+from ...store import cache, index
+from ...store.indexing import sources
+from ...store.lines import lines_of
+from ...store.lock import FileLock
+from .findings import REMOVE_DERIVED, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from ...mailbox.facade import Mailbox
+    from ...store.indexing import Source
+else:
+    sqlite3 = index.sqlite3  # None in an interpreter without it
+
+UNSOUND = "not as it was left (somebody else wrote to it, or a writer was killed); the next search makes it anew"
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """What is wrong with the index; nothing where there is none, or where a search works on it at this moment."""
+    path = mailbox.logs.cache(index.FILE)
+    if sqlite3 is None or not os.path.exists(path):
+        return
+    try:
+        lock = FileLock(mailbox.logs.cache(index.LOCK), 0).take()
+    except MailboxError:
+        return
+    with lock:
+        try:
+            db = sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
+            try:
+                found = _sound(db, path) or _drift(db, mailbox)
+            finally:
+                db.close()
+        except (sqlite3.Error, OSError, ValueError):
+            found = UNSOUND
+    if found is not None:
+        drifted = not found.endswith("anew")
+        yield Problem(path, None, found, REMOVE_DERIVED if drifted else None, note=not drifted)
+
+
+def _sound(db: sqlite3.Connection, path: str) -> str | None:
+    """Why the next search would not use the file, if it would not."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version != index.VERSION:
+        return f"of another version ({version}); the next search makes it anew"
+    if db.execute("SELECT stamp FROM seal").fetchone() != (os.stat(path).st_mtime_ns,):
+        return UNSOUND
+    return None
+
+
+def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
+    """In what the index differs from the logs, as far as it has read them."""
+    known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
+    with mailbox.logs.open() as live:
+        for source in sources(live, mailbox.archive):
+            at = known.get(source.name)
+            if source.fd is None or source.reads or at is None or not cache.holds(source.fd, at[:3]):
+                continue  # the next search reads it anew
+            wrong = _differing(db, source, at[1])
+            if wrong is not None:
+                return f"does not have the line at byte {wrong} of the {source.name} log as it stands there"
+    return None
+
+
+def _differing(db: sqlite3.Connection, source: Source, end: int) -> int | None:
+    """The position of the first line that the index has otherwise, or an entry has where there is no such line."""
+    assert source.fd is not None
+    rows = iter(
+        db.execute(
+            "SELECT place, checksum FROM messages WHERE place >= ? AND place < ? ORDER BY place",
+            (source.first, source.first + end),
+        )
+    )
+    row = next(rows, None)
+    for position, line in lines_of(source.fd, 0, end):
+        if row == (source.first + position, zlib.crc32(line)):
+            row = next(rows, None)
+        elif row is not None and row[0] <= source.first + position:
+            return int(row[0]) - source.first
+        elif not isinstance(codec.message(line), BadLine):
+            return position
+    return None if row is None else int(row[0]) - source.first

@@ -1,0 +1,190 @@
+"""Figures of the package's structure and language, taken from its sources alone.
+
+Belongs here: counting. Which figure is good is for ``tests/test_measures.py`` and for whoever reads them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = "agent_mailbox"
+ROOT = Path(__file__).resolve().parents[1]
+ODD = ("What", "Who", "Whoever", "Whose", "Whom", "Of", "How", "Where", "Which", "Nobody")
+"""Words with which a sentence does not begin here."""
+LONG = 25
+"""Words of a sentence, at most."""
+BANNED = {"os", "typing", "re", "json", "pathlib", "dataclasses", "click"}
+Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Sources:
+    """The modules of a package below ``root``, parsed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.trees: dict[str, ast.Module] = {}
+        self.packages: set[str] = set()
+        self.lines = 0
+        for path in sorted((root / PACKAGE).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            text = path.read_text(encoding="utf-8")
+            self.trees[name] = ast.parse(text)
+            self.lines += text.count("\n")
+            if parts[-1] == "__init__":
+                self.packages.add(name)
+
+    @cached_property
+    def docstrings(self) -> dict[str, str]:
+        """The docstrings by dotted name."""
+        found = {}
+        for module, tree in self.trees.items():
+            for name, node in _named(tree, module):
+                if text := ast.get_docstring(node):
+                    found[name] = text
+        return found
+
+    def imports(self, module: str) -> Iterator[tuple[str, bool]]:
+        """Yield each module of the package that this one imports, lazily or for types too, and whether lazily."""
+        for node, is_lazy in _with_depth(self.trees[module]):
+            if isinstance(node, ast.ImportFrom) and (base := self._absolute(module, node)) is not None:
+                for alias in node.names:
+                    target = f"{base}.{alias.name}"
+                    yield (target if target in self.trees else base), is_lazy
+
+    def _absolute(self, module: str, node: ast.ImportFrom) -> str | None:
+        if not node.level:
+            return node.module if node.module and node.module.partition(".")[0] == PACKAGE else None
+        package = module if module in self.packages else module.rpartition(".")[0]
+        parts = package.split(".")
+        return ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+
+    def cycles(self) -> list[list[str]]:
+        """Return the groups of modules that import each other, the largest first (Tarjan's components)."""
+        graph = {module: {target for target, _ in self.imports(module) if target != module} for module in self.trees}
+        return sorted((group for group in _components(graph) if len(group) > 1), key=len, reverse=True)
+
+
+def _named(tree: ast.Module, module: str) -> Iterator[tuple[str, Node]]:
+    yield module, tree
+    todo: list[tuple[str, Node]] = [(module, tree)]
+    while todo:
+        outer, node = todo.pop()
+        for child in node.body:
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{outer}.{child.name}"
+                yield name, child
+                todo.append((name, child))
+
+
+def _with_depth(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    todo: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while todo:
+        node, is_lazy = todo.pop()
+        yield node, is_lazy
+        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
+def _components(graph: dict[str, set[str]]) -> list[list[str]]:
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in graph[node] & graph.keys():
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            place = stack.index(node)
+            found.append(sorted(stack[place:]))
+            del stack[place:]
+
+    sys.setrecursionlimit(10_000)
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a docstring's running text; tables, lists and examples are none."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        if not re.match(r"\s{4}|[|*-] ", paragraph):
+            yield from re.split(r"(?<=[.!?])\s+(?=[A-Z`])", " ".join(paragraph.split()))
+
+
+def figures(sources: Sources) -> dict[str, object]:
+    """Return the figures by name; lists are shortened to what has to be looked at."""
+    modules = {module: tree for module, tree in sources.trees.items() if module not in sources.packages}
+    basenames = Counter(module.rpartition(".")[2] for module in modules)
+    classes = Counter(
+        node.name
+        for tree in sources.trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    lazy = [module for module in sources.trees for target, is_lazy in sources.imports(module) if is_lazy]
+    said = [sentence for text in sources.docstrings.values() for sentence in sentences(text)]
+    loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
+    statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node in ast.walk(tree))
+    return {
+        "modules": len(modules),
+        "lines": sources.lines,
+        "statements": statements,
+        "docstring words": sum(len(text.split()) for text in sources.docstrings.values()),
+        "loose modules": sorted(m.partition(".")[2] for m in loose),
+        "cycles": sources.cycles(),
+        "module names that repeat": sorted(name for name, times in basenames.items() if times > 1),
+        "class names that repeat": sorted(name for name, times in classes.items() if times > 1),
+        "lazy imports": len(lazy),
+        "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
+        "sentences that begin oddly": sum(sentence.split(" ")[0].strip("`,") in ODD for sentence in said),
+        f"sentences of more than {LONG} words": sum(len(sentence.split()) > LONG for sentence in said),
+        "longest sentence, in words": max((len(sentence.split()) for sentence in said), default=0),
+    }
+
+
+def _loads_banned(tree: ast.Module) -> bool:
+    for node in tree.body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+        if any(name.partition(".")[0] in BANNED for name in names):
+            return True
+    return False
+
+
+def main(words: list[str]) -> int:
+    """Print the figures of a checkout (default: this one), with ``--json`` whole."""
+    places = [word for word in words if word != "--json"]
+    found = figures(Sources(Path(places[0]) if places else ROOT))
+    if "--json" in words:
+        print(json.dumps(found, indent=1))
+        return 0
+    for name, value in found.items():
+        shown = value
+        if isinstance(value, list):
+            items = [item if isinstance(item, str) else " ".join(item) for item in value]
+            shown = f"{len(value)}" + (f": {', '.join(items)}" if items else "")
+        print(f"{name:46} {str(shown)[:200]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
