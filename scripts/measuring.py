@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 PACKAGE = "agent_mailbox"
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +26,7 @@ LONG = 25
 """Words of a sentence, at most."""
 BANNED = {"os", "typing", "re", "json", "pathlib", "dataclasses", "click"}
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+"""Nodes that may have a docstring."""
 
 
 class Sources:
@@ -130,7 +132,7 @@ def sentences(text: str) -> Iterator[str]:
             yield from re.split(r"(?<=[.!?])\s+(?=[A-Z`])", " ".join(paragraph.split()))
 
 
-def figures(sources: Sources) -> dict[str, object]:
+def figures(sources: Sources) -> dict[str, Any]:
     """Return the figures by name; lists are shortened to what has to be looked at."""
     modules = {module: tree for module, tree in sources.trees.items() if module not in sources.packages}
     basenames = Counter(module.rpartition(".")[2] for module in modules)
@@ -178,7 +180,7 @@ def main(words: list[str]) -> int:
         print(json.dumps(found, indent=1))
         return 0
     for name, value in found.items():
-        shown = value
+        shown: object = value
         if isinstance(value, list):
             items = [item if isinstance(item, str) else " ".join(item) for item in value]
             shown = f"{len(value)}" + (f": {', '.join(items)}" if items else "")

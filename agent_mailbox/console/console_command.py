@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 from contextlib import nullcontext
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ from ..cli.group import cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
 from ..errors import Refused
+from ..upkeep import extras
 
 if TYPE_CHECKING:
     from .console_server import Server
@@ -39,11 +39,9 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
     notice.
     """
     refuse_agent_as_user(app.environ)
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = extras.missing(NEEDED)
     if missing:
-        raise Refused(
-            f"the console needs {', '.join(missing)}", "pip install 'agent-mailbox[console]'", code="not_installed"
-        )
+        raise Refused(f"the console needs {', '.join(missing)}", extras.how("console"), code="not_installed")
     if not opens and _is_kept():
         raise Refused(
             "the link to the console is shown on a terminal only, and this output is a file",

@@ -24,6 +24,7 @@ from ..core.records import Record
 from ..errors import BadData, Refused
 from ..mailbox.facade import Mailbox
 from ..store.lock import FileLock
+from ..upkeep import extras
 from . import home as names
 from . import local, server
 from . import swarm_settings as configured
@@ -63,9 +64,7 @@ def check(listening: Listening) -> None:
             "give --cert and --key, or --behind-proxy where a proxy does TLS",
         )
     if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
-        raise Refused(
-            "HTTP/3 needs a certificate and aioquic", "give --cert and --key; pip install 'agent-mailbox[http3]'"
-        )
+        raise Refused("HTTP/3 needs a certificate and aioquic", f"give --cert and --key; {extras.how('http3')}")
     if listening.api is not None and not _is_loopback(listening.api):
         raise Refused(f"the local API does not listen at {listening.api}", "give a loopback address, or none")
 

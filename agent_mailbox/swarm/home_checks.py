@@ -14,6 +14,7 @@ from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import MailboxError
 from ..store.log import Log
+from ..upkeep import extras
 from ..upkeep.doctor.findings import Problem
 from . import extra, pairing
 from . import home as names
@@ -37,7 +38,7 @@ def files(home: Home, now: int) -> list[Finding]:
         found.append((home.directory, problem, False))
     try:
         if extra.missing():
-            found.append((home.directory, f"it cannot serve: {extra.HOW} installs what it needs", True))
+            found.append((home.directory, f"it cannot serve: {extras.how('swarm')} installs what it needs", True))
         else:
             home.key()
     except MailboxError as error:

@@ -236,7 +236,7 @@ def test_without_its_libraries_it_says_how_to_get_them(post: Post) -> None:
         "from agent_mailbox.launch import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    result = refused(post.python(code, "console", "--port", "0"), 1, "uvicorn, nh3", "agent-mailbox[console]")
+    result = refused(post.python(code, "console", "--port", "0"), 1, "uvicorn, nh3", "[console]'")
     assert result.stdout == ""
 
 

@@ -24,7 +24,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(program: Program) -> 
         "from agent_mailbox.launch import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    told = refused(program.python(code, "swarm", "status"), 1, "starlette, jwt", "pip install 'agent-mailbox[swarm]'")
+    told = refused(program.python(code, "swarm", "status"), 1, "starlette, jwt", "[swarm]'")
     assert told.stdout == ""
     assert program.python(code, "init", program.box).rc == 0
 

@@ -1,0 +1,78 @@
+"""Extras of this installation: which libraries one needs, and the command that adds it from where this came.
+
+Belongs here: that command. It never is a bare name: `agent-mailbox` on PyPI is another project's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.text import shell_quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DISTRIBUTION = "agent-mailbox-protocol"
+ROOT = Path(__file__).absolute().parents[2]
+"""The directory that holds the package: a checkout, or ``site-packages``."""
+
+
+def missing(libraries: Iterable[str]) -> list[str]:
+    """Return the libraries that are not installed."""
+    return [name for name in libraries if find_spec(name) is None]
+
+
+def how(extra: str) -> str:
+    """Return the command that installs an extra beside this program, by the installer that made the environment."""
+    wanted = requirement(extra, _origin(), _version())
+    parts = Path(sys.prefix).parts
+    if "pipx" in parts:
+        return f"pipx install --force {wanted}"
+    if "uv" in parts and "tools" in parts:
+        return f"uv tool install --force {wanted}"
+    return f"{shell_quoted(sys.executable)} -m pip install {wanted}"
+
+
+def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | None) -> str:
+    """Return what to install, quoted for a shell: the origin PEP 610 records, else the checkout, else this version."""
+    url = str((origin or {}).get("url", ""))
+    if origin and "dir_info" in origin and url.startswith("file://"):
+        editable = "--editable " if origin["dir_info"].get("editable") else ""
+        return editable + shell_quoted(f"{_path(url)}[{extra}]")
+    if origin and "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        return shell_quoted(f"{DISTRIBUTION}[{extra}] @ {vcs.get('vcs')}+{url}@{vcs.get('commit_id')}")
+    if url:
+        return shell_quoted(f"{DISTRIBUTION}[{extra}] @ {url}")
+    if version is None:
+        return shell_quoted(f"{ROOT}[{extra}]")
+    return shell_quoted(f"{DISTRIBUTION}[{extra}]=={version}")
+
+
+def _path(url: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(url).path)
+
+
+def _origin() -> Mapping[str, Any] | None:
+    """Return ``direct_url.json`` of this installation (PEP 610); None for one from an index, or for none."""
+    try:
+        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        found = json.loads(text) if text else None
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _version() -> str | None:
+    """Return the installed version; None for a checkout that nobody installed."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,61 @@
+"""How to add an extra: a command for this installation, which never fetches a stranger's package."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from agent_mailbox.upkeep import extras
+from tests.helpers import ROOT
+
+COMMIT = "5" * 40
+ORIGINS: list[tuple[dict[str, Any] | None, str | None, list[str]]] = [
+    (
+        {"url": "file:///home/me/my%20code", "dir_info": {"editable": True}},
+        "0.1.0",
+        ["--editable", "/home/me/my code[swarm]"],
+    ),
+    ({"url": "file:///home/me/code", "dir_info": {}}, "0.1.0", ["/home/me/code[swarm]"]),
+    (
+        {"url": "https://example.org/me/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+        "0.1.0",
+        [f"agent-mailbox-protocol[swarm] @ git+https://example.org/me/x.git@{COMMIT}"],
+    ),
+    (
+        {"url": "file:///tmp/agent_mailbox_protocol-0.1.0-py3-none-any.whl", "archive_info": {}},
+        "0.1.0",
+        ["agent-mailbox-protocol[swarm] @ file:///tmp/agent_mailbox_protocol-0.1.0-py3-none-any.whl"],
+    ),
+    (None, "0.1.0", ["agent-mailbox-protocol[swarm]==0.1.0"]),
+    (None, None, [f"{ROOT}[swarm]"]),
+]
+
+
+@pytest.mark.parametrize(("origin", "version", "wanted"), ORIGINS)
+def test_a_hint_names_where_this_installation_came_from(
+    origin: dict[str, Any] | None, version: str | None, wanted: list[str]
+) -> None:
+    """By PEP 610's record: a directory, a repository's commit, a file; an index gets our own name and this version."""
+    assert shlex.split(extras.requirement("swarm", origin, version)) == wanted
+
+
+def test_the_hint_is_a_command_for_this_environment() -> None:
+    """Its own interpreter's installer, for the directory that it was installed from."""
+    words = shlex.split(extras.how("console"))
+    assert words[1:4] == ["-m", "pip", "install"]
+    assert words[-1] == f"{ROOT}[console]"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "begins"),
+    [
+        ("/home/me/.local/share/pipx/venvs/agent-mailbox-protocol", "pipx install --force "),
+        ("/home/me/.local/share/uv/tools/agent-mailbox-protocol", "uv tool install --force "),
+    ],
+)
+def test_an_installer_of_programs_is_asked_itself(monkeypatch: pytest.MonkeyPatch, prefix: str, begins: str) -> None:
+    """Their environments have no pip of their own."""
+    monkeypatch.setattr("sys.prefix", prefix)
+    assert extras.how("swarm").startswith(begins)
