@@ -21,7 +21,7 @@ from .store.paths import storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 _INTEGERS = {
@@ -121,9 +121,8 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> OwnConfig:
             elif spot[0] == "swarm" and spot[1] in SWARM:
                 said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
             else:
-                raise BadData(
-                    f"{path}: {name} is no key of the person's own configuration", "the README lists the keys"
-                )
+                what = f"{path}: {name} is no key of the person's own configuration"
+                raise BadData(what, _known(spot[0], {*PERSONAL, *(("swarm", key) for key in SWARM)}))
     return OwnConfig(**said)
 
 
@@ -149,7 +148,7 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
     every = _given(table, path)
     given = {spot: value for spot, value in every.items() if spot not in PERSONAL}
     for section, key in given.keys() - known:
-        raise BadData(f"{path}: unknown key {key!r} in [{section}]", "the README lists the keys")
+        raise BadData(f"{path}: unknown key {key!r} in [{section}]", _known(section, known))
 
     said: dict[str, Any] = {}
     for spot, value in given.items():
@@ -188,6 +187,14 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
     return Config(**said, misplaced=tuple(".".join(spot) for spot in every if spot in PERSONAL))
+
+
+def _known(section: str, keys: Iterable[tuple[str, str]]) -> str:
+    """Return a hint that lists the keys of a section, or the sections."""
+    here = sorted(key for place, key in keys if place == section)
+    if here:
+        return f"[{section}] has {', '.join(here)}"
+    return f"there are {', '.join(sorted({f'[{place}]' for place, _ in keys}))}"
 
 
 def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +24,12 @@ from agent_mailbox.swarm import swarm_commands, swarm_mail_commands
 from agent_mailbox.teams import teams_commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = (
+    *("clients", "commands", "concepts", "configuration", "console", "coordination", "file-format", "operations"),
+    *("swarm", "teams"),
+)
+MANUAL = "\n".join([README, *((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)])
+"""What users read: README, and the pages that it leads to."""
 # Importing registers.
 assert all(
     (
@@ -161,10 +168,13 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
 def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
     """At eighty columns, a line each, none broken off."""
     result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
-    listed = result.output.partition("\nCommands:\n")[2].splitlines()
     group = ALL[path]
-    assert isinstance(group, click.Group)
-    assert [line.split()[0] for line in listed] == group.list_commands(click.Context(group))
+    assert isinstance(group, Commands)
+    titles = [f"{title}:" for title in group.sections or ["Commands"]]
+    rest = result.output[result.output.index(f"\n{titles[0]}\n") :].splitlines()
+    assert [line for line in rest if line.endswith(":") and not line.startswith(" ")] == titles
+    listed = [line for line in rest if line.startswith("  ")]
+    assert sorted(line.split()[0] for line in listed) == sorted(group.list_commands(click.Context(group)))
     assert [line for line in listed if "..." in line] == []
 
 
@@ -185,22 +195,22 @@ def test_no_command_is_there_that_the_contract_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_every_command_stands_in_the_readme(path: tuple[str, ...]) -> None:
+def test_every_command_stands_in_the_manual(path: tuple[str, ...]) -> None:
     """Spelt as code: ``agent-mailbox send``; a group's commands may share one mention of the group."""
-    spans = re.findall(r"`([^`\n]+)`", README)
+    spans = re.findall(r"`([^`\n]+)`", MANUAL)
     *group, name = path
     whole = " ".join(["agent-mailbox", *path])
     mentioned = any(span == whole or span.startswith(whole + " ") for span in spans)
     if not mentioned and group:
         first = " ".join(["agent-mailbox", *group, ""])
-        rows = [line for line in README.splitlines() if f"`{first}" in line]
+        rows = [line for line in MANUAL.splitlines() if f"`{first}" in line]
         mentioned = any(f"`{name}`" in row or f"`{name} " in row for row in rows)
     assert mentioned, whole
 
 
 def invocations() -> list[list[str]]:
-    """Every call of the program that README shows, as words."""
-    found = re.findall(r"agent-mailbox ([a-z][^`\n]*)", re.sub(r"\\\|", " ", README))
+    """Every call of the program that the manual shows, as words."""
+    found = re.findall(r"agent-mailbox ([a-z][^`\n]*)", re.sub(r"\\\|", " ", MANUAL))
     calls = []
     for text in found:
         try:
@@ -212,41 +222,44 @@ def invocations() -> list[list[str]]:
     return calls
 
 
-def test_the_readme_shows_no_command_or_option_that_does_not_exist() -> None:
-    """Every invocation in README resolves to a command that knows each option shown."""
+def test_the_manual_shows_no_command_or_option_that_does_not_exist() -> None:
+    """Every invocation in the manual resolves to a command that knows each option shown."""
     calls = invocations()
     assert len(calls) > 10
     for words in calls:
         words = ["check" if word == "read" and i == 0 else word for i, word in enumerate(words)]
         path = next((tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in LEAVES), None)
+        if len(words) == 1 and (words[0],) in ALL.keys() - LEAVES.keys():
+            continue  # a page names a group as a whole
         assert path is not None, words
         unknown = {word.split("=")[0] for word in words if word.startswith("--")} - options(LEAVES[path]) - {"--help"}
         assert unknown == set(), (words, unknown)
 
 
-def test_the_readme_names_every_option() -> None:
-    """Each long option of every command is spelt out somewhere in README."""
-    spelt = set(re.findall(r"--[a-z][a-z-]+", README))
+def test_the_manual_names_every_option() -> None:
+    """Each long option of every command is spelt out somewhere in the manual."""
+    spelt = set(re.findall(r"--[a-z][a-z-]+", MANUAL))
     wanted = {word for command in LEAVES.values() for word in options(command) if word.startswith("--")}
     assert wanted - spelt - {"--session-id", "--state", "--max-live", "--id"} == set()
 
 
-def test_the_readme_tells_the_exit_codes_apart() -> None:
+def test_the_manual_tells_the_exit_codes_apart() -> None:
     """The codes 0 to 5, each in a row of its own."""
-    rows = re.findall(r"^\| ([0-9]) \|", README, flags=re.MULTILINE)
+    rows = re.findall(r"^\| ([0-9]) \|", MANUAL, flags=re.MULTILINE)
     assert rows == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_the_readme_lists_every_configuration_key() -> None:
-    """The TOML block of README is taken by the program as it stands, and names every key it knows."""
+def test_the_manual_lists_every_configuration_key() -> None:
+    """The TOML block of the manual is taken by the program as it stands, and names every key it knows."""
     import tomllib
 
     from agent_mailbox import config_file
 
-    blocks = re.findall(r"```toml\n(.*?)```", README, flags=re.DOTALL)
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     table, own = (tomllib.loads(block) for block in blocks)
-    assert config_file.parsed(table, "README.md").misplaced == ()
-    config_file.own(own, "README.md", "/home/me/project/data")
+    assert config_file.parsed(table, "configuration.md").misplaced == ()
+    config_file.own(own, "configuration.md", "/home/me/project/data")
     for section, keys in own.items():
         if section != "mailbox":
             table[section] = {**table.get(section, {}), **keys}
@@ -266,8 +279,23 @@ def test_the_changelog_speaks_of_this_version() -> None:
     assert re.search(r"^## \[", text, flags=re.MULTILINE)
 
 
-def test_the_files_the_readme_links_to_exist() -> None:
-    """Relative links lead somewhere."""
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_readme_is_read_in_five_minutes() -> None:
+    """At most 160 lines; the rest is in the pages that it names."""
+    assert len(README.splitlines()) <= 160
+    assert [page for page in PAGES if f"docs/{page}.md" not in README] == []
+
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_files_that_a_page_links_to_exist(document: Path) -> None:
+    """Relative links lead somewhere, those to a heading included."""
+    text = document.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        name, _, heading = link.partition("#")
+        target = (document.parent / name) if name else document
+        assert target.exists(), link
+        if heading:
+            said = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", one).strip().lower().replace(" ", "-") for one in said}, link

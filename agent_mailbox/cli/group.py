@@ -11,21 +11,47 @@ from ..core.text import near
 from ..errors import Malformed
 from .options import App
 
+SECTIONS = {
+    "Mail": (
+        "send",
+        "check",
+        "reply",
+        "ack",
+        "release",
+        "show",
+        "thread",
+        "history",
+        "search",
+        "status",
+        "dead-letters",
+        "wait",
+    ),
+    "People": ("roster", "mute", "unmute", "console"),
+    "Coordination": ("control", "teams"),
+    "Setting up": ("init", "install", "uninstall", "hook"),
+    "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
+    "Other machines": ("swarm",),
+}
+"""The program's commands as help lists them."""
+
 
 class Commands(click.Group):
     """A group that knows aliases, and what a misspelt command may have meant."""
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
+    sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - none: one list
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return super().get_command(ctx, self.aliases.get(name, name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A line each, never cut within a thought."""
-        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        room = formatter.width - 6 - max(len(name) for name, _ in shown)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _in_short(command, room)) for name, command in shown if command is not None])
+        names = self.list_commands(ctx)
+        room = formatter.width - 6 - max(map(len, names))
+        for title, listed in (self.sections or {"Commands": tuple(names)}).items():
+            shown = [(name, command) for name in listed if (command := self.get_command(ctx, name)) is not None]
+            with formatter.section(title):
+                formatter.write_dl([(name, _in_short(command, room)) for name, command in shown])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,3 +96,6 @@ def cli(ctx: click.Context, directory: str | None) -> None:
     (zsh_source and fish_source likewise).
     """
     ctx.ensure_object(App).directory = directory
+
+
+cli.sections = SECTIONS

@@ -51,6 +51,7 @@ _TYPES: dict[str, type] = {
     "sender": str,
     "from": str,
 }
+_KINDS: dict[type, str] = {int: "a whole number", str: "text", bool: "true or false"}
 
 
 def draft_from(obj: object) -> Draft:
@@ -62,10 +63,10 @@ def draft_from(obj: object) -> Draft:
         raise BadData("not a JSON object", "one message a line, in the keys of `show --json`")
     for key, kind in _TYPES.items():
         if obj.get(key) is not None and type(obj[key]) is not kind:
-            raise BadData(f"{key} is of the wrong type", "the README lists the keys")
+            raise BadData(f"{key} is of the wrong type", f"give it as {_KINDS[kind]}")
     to = obj.get("recipient", obj.get("to"))
     if type(to) is list and not all(type(item) is str for item in to):
-        raise BadData("a recipient is not text", "the README lists the keys")
+        raise BadData("a recipient is not text", "give one address as text, or several as an array of texts")
     stand_in = {"id": "-", "sender": "-", "timestamp": "2000-01-01"}
     try:
         m = codec.message_from({**obj, **stand_in})
