@@ -13,7 +13,7 @@ from ..errors import StorageFailed
 from . import system
 from .lines import lines_of
 from .lock import WAIT, FileLock
-from .paths import ROSTER, open_file, storage_failed
+from .paths import READS, ROSTER, open_file, storage_failed
 from .stamps import Trail, new_epoch
 from .tails import tail
 
@@ -167,23 +167,28 @@ class HeldLog(FileLock):
                 self._announce(inode, size + len(data), left, disturbs)
                 self._write(data, size)
                 written, self._end = written + len(data), size + len(data)
-                todo = todo[: self._swallowed(data, size, len(todo), sealed=any(about))]
+                hangs_on_place = decided or any(map(self._hangs_on_place, about))
+                todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
                 if decided and not todo and self._kept is not None:
                     self._count(self._kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
         return written
 
-    def _swallowed(self, data: bytes, size: int, lines: int, *, sealed: bool) -> int:
-        """How many of the lines must be written again, because a program without the lock wrote where ours begin,
-        between our look at the ``size`` and our write: none, but for that. It may have left a torn line there; and what
-        is ``sealed`` counts at its place alone."""
+    def _hangs_on_place(self, proof: str | None) -> bool:
+        """Return whether more than mail hangs on a line's seal, which counts at its place alone: the person's word, and
+        what was read of what they asked. Plain mail is there all the same, and is not written twice."""
+        return proven.is_person(proof) or (proof is not None and self.path.endswith(READS))
+
+    def _swallowed(self, data: bytes, size: int, lines: int, hangs_on_place: bool) -> int:
+        """Return how many of the lines must be written again, because a program without the lock wrote where ours
+        begin, between our look at the ``size`` and our write: none, but for that. It may have left a torn line."""
         more = system.fstat(self.fd).st_size - size
         if more == len(data):
             return 0
         there = system.pread(self.fd, more, size)
         place = there.find(data)
-        if place < 0 or (place and sealed):
+        if place < 0 or (place and hangs_on_place):
             return lines  # cut in two, or not where their seals say
         if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
             return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Request
@@ -216,6 +217,36 @@ def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_
     assert not any("doctor --trust" in what for what in scene.problems())
     scene.post.send(LEAD, OTHER)
     assert len(scene.post.check(OTHER)) == 1
+    assert scene.mailbox.broken() is None
+
+
+@pytest.mark.parametrize("what", ["plain", "control", "person"])
+def test_a_line_that_a_foreign_one_displaced_is_written_again_if_more_than_mail_hangs_on_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """A program without the lock wrote between our look at the log's end and our write. Plain mail is there once."""
+    write = HeldLog._write
+    foreign = [record(OTHER, LEAD, "in between")]
+
+    def late(log: HeldLog, data: bytes, size: int) -> None:
+        while foreign:
+            scene.post.append(MESSAGES, foreign.pop())
+        write(log, data, size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldLog, "_write", late)
+        if what == "control":
+            scene.policy(deny=(RULE,), who=LEAD)
+        else:
+            scene.mailbox.send(Draft(sender=USER if what == "person" else LEAD, to=(OTHER,), content="ours"))
+    ours = [line for line in scene.post.lines(MESSAGES) if b"in between" not in line]
+    assert len(ours) == (1 if what == "plain" else 2)
+    assert foreign == []
+    view = scene.mailbox.logs.messages.view()
+    assert view is not None
+    places = [(line, at) for at, line in scene.mailbox.logs.messages.lines() if line in ours]
+    assert [view.proof(line, at) is not None for line, at in places] == ([False] if what == "plain" else [False, True])
+    assert scene.rules()[1] == ((RULE,) if what == "control" else ())
     assert scene.mailbox.broken() is None
 
 
