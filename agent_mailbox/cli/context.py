@@ -233,7 +233,7 @@ class Context:
         write_out(text, patience)
 
     def nothing(self, text: str) -> None:
-        """Say on a terminal that there is nothing; for a program the empty answer does."""
+        """Say what only a person needs, on a terminal: that there is nothing, or what comes next."""
         if sys.stdout is not None and sys.stdout.isatty():
             self.print(text)
 

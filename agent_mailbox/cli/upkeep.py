@@ -44,6 +44,14 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     if doubt is not None:
         app.warn(f"{made} {doubt}")
     app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
+    if not app.json:
+        app.nothing(NEXT)
+
+
+NEXT = """next: agent-mailbox install claude-code --user                     sessions see their mail
+      agent-mailbox roster register --session-id ID --role ROLE    a shell is a session, too
+"""
+"""The two commands that most people run after ``init``."""
 
 
 def _trust(app: App, directory: str, *, adopt: bool) -> None:

@@ -53,6 +53,16 @@ def on_terminal(
         return child.wait(PATIENCE), got.replace(b"\r\n", b"\n")
 
 
+def test_init_names_the_next_two_commands_to_a_person_only(pair: Post) -> None:
+    """Each is one that there is."""
+    code, said = on_terminal(pair, "init")
+    commands = [line.partition("agent-mailbox ")[2].split("  ")[0].split() for line in said.decode().splitlines()[1:]]
+    assert (code, [words[0] for words in commands]) == (0, ["install", "roster"])
+    assert pair.run(*(word.replace("ROLE", "tester").replace("ID", "dan") for word in commands[1])).rc == 0
+    assert pair.run("init").raw.count(b"\n") == 1
+    assert on_terminal(pair, "init", "--json")[1] == pair.run("init", "--json").raw
+
+
 # -- colour -----------------------------------------------------------------------------------------------------------
 
 
