@@ -30,6 +30,7 @@ opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_sessio
 
 settings.register_profile(
     "mailbox",
+    max_examples=60,  # a push is not kept waiting; ``long`` looks further
     derandomize=True,
     deadline=None,
     print_blob=True,

@@ -453,7 +453,8 @@ def test_duplicates_and_replays_change_nothing(history: list[Message], copies: l
     anew = list(history)
     for which, where in copies if history else ():
         original = which % len(history)
-        same.insert(original + 1 + where % (len(same) - original), history[original])
+        behind = same.index(history[original]) + 1
+        same.insert(behind + where % (len(same) - behind + 1), history[original])
         late = history[original].replace(id=f"again-{next(_count)}")
         if message_text.parse(late.content).__class__ not in (
             m.ModeSet,
