@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VERBS = ("check", "hook", "search", "send")
 """The hot verbs."""
 COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
-"""What their modules import that is a file of its own in most builds of Python, and the first module that does."""
+"""Compiled modules that theirs import, each a file of its own in most builds, and the first that imports it."""
 SECOND = 1_000_000_000
 MODULES = "__modules__"
 """By which name a bundled module knows the others."""

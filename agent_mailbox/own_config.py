@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OwnConfig(Record):
-    """What the person may set for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``)."""
+    """The person's settings for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``)."""
 
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ class Commands(click.Group):
     """A group that knows aliases, and what a misspelt command may have meant."""
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
-    sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - none: one list
+    sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - as above; none: one list
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return super().get_command(ctx, self.aliases.get(name, name))

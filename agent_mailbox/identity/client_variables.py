@@ -1,6 +1,6 @@
 """Whose terminal this is: the environment variables by which clients tell their agents' commands.
 
-Belongs here: their names, and what follows where there are two. What a hook is told by its client: ``claude``.
+Belongs here: their names, and what follows where there are two. What a hook is told: ``clients.hooks.hook_events``.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     ):
         held = (messages, reads, roster)
         adopted = _adopt(record, held) if adopt else 0
-        archived = {line for line in mailbox.archive.lines() if seals.of(line) is not None}
+        decides = record.log(messages.path).decides  # an archive is mostly plain mail
+        archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
             _begin_again(record.log(log.path), log, archived)
         record.forget_broken()
