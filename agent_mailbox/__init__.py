@@ -1,7 +1,7 @@
 """agent-mailbox: durable mail between coding-agent sessions on one machine.
 
-``Mailbox`` is the facade, ``Draft`` what is sent, ``Request`` what a session registers with; the errors are one family.
-The names are looked up when they are asked for (PEP 562): a hook that needs a third of the package imports a third.
+``Mailbox`` is the facade. It sends a ``Draft`` and registers a session with a ``Registration``; the errors are one
+family. A name is imported when it is asked for (PEP 562): a hook that needs a third of the package imports a third.
 """
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .core.inbox import Item
     from .core.records import Message
     from .core.roster import Agent
-    from .core.roster_changes import Request
+    from .core.roster_changes import Registration
     from .errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NoMailbox, NotFound, Refused, StorageFailed
     from .mailbox.facade import Mailbox
     from .mailbox.sending import Sent
@@ -31,7 +31,7 @@ __all__ = [
     "NoMailbox",
     "NotFound",
     "Refused",
-    "Request",
+    "Registration",
     "Sent",
     "StorageFailed",
 ]
@@ -42,12 +42,17 @@ _HOMES = {
     "Item": "core.inbox",
     "Mailbox": "mailbox.facade",
     "Message": "core.records",
-    "Request": "core.roster_changes",
+    "Registration": "core.roster_changes",
     "Sent": "mailbox.sending",
 }
 
 
+_FORMER = {"Request": "Registration"}
+"""Names that programs written for an older version import."""
+
+
 def __getattr__(name: str) -> object:
+    name = _FORMER.get(name, name)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -29,6 +29,11 @@ def test_a_module_name_leads_to_one_module() -> None:
     assert FIGURES["module names that repeat"] == []
 
 
+def test_a_class_name_leads_to_one_class() -> None:
+    """A reader who meets a public name needs no path to know it."""
+    assert FIGURES["class names that repeat"] == []
+
+
 def test_the_language_gets_no_harder() -> None:
     """Sentences begin as readers expect, and end in time: no more exceptions than there are."""
     assert FIGURES["sentences that begin oddly"] <= 455

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from ..core.roster import Roster
     from ..identity.callers import Caller
-    from ..mailbox.opened import Desk
+    from ..mailbox.opened import OpenMailbox
 
-    D = TypeVar("D", bound=Desk)
+    D = TypeVar("D", bound=OpenMailbox)
 
 
 def whoami(given: str | None, environ: Mapping[str, str]) -> str:
@@ -104,7 +104,7 @@ class Context:
         self.answered = False  # an answer was begun: under --json an error is no second document behind it
         self.vouched = False  # was the mailbox named, or made by the user's own ``init``?
         self.proves: Callable[[str], str | None] = self._proof  # a command that proves less, or something else, says so
-        self._desk: Desk | None = None
+        self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
         self._speakers: dict[str, str] = {}  # who writes in the name of another that is its own: a teammate, an old id
 
@@ -125,7 +125,7 @@ class Context:
             return desk
         return self._desk
 
-    def _tell_misplaced(self, desk: Desk) -> None:
+    def _tell_misplaced(self, desk: OpenMailbox) -> None:
         """Tell of settings that were a mailbox's once, and are the person's."""
         try:
             found = desk.config.misplaced
@@ -146,7 +146,7 @@ class Context:
     def _proof(self, session_id: str) -> str | None:
         return self.caller.proof(self._speakers.get(session_id, session_id))
 
-    def me(self, given: str | None, desk: Desk) -> str:
+    def me(self, given: str | None, desk: OpenMailbox) -> str:
         """Return in whose name the command acts: ``given`` (the name of a known agent is taken, too, and the beginning
         of a UUID that is one's id), else the caller. Raises ``Refused`` where the caller may not be that one."""
         caller = self.caller
@@ -163,7 +163,7 @@ class Context:
         self.act_as(who, desk)
         return who
 
-    def act_as(self, who: str, desk: Desk) -> None:
+    def act_as(self, who: str, desk: OpenMailbox) -> None:
         """Raise ``Refused`` where the caller may not act in that name.
 
         The person may in any. A session may as itself, as what it continues, and as a teammate of the team it leads; a
@@ -177,7 +177,7 @@ class Context:
         elif who == USER or self._has_client(who, desk):
             caller.refuse_as(who)
 
-    def _speaker(self, who: str, desk: Desk) -> str:
+    def _speaker(self, who: str, desk: OpenMailbox) -> str:
         """Return which session of the caller's process another name of its own belongs to; raises ``Refused``."""
         roster = desk.logs.read_roster()
         mine = {old: session for session in self.caller.sessions[::-1] for old in roster.lineage(session)}
@@ -190,7 +190,7 @@ class Context:
             self.caller.refuse_as(who)
         return mine[who]
 
-    def _has_client(self, who: str, desk: Desk) -> bool:
+    def _has_client(self, who: str, desk: OpenMailbox) -> bool:
         """Return whether a client's process ever had the session, other than the one above this program."""
         agent = desk.logs.read_roster().get(who)
         if agent is not None and agent.client is not None and agent.client != str(self.caller.client):

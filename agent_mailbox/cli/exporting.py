@@ -9,20 +9,20 @@ from typing import Any
 import orjson
 
 from ..core import instant
-from ..core.inbox import State
+from ..core.inbox import MailState
 from ..core.records import Message
 from ..core.text import neutral
 from .mail_output import message_json
 
 
-def jsonl(state: State, since: int) -> Iterator[bytes]:
+def jsonl(state: MailState, since: int) -> Iterator[bytes]:
     """Canonical records, ``read_by`` filled, one a line."""
     for message in state.messages.values():
         if message.timestamp >= since:
             yield orjson.dumps(message_json(message, state.reads)) + b"\n"
 
 
-def mbox(state: State, since: int) -> Iterator[bytes]:
+def mbox(state: MailState, since: int) -> Iterator[bytes]:
     """An mbox file (RFC 4155; body lines that begin with ``From`` are quoted)."""
     for message in state.messages.values():
         if message.timestamp >= since:
@@ -62,7 +62,7 @@ def _box(word: str) -> str:
     return f"{_local(word)}@agent-mailbox"
 
 
-def entities(state: State, since: int) -> Iterator[bytes]:
+def entities(state: MailState, since: int) -> Iterator[bytes]:
     """Statements of the seed's ontology mapping, each with the instant it became true.
 
     A message is a situation at the act scale; its sender and recipients are actors in it, its content the
@@ -78,7 +78,7 @@ def entities(state: State, since: int) -> Iterator[bytes]:
             yield orjson.dumps({**statement, "at": instant.text(at)}) + b"\n"
 
 
-def _statements(message: Message, state: State) -> Iterator[tuple[int, dict[str, Any]]]:
+def _statements(message: Message, state: MailState) -> Iterator[tuple[int, dict[str, Any]]]:
     situation = f"situation:mailbox-msg-{message.id}"
 
     def belongs(entity: str, quality: str) -> dict[str, Any]:
@@ -99,4 +99,4 @@ def _statements(message: Message, state: State) -> Iterator[tuple[int, dict[str,
             yield max(read.timestamp, message.timestamp), belongs(f"agent:{read.session_id}", "actor")
 
 
-FORMATS: dict[str, Callable[[State, int], Iterator[bytes]]] = {"jsonl": jsonl, "mbox": mbox, "entities": entities}
+FORMATS: dict[str, Callable[[MailState, int], Iterator[bytes]]] = {"jsonl": jsonl, "mbox": mbox, "entities": entities}

@@ -11,7 +11,7 @@ from ..errors import NOT_YOU, MailboxError, NoMailbox, Refused, StorageFailed
 from ..identity import hook_calls
 from ..mailbox.delivery import Delivery
 from ..store import paths, system, user_state
-from .mailbox_place import Place, environment, locate
+from .mailbox_place import MailboxPlace, environment, locate
 from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
@@ -165,7 +165,7 @@ def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str 
     return prove
 
 
-def _close(call: hooks.Call, place: Place | None, error: Exception, write: Callable[[str], None]) -> None:
+def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write: Callable[[str], None]) -> None:
     """Answer "no" for a session that was bound when that could last be told."""
     from ..clients.permission import permit
 
@@ -179,11 +179,11 @@ def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str])
     return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
 
 
-def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Place | None:
+def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
     """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
     named = directory or environ.get("AGENT_MAILBOX_DIR")
     if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
-        return Place(known, False)  # a file that was laid down since stands in nobody's way
+        return MailboxPlace(known, False)  # a file that was laid down since stands in nobody's way
     try:
         place = locate(directory, environ, call.cwd)
     except NoMailbox:

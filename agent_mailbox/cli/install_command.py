@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..clients.install.client_table import Client, Target
+    from ..clients.install.client_table import InstallTarget, Target
 
 
 @cli.group(cls=Commands)
@@ -53,7 +53,7 @@ def _said(command: Any) -> Any:
     return command
 
 
-def _target(app: App, client: Client, project: str | None, user: bool) -> Target:
+def _target(app: App, client: InstallTarget, project: str | None, user: bool) -> Target:
     if user and project is not None:
         raise Malformed("--project and --user exclude each other", "name one of them", code="usage")
     return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
@@ -69,7 +69,7 @@ def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds =
     _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=target.client.after)
 
 
-def _uninstall(app: App, client: Client, project: str | None, user: bool, dry_run: bool) -> None:
+def _uninstall(app: App, client: InstallTarget, project: str | None, user: bool, dry_run: bool) -> None:
     word = program(app.environ.get("PATH", ""))
     target = _target(app, client, project, user)
     plan = installer.removal(target, app.environ, word, _mailbox(app, target) or "")
@@ -223,7 +223,7 @@ def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) 
     _install(app, _target(app, clients.GEMINI, project, user), dry_run)
 
 
-def _uninstaller(client: Client) -> None:
+def _uninstaller(client: InstallTarget) -> None:
     @uninstall.command(client.name, cls=Verb)
     @_said
     @pass_app
@@ -241,7 +241,7 @@ for _client in clients.CLIENTS:
 
 
 def _carry_out(
-    app: App, plan: installer.Plan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
+    app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
 ) -> None:
     """Show, do, tell. The diff comes first so that who sees something go wrong knows what it was about; ``after`` is
     what is left to the person once something changed."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.inbox import Item
-    from ..core.recipients import Delivery
+    from ..core.recipients import Reach
     from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.sending import Sent
@@ -84,7 +84,7 @@ def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster
     return "\n".join(lines) + "\n"
 
 
-def delivery_json(delivery: Delivery, warnings: Sequence[str]) -> dict[str, Any]:
+def delivery_json(delivery: Reach, warnings: Sequence[str]) -> dict[str, Any]:
     """Where a sent message goes."""
     return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), "warnings": list(warnings)}
 
@@ -94,7 +94,7 @@ def sent_json(sent: Sent) -> dict[str, Any]:
     return {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
 
 
-def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style) -> str:
+def sent_text(message: Message, delivery: Reach, roster: Roster, style: Style) -> str:
     """What a sender is told."""
     lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
     lines += [f"  {what}: {whom}" for what, whom in reach(delivery, roster)]
@@ -105,7 +105,7 @@ def sent_text(message: Message, delivery: Delivery, roster: Roster, style: Style
     return "\n".join(lines) + "\n"
 
 
-def reach(delivery: Delivery, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
+def reach(delivery: Reach, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
     """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
     waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
     said = {now: [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Place:
+class MailboxPlace:
     """How a mailbox was found: its directory, and whether somebody named it (``--dir``, ``AGENT_MAILBOX_DIR``)."""
 
     def __init__(self, directory: str, named: bool) -> None:
@@ -24,19 +24,19 @@ class Place:
         self.named = named
 
 
-def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> Place:
+def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
     """The mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` upwards (default: from
     here). Raises ``NoMailbox``.
     """
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
-        return Place(named, True)
+        return MailboxPlace(named, True)
     found = paths.find(_without_links(start) if start else posix.getcwd())
     if found is None:
         raise NoMailbox(
             "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
         )
-    return Place(found, False)
+    return MailboxPlace(found, False)
 
 
 def _without_links(directory: str) -> str:

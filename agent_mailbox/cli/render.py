@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.cost import Cost
-    from ..core.recipients import Delivery
+    from ..core.recipients import Reach
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
     from ..upkeep.doctor.findings import Problem
@@ -112,7 +112,7 @@ def receipt_json(read: Read) -> dict[str, Any]:
     }
 
 
-def receipts_text(message: Message, reach: Delivery, records: Sequence[Read], roster: Roster) -> list[str]:
+def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
     """A message's way: sent, whom it reaches by now and what it waits for, who did what to it, as lines."""
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
     rows += [("", what, whom, "") for what, whom in mail_output.reach(reach, roster, now="reaches")]

@@ -9,7 +9,7 @@ import click
 
 from ..core.address import check_id
 from ..core.roster import STATES, Agent
-from ..core.roster_changes import Request
+from ..core.roster_changes import Registration
 from ..errors import Malformed, NotFound
 from . import render
 from .group import Commands, cli
@@ -52,7 +52,7 @@ def _listed(given: str | None) -> tuple[str, ...]:
 def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
     me = _named(app, given["session_id"])
     roles = tuple(word for role in given["roles"] for word in _listed(role))
-    request = Request(
+    request = Registration(
         session_id=me,
         event=event,
         name=given["name"],
@@ -159,7 +159,7 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
     except NotFound:
         whom = check_id(word)
         app.warn(f"nobody called {whom!r} is known; whoever sends under that id is muted")
-    request = Request(session_id=me, event="update").replace(**{which: (whom,)})
+    request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.acts(me))
     _answer(app, agent)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..mailbox.delivery import Delivery
     from ..mailbox.facade import Mailbox
-    from ..mailbox.opened import Desk
+    from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
     from .context import Context
 
@@ -62,7 +62,7 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
         app.nothing("no such message\n")
 
 
-def confirm_sent(app: Context, desk: Desk, sent: Sent) -> None:
+def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
     """Tell a sender where its message went, and what to think of it."""
     for warning in sent.warnings:
         app.warn(warning)

@@ -30,9 +30,9 @@ from . import actions, details, presenters, views
 from .desk import Desk
 from .error_pages import answered
 from .gate import Gate
-from .guard import ENTRANCE, Guard, Hosts, TooMuch, cookie_name
-from .live import Event, Hub, Page, Watcher
-from .stream import Reader
+from .guard import ENTRANCE, AllowedHosts, Guard, TooMuch, cookie_name
+from .live import Event, Hub, OpenPage, Watcher
+from .stream import EventReader
 from .survey import Surveyor
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ class Static(StaticFiles):
 class Console:
     """Everything one console process has: the mailbox, who is let in, what is live."""
 
-    def __init__(self, directory: str, hosts: Hosts) -> None:
+    def __init__(self, directory: str, hosts: AllowedHosts) -> None:
         self.desk = Desk(directory)
         self.gate = Gate(time.monotonic)
         self.hosts = hosts
         self.hub = Hub()
         self.surveyor = Surveyor(directory, self._counted)
         self.watcher = Watcher(Logs(directory), self._changed)
-        self.reader = Reader(directory, self._templates())
+        self.reader = EventReader(directory, self._templates())
         self.app = self._application()
 
     def _changed(self, events: list[Event]) -> None:
@@ -155,7 +155,7 @@ class Console:
     async def _events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
         last = request.headers.get("last-event-id") or params.get("last", "")
-        page = Page(await run_in_threadpool(self.reader.follow, path, params), request.state.session)
+        page = OpenPage(await run_in_threadpool(self.reader.follow, path, params), request.state.session)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.hub.stream(page, last), 200, headers, "text/event-stream")
 

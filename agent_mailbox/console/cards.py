@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..control.requests import Request
+    from ..control.requests import ControlRequest
     from ..core.roster import Roster
 
 
@@ -45,7 +45,7 @@ class Card(Record):
     message_id: str
 
 
-def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Card:
+def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
     """A request as a card, with all that it asks."""
     payload = request.payload
     expires = payload.expires if isinstance(payload, m.Ask) else None
@@ -70,7 +70,7 @@ def card(request: Request, deciders: list[str], roster: Roster, now: int) -> Car
     )
 
 
-def _asks(request: Request, roster: Roster) -> str:
+def _asks(request: ControlRequest, roster: Roster) -> str:
     payload = request.payload
     if isinstance(payload, m.PermissionRequest):
         return f"wants to use {presenters.line(payload.tool)}"

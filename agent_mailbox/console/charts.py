@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.paging import Stretch
+    from ..mailbox.paging import Recent
 
 WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
 GRAPH = 420
@@ -29,7 +29,7 @@ BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min")
 """Upper ends, in seconds, of how long delivery took; beyond the last is "more"."""
 
 
-def pictures(stretch: Stretch, roster: Roster, since: int, until: int) -> dict[str, Any]:
+def pictures(stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
     """What the template draws and tabulates."""
     messages = [m for m in stretch.messages if m.timestamp <= until]
     known = {m.id: m for m in messages}
@@ -154,7 +154,7 @@ def _edge(one: tuple[float, float], other: tuple[float, float], count: int, most
     return {"path": path, "width": 1 + 3 * math.sqrt(count / most), "count": count, "x": lx, "y": ly}
 
 
-def latency(stretch: Stretch, known: dict[str, Message]) -> dict[str, Any]:
+def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     """How long it took from the sending of a message to its first reading, in a few steps."""
     first: dict[str, int] = {}
     for record in stretch.records:

@@ -21,7 +21,7 @@ import uvicorn
 from ..errors import Refused, StorageFailed
 from .app import Console
 from .gate import LINK_SECONDS
-from .guard import Hosts
+from .guard import AllowedHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ class Server:
     def __init__(self, directory: str, host: str, port: int) -> None:
         self._socket = listening(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.console = Console(directory, Hosts(host, self.port))
+        self.console = Console(directory, AllowedHosts(host, self.port))
         self.url = f"http://{_named(host)}:{self.port}/"
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",

@@ -24,7 +24,7 @@ from . import presenters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..control.requests import Request
+    from ..control.requests import ControlRequest
     from ..core.inbox import Item
     from ..core.roster import Roster
     from .presenters import Receipt
@@ -65,7 +65,7 @@ class Looking:
         messages, reads = self.library.known(ids)
         return {m.id: presenters.receipt(m, reads, self.roster) for m in messages}
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ControlRequest]:
         """What is open of everyone, oldest first."""
         return self.control.pending(USER, everyones=True)
 

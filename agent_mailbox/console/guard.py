@@ -45,7 +45,7 @@ _NO_STORE = (b"cache-control", b"no-store")
 """Of every answer but the static files, whose names change with what is in them."""
 
 
-class Hosts:
+class AllowedHosts:
     """By which names this server may be called: the one it was told to listen on, and the loopback ones where it
     listens there. A server that listens everywhere takes any literal address, which no name server can rebind."""
 
@@ -78,7 +78,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """The middleware. ``sign_in`` answers a page that is asked for without a session."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, hosts: Hosts, sign_in: Callable[[Request], Response]) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, hosts: AllowedHosts, sign_in: Callable[[Request], Response]) -> None:
         self._app = app
         self._gate = gate
         self._hosts = hosts

@@ -55,7 +55,7 @@ class Event(Record):
     ids: tuple[str, ...] = ()
 
 
-class Tail:
+class LogTail:
     """A log, read on as it grows."""
 
     def __init__(self, log: Log) -> None:
@@ -99,7 +99,7 @@ class Watcher:
     def __init__(self, logs: Logs, tell: Callable[[list[Event]], None]) -> None:
         self._logs = logs
         self._tell = tell
-        self._messages, self._reads, self._roster = Tail(logs.messages), Tail(logs.reads), Tail(logs.roster)
+        self._messages, self._reads, self._roster = LogTail(logs.messages), LogTail(logs.reads), LogTail(logs.roster)
         self._is_well = True
         self._wake, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -162,7 +162,7 @@ class Watcher:
         return found
 
 
-class Page:
+class OpenPage:
     """An open page's stream. ``write``: what it is sent for an event, as names and texts; nothing for what is not its
     business. ``owner``: whose browser it is in. ``rests``: was it let go until somebody looks at it?"""
 
@@ -193,7 +193,7 @@ class Hub:
         self._run = secrets.token_hex(4)
         self._count = 0
         self._kept: deque[tuple[int, Event]] = deque(maxlen=KEPT)
-        self._pages: dict[Page, None] = {}
+        self._pages: dict[OpenPage, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def belong(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -237,7 +237,7 @@ class Hub:
             return [(self.number, Event("resync"))]
         return [(f"{self._run}.{n}", event) for n, event in self._kept if n > int(number)]
 
-    async def stream(self, page: Page, last: str) -> AsyncIterator[bytes]:
+    async def stream(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
         """A page's stream as Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until it is let go or
         goes."""
         mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []

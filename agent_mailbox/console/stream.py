@@ -36,7 +36,7 @@ STALE = {
 """By what a page that lists no mail goes out of date."""
 
 
-class Reader:
+class EventReader:
     """Makes of events what pages show. ``templates``: those of the pages."""
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:

@@ -13,7 +13,7 @@ from ..core.obligations import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..errors import MailboxError, Malformed
-from ..mailbox.paging import Place, Selection
+from ..mailbox.paging import Position, Selection
 from . import cards, charts, presenters
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     }
 
 
-def _place(given: str) -> Place | None:
+def _place(given: str) -> Position | None:
     stamp, _, message_id = given.partition(".")
-    return Place(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None
+    return Position(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None
 
 
 # -- each page --------------------------------------------------------------------------------------------------------

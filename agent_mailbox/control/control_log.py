@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from ..core.control.state import Verdict
     from ..core.roster import Roster
-    from ..mailbox.opened import Desk
+    from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Posting
     from ..store.logs import Logs
-    from ..store.proof_view import View
+    from ..store.proof_view import ProofView
 
 _MARK = b'"control"'
 """What a control message's line holds: in the text of other mail its quotation marks are escaped."""
@@ -54,7 +54,7 @@ class Reading:
             self._plane.apply(message)
         return self._plane
 
-    def _news(self, fd: int, view: View | None) -> list[Message]:
+    def _news(self, fd: int, view: ProofView | None) -> list[Message]:
         there = system.fstat(fd)
         continues = there.st_ino == self._inode and there.st_size >= self._position
         if not continues or not self._resumes(view):
@@ -69,14 +69,14 @@ class Reading:
         self.messages += news
         return news
 
-    def _resumes(self, view: View | None) -> bool:
+    def _resumes(self, view: ProofView | None) -> bool:
         """Does the record still say of what was read what it said then?"""
         if view is None:
             return self._counted is None
         return self._counted is not None and view.resume(*self._counted)
 
 
-def _control(position: int | None, line: bytes, view: View | None) -> Iterator[Message]:
+def _control(position: int | None, line: bytes, view: ProofView | None) -> Iterator[Message]:
     """The control message on a line, with what is proven of its writer, if it is one."""
     if _MARK not in line:
         return
@@ -87,7 +87,7 @@ def _control(position: int | None, line: bytes, view: View | None) -> Iterator[M
     yield message if proof is None else message.replace(proof=proof)
 
 
-def of(desk: Desk) -> Plane:
+def of(desk: OpenMailbox) -> Plane:
     """The control plane of an opened mailbox, up to this moment."""
     if desk.reading is None:
         desk.reading = Reading(desk.logs)
@@ -104,7 +104,7 @@ def archived(desk: Posting, word: str) -> tuple[Plane, list[Message]]:
     return Plane(desk.logs.read_roster(), found), found
 
 
-def history(desk: Desk) -> list[tuple[Message, Verdict]]:
+def history(desk: OpenMailbox) -> list[tuple[Message, Verdict]]:
     """The live control messages in log order, each with what became of it."""
     fold = of(desk)
     return told(fold, desk.reading.messages if desk.reading is not None else ())
@@ -118,7 +118,7 @@ def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdic
     return [(message, fold.verdicts[message.id]) for message in first.values()]
 
 
-class Step(Record):
+class ControlStep(Record):
     """What telemetry tells: who did what to which request; from which state to which; why; how long it had waited."""
 
     who: str
@@ -151,17 +151,17 @@ class Step(Record):
         }
 
 
-def note(desk: Desk, step: Step) -> None:
+def note(desk: OpenMailbox, step: ControlStep) -> None:
     """Write a step down."""
     events.note(desk.logs, step.told(desk.now()))
 
 
-def note_verdict(desk: Desk, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
+def note_verdict(desk: OpenMailbox, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
     """Write down what became of a control message; ``asked``: when what it answers was asked (ms); ``at``: at its
     sending, or whose reading of it."""
     note(
         desk,
-        Step(
+        ControlStep(
             who=message.sender,
             what=verdict.kind or "unknown",
             outcome=verdict.outcome,

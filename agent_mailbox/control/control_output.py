@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from ..cli.mail_output import Style
     from ..cli.options import App
-    from ..core.control.state import Request, Verdict
+    from ..core.control.state import ControlRequest, Verdict
     from ..core.records import Message
     from .requests import Control, Standing
 
 
-def request_json(request: Request, desk: Control) -> dict[str, Any]:
+def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
     """A request as programs see it; the messages' own bodies in their canonical form."""
     return {
         "id": request.id,
@@ -51,7 +51,7 @@ def _names(desk: Control, ids: Sequence[str]) -> str:
     return " or ".join(frame.name_of(i, roster) for i in ids)
 
 
-def asked_text(request: Request, desk: Control, style: Style) -> str:
+def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
     """What who asked is told."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
@@ -59,7 +59,7 @@ def asked_text(request: Request, desk: Control, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def request_text(request: Request, desk: Control, style: Style) -> str:
+def request_text(request: ControlRequest, desk: Control, style: Style) -> str:
     """How a request stands, in a line or two."""
     by = f" by {_names(desk, [request.by])}" if request.by else ""
     lines = [f"{style(neutral(request.id), 'id')}  {request.state.replace('_', ' ')}{by}"]
@@ -68,7 +68,7 @@ def request_text(request: Request, desk: Control, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def pending_text(requests: Sequence[Request], desk: Control, style: Style) -> str:
+def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
     """The queue, oldest first: who asks, for how long, what, and the command that decides it."""
     if not requests:
         return "nothing waits for you\n"

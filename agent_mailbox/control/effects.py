@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..core.control.state import Plane, Verdict
     from ..core.inbox import Item
     from ..core.records import Message
-    from ..mailbox.opened import Desk
+    from ..mailbox.opened import OpenMailbox
 
 
 def sent(desk: Posting, those: Sequence[Message]) -> None:
@@ -41,7 +41,7 @@ def sent(desk: Posting, those: Sequence[Message]) -> None:
         pass
 
 
-def _bind(desk: Desk, message: Message, fold: Plane) -> None:
+def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
     """Note among the user's own records whom an order binds: it holds although the log is cut before they look."""
     if fold.verdicts[message.id].kind not in ORDERS:
         return
@@ -50,7 +50,7 @@ def _bind(desk: Desk, message: Message, fold: Plane) -> None:
             desk.logs.trail.bind(session_id)
 
 
-def judged(desk: Desk, me: str, items: Sequence[Item], *, apply: bool) -> list[Item]:
+def judged(desk: OpenMailbox, me: str, items: Sequence[Item], *, apply: bool) -> list[Item]:
     """The items as ``me`` is shown them, control messages with what became of them; ``apply``: for good, told."""
     fold = control_log.of(desk)
     found = []
@@ -74,7 +74,7 @@ def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
     return state.told(verdict)
 
 
-def _tell(desk: Desk, message: Message, fold: Plane, at: str, me: str) -> None:
+def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str) -> None:
     verdict = fold.verdicts[message.id]
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
@@ -83,7 +83,7 @@ def _tell(desk: Desk, message: Message, fold: Plane, at: str, me: str) -> None:
         _report(desk, message, verdict, fold, me)
 
 
-def _report(desk: Desk, message: Message, verdict: Verdict, fold: Plane, me: str) -> None:
+def _report(desk: OpenMailbox, message: Message, verdict: Verdict, fold: Plane, me: str) -> None:
     """Tell the lead, once whoever notices it first: the report's id follows from the message's."""
     lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
     if lead in (me, message.sender) or lead in message.recipients:

@@ -9,21 +9,21 @@ from __future__ import annotations
 from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
-from ..core.control.state import REFUSED, Plane, Request
+from ..core.control.state import REFUSED, ControlRequest, Plane
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import Ambiguous, BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
 from ..permissions import policy
 from . import control_log
-from .control_log import Step, note
+from .control_log import ControlStep, note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.control.messages import Payload
-    from ..core.control.standing_orders import Policy
+    from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import Verdict
     from ..core.records import Message
     from ..core.roster import Agent
@@ -52,7 +52,7 @@ class Standing(Record):
 
     session_id: str
     mode: str
-    policy: Policy
+    policy: StandingOrders
     waits_for_plan: bool
     is_shut_down: bool
     lead: str
@@ -85,7 +85,7 @@ class Coordination(Posting):
         # An answer goes to who asked, whatever the roster says of it by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
-    def find(self, word: str) -> Request:
+    def find(self, word: str) -> ControlRequest:
         """The request of an id, of its message's id, or of a unique beginning of either, be it archived; raises
         ``NotFound`` or ``Ambiguous``."""
         found = _meant(word, self.plane())
@@ -108,10 +108,10 @@ class Coordination(Posting):
         lead = authority.lead_of(worker, roster)
         who = USER if lead == USER else f"{lead} or {USER}"
         why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
-        note(self, Step(me, what, REFUSED, worker, cause=why))
+        note(self, ControlStep(me, what, REFUSED, worker, cause=why))
         raise Refused(f"{what}: {why}", f"only {who} may", code="not_lead")
 
-    def report(self, me: str, word: str, phase: str, text: str) -> Request:
+    def report(self, me: str, word: str, phase: str, text: str) -> ControlRequest:
         """Say how far a task is (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``, and ``Refused``
         to who was not given it or where it is done."""
         task = self.find(word)
@@ -243,7 +243,7 @@ def policy_of(standing: Standing) -> policy.Policy:
     )
 
 
-def _meant(word: str, fold: Plane) -> Request | None:
+def _meant(word: str, fold: Plane) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     if word in everything:
         return everything[word]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ..core import frame
 from ..core.control import authority, message_text, messages, transitions
-from ..core.control.state import REFUSED, UNPROVEN, Request
+from ..core.control.state import REFUSED, UNPROVEN, ControlRequest
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
 from ..errors import Malformed, Refused
 from ..store import system
-from .control_log import Step, note
+from .control_log import ControlStep, note
 from .orders import Coordination, Standing, written
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..core.control.messages import Payload
 
-__all__ = ["Beside", "Control", "Request", "Standing", "overdue"]
+__all__ = ["Beside", "Control", "ControlRequest", "Standing", "overdue"]
 
 PREFIXES = {
     messages.PlanRequest: "plan",
@@ -51,7 +51,7 @@ class Control(Coordination):
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def request(self, me: str, payload: Payload, *, to: str | None = None) -> Request:
+    def request(self, me: str, payload: Payload, *, to: str | None = None) -> ControlRequest:
         """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown, a task).
 
         Without a ``request_id`` one is made; the same id again with the same words is the same request. Raises
@@ -85,14 +85,14 @@ class Control(Coordination):
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
-    def pending(self, me: str, *, everyones: bool = False) -> list[Request]:
+    def pending(self, me: str, *, everyones: bool = False) -> list[ControlRequest]:
         """The open requests that ``me`` is to decide, oldest first; ``everyones``: that anybody is. Not those whose
         asker waits no longer."""
         now = self.now()
         found = [request for request in self.plane().open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
-    def deciders(self, request: Request) -> list[str]:
+    def deciders(self, request: ControlRequest) -> list[str]:
         """Who is to decide a request: the worker a shutdown, its lead the rest; the person where there is no lead. Of
         a task: who has it."""
         roster = self.plane().roster
@@ -100,7 +100,7 @@ class Control(Coordination):
             return roster.heirs(request.answerer) or [request.answerer]
         return [authority.lead_of(request.asker, roster)]
 
-    def answer(self, me: str, word: str, approved: bool, **said: Any) -> Request:
+    def answer(self, me: str, word: str, approved: bool, **said: Any) -> ControlRequest:
         """Decide a request. ``said`` are fields of the response's type (``notes``, ``mode``, ``updated_input``,
         ``updates``, ``scope``, ``hosts``; ``pane``, ``backend``, ``reason``).
 
@@ -125,7 +125,7 @@ class Control(Coordination):
             self.refuse_unapplied(sent)
         return request
 
-    def _refuse_decider(self, me: str, request: Request, approved: bool) -> None:
+    def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, which nobody approves", "`agent-mailbox send` tells its assignee")
         now = self.plane()
@@ -139,12 +139,12 @@ class Control(Coordination):
             return
         who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
-        note(self, Step(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why))
+        note(self, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why))
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"only {who} may", code="not_lead")
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> Request:
+    def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> ControlRequest:
         """Block until the request is decided, at most ``timeout`` seconds; how it stands then.
 
         If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing. So
@@ -164,7 +164,7 @@ class Control(Coordination):
             request = self.give_up(me, request, beside.why() if beside else "")
         return request
 
-    def give_up(self, me: str, request: Request, why: str = "") -> Request:
+    def give_up(self, me: str, request: ControlRequest, why: str = "") -> ControlRequest:
         """Decide a request of one's own by waiting no longer; how it stands then (an answer may have come first)."""
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
@@ -174,7 +174,7 @@ class Control(Coordination):
             self.post(me, response, (to,), thread=request.message_id)
         return self.find(request.id)
 
-    def consume(self, me: str, request: Request) -> None:
+    def consume(self, me: str, request: ControlRequest) -> None:
         """Record the answer as read by ``me``, who acted on it: it is not shown as mail once more."""
         from ..core import codec
 
@@ -183,13 +183,13 @@ class Control(Coordination):
             self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
 
 
-def overdue(request: Request, now: int) -> bool:
+def overdue(request: ControlRequest, now: int) -> bool:
     """Is the time over until which the asker of an open request said it would wait?"""
     expires = request.payload.expires if isinstance(request.payload, messages.Ask) else None
     return request.is_open and expires is not None and now >= expires
 
 
-def _waits(request: Request) -> bool:
+def _waits(request: ControlRequest) -> bool:
     return request.state in transitions.UNFINISHED
 
 
@@ -197,18 +197,18 @@ def _is_task(payload: Payload) -> bool:
     return transitions.FLOWS.get(type(payload)) == transitions.TASK
 
 
-def _is_shutdown(request: Request) -> bool:
+def _is_shutdown(request: ControlRequest) -> bool:
     return request.flow == transitions.SHUTDOWN
 
 
-def _stands(request: Request, approved: bool, said: dict[str, Any]) -> bool:
+def _stands(request: ControlRequest, approved: bool, said: dict[str, Any]) -> bool:
     """Is it decided so already, and with what follows from that?"""
     follows = {key: said[key] for key in _FOLLOWS if said.get(key) not in (None, "", ())}
     same = all(getattr(request.answer, key, None) == value for key, value in follows.items())
     return same and request.state == (transitions.APPROVED if approved else transitions.DENIED)
 
 
-def _refuse_decided(request: Request) -> None:
+def _refuse_decided(request: ControlRequest) -> None:
     if not request.is_open:
         state = request.state.replace("_", " ")
         raise Refused(
@@ -218,7 +218,7 @@ def _refuse_decided(request: Request) -> None:
         )
 
 
-def _response(request: Request, approved: bool, said: dict[str, Any]) -> Payload:
+def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> Payload:
     """The response of the request's flow; raises ``Malformed`` for a field that it does not have."""
     kinds: dict[str, type[Payload]] = {
         transitions.PLAN: messages.PlanResponse,

@@ -9,10 +9,10 @@ import subprocess
 
 from ..core.control.state import SHUT_DOWN
 from ..mailbox import registry
-from ..mailbox.opened import Desk
+from ..mailbox.opened import OpenMailbox
 
 
-def carry_out(desk: Desk, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
+def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
     """Retire the agent, then start the person's ``[control] cleanup`` beside us, without waiting: it may close our own
     terminal.
 

@@ -1,6 +1,6 @@
 """What a reader has yet to read: the set difference, written once.
 
-Belongs here: unread, and the ``State`` (the folded logs) that everything asked about mail is a function of, with
+Belongs here: unread, and the ``MailState`` (the folded logs) that everything asked about mail is a function of, with
 ``now``: what is owed (``owing``), what hangs together (``threads``). Every poll needs this module, and not those.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class State(Record):
+class MailState(Record):
     """The folded logs: messages in log order (first of each id), reads, roster, hours to live per mode."""
 
     messages: Mapping[str, Message]
@@ -51,7 +51,7 @@ class Item(Record):
     note: str = ""
 
 
-def item_for(message: Message, reader: Reader, state: State, now: int) -> Item | None:
+def item_for(message: Message, reader: Reader, state: MailState, now: int) -> Item | None:
     """The message as unread mail of the reader at ``now``; None if it is not.
 
     Unread = addressed to the reader − its own − expired − read by it (or a session it continues) and not released −
@@ -90,7 +90,7 @@ def in_order(items: Iterable[Item]) -> list[Item]:
     return sorted(items, key=_urgency)
 
 
-def unread(session_id: str, state: State, now: int) -> list[Item]:
+def unread(session_id: str, state: MailState, now: int) -> list[Item]:
     """Everything the session has yet to read, in the order it is shown."""
     reader = state.roster.reader(session_id)
     found = [item_for(message, reader, state, now) for message in state.messages.values()]

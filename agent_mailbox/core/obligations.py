@@ -1,7 +1,7 @@
 """What is left of mail: what its readers owe, what its senders wait for, what nobody ever read.
 
 Belongs here: obligations, requests without an answer, what a death gives back, dead letters. Everything is a function
-of one ``State`` and ``now``.
+of one ``MailState`` and ``now``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .inbox import State
+    from .inbox import MailState
     from .records import Message
     from .roster import Roster
 
 
-def repliers(state: State) -> dict[str, set[str]]:
+def repliers(state: MailState) -> dict[str, set[str]]:
     """Who replied to each message that has replies; to what the person proved to have asked, who provably did."""
     found: dict[str, set[str]] = {}
     for message in state.messages.values():
@@ -31,7 +31,7 @@ def _settles(reply: Message, parent: Message | None) -> bool:
     return parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof)
 
 
-def obligations(session_id: str, state: State) -> list[Message]:
+def obligations(session_id: str, state: MailState) -> list[Message]:
     """What the session (or one it continues) read, was asked to ack, and has neither acked nor answered."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and state.reads.by(m.id, lineage)]
@@ -43,7 +43,7 @@ def obligations(session_id: str, state: State) -> list[Message]:
     ]
 
 
-def unanswered(session_id: str, state: State) -> list[Message]:
+def unanswered(session_id: str, state: MailState) -> list[Message]:
     """What the session (or one it continues) sent and asked an ack for, and nobody has acked or answered."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
@@ -58,7 +58,7 @@ def unanswered(session_id: str, state: State) -> list[Message]:
     ]
 
 
-def staleness(message: Message, state: State, now: int) -> str:
+def staleness(message: Message, state: MailState, now: int) -> str:
     """Why dealing with the message may be pointless by now: ``sender gone``, ``superseded`` (its sender wrote again
     below it), ``expired``; empty where nothing speaks against it."""
     roster = state.roster
@@ -69,7 +69,7 @@ def staleness(message: Message, state: State, now: int) -> str:
     return "expired" if state.expired(message, now) else ""
 
 
-def owed_on_death(session_id: str, state: State) -> list[str]:
+def owed_on_death(session_id: str, state: MailState) -> list[str]:
     """Ids of what a dead agent gives back: role mail that it claimed, was asked to ack and neither acked nor answered,
     and whatever it was offered and never seen to have taken in. Nothing while someone living continues the agent: the
     obligation passed over."""
@@ -89,7 +89,7 @@ def owed_on_death(session_id: str, state: State) -> list[str]:
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 
 
-def dead_reason(message: Message, state: State, now: int) -> str | None:
+def dead_reason(message: Message, state: MailState, now: int) -> str | None:
     """Why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
     Someone having read it ends the question; so does a living successor of a dead recipient.
@@ -108,7 +108,7 @@ def _living_recipient(word: str, roster: Roster) -> bool:
     return agent is None or bool(roster.heirs(agent.session_id))
 
 
-def dead_letters(state: State, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
+def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
     """Dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
     found = []

@@ -10,14 +10,14 @@ from .records import Message, Record
 from .roster import ALIVE, FROZEN, Agent, Roster
 
 
-class Delivery(Record):
+class Reach(Record):
     """What a sender is told: agents that will see it now, and what waits (frozen agents, roles nobody holds)."""
 
     agents: tuple[str, ...]
     waiting_for: tuple[str, ...]
 
 
-def delivery(message: Message, roster: Roster) -> Delivery:
+def delivery(message: Message, roster: Roster) -> Reach:
     """Whom a message reaches at the moment it is sent."""
     now: dict[str, None] = {}
     waiting: dict[str, None] = {}
@@ -35,7 +35,7 @@ def delivery(message: Message, roster: Roster) -> Delivery:
             waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN))
         elif not living:
             waiting[stored] = None
-    return Delivery(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now))
+    return Reach(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now))
 
 
 def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from .inbox import State
+    from .inbox import MailState
 
 
-class Plan(Record):
+class RetentionPlan(Record):
     """Message ids to move, and how many of those that stay still have to be delivered."""
 
     move: frozenset[str]
     pending: int
 
 
-def plan(state: State, now: int, max_live: int) -> Plan:
+def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
     """What to move at ``now``: nothing up to ``max_live`` messages, above it everything that is finished."""
     move: set[str] = set()
     if len(state.messages) > max_live:
@@ -37,10 +37,10 @@ def plan(state: State, now: int, max_live: int) -> Plan:
         if any(m.type == "control" for m in state.messages.values()):
             move = _without_standing(move, state)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
-    return Plan(move=frozenset(move), pending=pending)
+    return RetentionPlan(move=frozenset(move), pending=pending)
 
 
-def _without_settling_replies(finished: set[str], state: State) -> set[str]:
+def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     """The finished, less the replies that settle what a message that stays asked for: they stay as long as it does,
     and so do the replies to what they asked for themselves."""
     move = set(finished)
@@ -52,7 +52,7 @@ def _without_settling_replies(finished: set[str], state: State) -> set[str]:
         move -= staying
 
 
-def _without_standing(move: set[str], state: State) -> set[str]:
+def _without_standing(move: set[str], state: MailState) -> set[str]:
     """The same, less the control messages that still count, and those whose request stays in part: a request that
     came back without its answer would be open again."""
     plane = Plane(state.roster, state.messages.values())
@@ -63,7 +63,7 @@ def _without_standing(move: set[str], state: State) -> set[str]:
     return move
 
 
-def is_finished(message: Message, state: State, now: int, replies: Mapping[str, set[str]]) -> bool:
+def is_finished(message: Message, state: MailState, now: int, replies: Mapping[str, set[str]]) -> bool:
     """Is everyone done with it? Pending mail never is; see semantics, "Archive", for each mode."""
     if message.ack and _owed(message, state, replies.get(message.id, frozenset())):
         return False
@@ -74,7 +74,7 @@ def is_finished(message: Message, state: State, now: int, replies: Mapping[str, 
     return all(_part_done(a, message, state) for a in message.recipients)
 
 
-def _part_done(address: str, message: Message, state: State) -> bool:
+def _part_done(address: str, message: Message, state: MailState) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
         heirs = _heirs(address, state.roster)
@@ -89,7 +89,7 @@ def _heirs(word: str, roster: Roster) -> list[str]:
     return roster.heirs(agent.session_id if agent else word)
 
 
-def _owed(message: Message, state: State, repliers: set[str] | frozenset[str]) -> bool:
+def _owed(message: Message, state: MailState, repliers: set[str] | frozenset[str]) -> bool:
     """Does an agent not dead still owe the ack it was asked for?"""
     for read in state.reads.of(message.id):
         for heir in state.roster.heirs(read.session_id):
@@ -99,7 +99,7 @@ def _owed(message: Message, state: State, repliers: set[str] | frozenset[str]) -
     return False
 
 
-def is_pending(message: Message, state: State, now: int) -> bool:
+def is_pending(message: Message, state: MailState, now: int) -> bool:
     """Is there someone it has still to reach: an unread direct recipient, an unclaimed role, a tag's other bearers?"""
     if state.expired(message, now):
         return False

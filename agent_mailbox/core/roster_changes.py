@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class Request(Record):
+class Registration(Record):
     """What someone wants the roster to say of a session. None leaves a thing as it is."""
 
     session_id: str
@@ -41,7 +41,7 @@ class Decision(Record):
     warnings: tuple[str, ...] = ()
 
 
-def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces: Iterable[str]) -> Decision:
+def enrolled(request: Registration, roster: Roster, actor: str, now: int, namespaces: Iterable[str]) -> Decision:
     """Register or update a session; ``actor`` is who asks (a session id or ``user``).
 
     Raises ``Malformed`` for ids, names and tags that can never be, ``Refused`` for those that cannot be now.
@@ -85,7 +85,7 @@ def enrolled(request: Request, roster: Roster, actor: str, now: int, namespaces:
     )
 
 
-def _muted(request: Request, before: Agent | None) -> tuple[str, ...]:
+def _muted(request: Registration, before: Agent | None) -> tuple[str, ...]:
     muted = before.muted if before else ()
     if USER in request.mute or request.session_id in request.mute:
         raise Refused("neither the person nor oneself can be muted", "`agent-mailbox mute` takes another agent's id")
@@ -116,7 +116,7 @@ def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: R
         raise Refused(f"{word!r} is an agent's id or name and cannot be a role", "choose another", code="name_taken")
 
 
-def _succession(request: Request, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
+def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
     """Whom the session comes to continue, and the ends of those that are not dead yet."""
     me = request.session_id
     olds = [] if request.continues in (None, USER) else [request.continues]
@@ -158,7 +158,7 @@ def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Ros
         )
 
 
-def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
     """``--tags`` replaces all but role tags; roles change by ``--role`` and by ``role:`` tags."""
     before = present.tags if present else ()
     roles = [tag for tag in before if tag.startswith("role:")]
@@ -179,7 +179,7 @@ def _tags(request: Request, present: Agent | None, namespaces: tuple[str, ...]) 
     return tuple(tag for tag in dict.fromkeys([*roles, *others, *added]) if tag not in removed)
 
 
-def _lead(request: Request, present: Agent | None, roster: Roster, actor: str) -> str | None:
+def _lead(request: Registration, present: Agent | None, roster: Roster, actor: str) -> str | None:
     """The lead to write down, None for no change. Set at registration; then only the person or the lead may."""
     if request.lead is None:
         return None
@@ -244,7 +244,7 @@ def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
     """A check is a heartbeat: it registers the unknown, thaws the frozen, and is refused to the dead."""
     agent = roster.get(session_id)
     if agent is None:
-        return enrolled(Request(session_id=session_id), roster, session_id, now, ())
+        return enrolled(Registration(session_id=session_id), roster, session_id, now, ())
     if agent.state == DEAD:
         raise Refused(
             f"{session_id} is dead ({agent.reason or 'retired'})",

@@ -11,7 +11,7 @@ from ..core import proofs
 from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
 from ..store import processes, system, user_state
-from ..store.hosts import Hosts
+from ..store.hosts import HostRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -91,7 +91,7 @@ def of(environ: Mapping[str, str]) -> Caller:
     """Return who calls, by this process's ancestors."""
     if user_state.is_as_said(environ):
         return Caller(AS_SAID)
-    hosts = Hosts(user_state.directory(environ))
+    hosts = HostRecords(user_state.directory(environ))
     line: list[Process] = []
     for process in processes.line(system.getpid()):
         if line:
@@ -107,7 +107,7 @@ def of(environ: Mapping[str, str]) -> Caller:
 
 def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a client's process is recorded as the session's."""
-    return bool(Hosts(user_state.directory(environ)).hosting(session_id))
+    return bool(HostRecords(user_state.directory(environ)).hosting(session_id))
 
 
 def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:

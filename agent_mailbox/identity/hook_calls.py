@@ -11,7 +11,7 @@ from ..core import proofs
 from ..errors import NOT_YOU, Refused
 from ..store import hosts as hosting
 from ..store import processes, system, user_state
-from ..store.hosts import Hosts
+from ..store.hosts import HostRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -37,7 +37,7 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     line = processes.line(system.getpid())
     if next(line, None) is None:
         return _by_environment(session_id, environ)
-    hosts = Hosts(user_state.directory(environ))
+    hosts = HostRecords(user_state.directory(environ))
     maker = processes.maker(INPUT) if told else None
     passed: list[Process] = []
     for process in line:  # as far as the nearest client, mostly
@@ -63,12 +63,12 @@ def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str |
     ``/clear``."""
     if user_state.is_as_said(environ):
         return proofs.of_session(session_id)
-    hosts = Hosts(user_state.directory(environ))
+    hosts = HostRecords(user_state.directory(environ))
     are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
     return proofs.of_session(session_id) if are_one else None
 
 
-def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: Hosts) -> str | None:
+def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> str | None:
     """Return what is proven by a call from a program that we do not know as a client. It is one if it made the socket;
     and it gets sessions that nobody had."""
     known = hosts.hosting(session_id)
@@ -78,7 +78,9 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
     return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
 
 
-def _may_host(session_id: str, process: Process, hosts: Hosts, environ: Mapping[str, str], *, is_nested: bool) -> bool:
+def _may_host(
+    session_id: str, process: Process, hosts: HostRecords, environ: Mapping[str, str], *, is_nested: bool
+) -> bool:
     """Return whether the client may come to host the session: nobody else lives that does. A client below another may
     have new ones alone, or an agent that starts one would be whom it likes. Raises ``Refused`` for a living one's."""
     others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
@@ -88,7 +90,7 @@ def _may_host(session_id: str, process: Process, hosts: Hosts, environ: Mapping[
     return not (is_nested and (others or system.exists(pointed)))
 
 
-def _record(hosts: Hosts, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
+def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
     """Record it; where that fails nothing is proven, and the hook does its other work."""
     try:
         hosts.record(process, session_id, how, first=begins)

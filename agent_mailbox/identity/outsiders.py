@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..store.hosts import Host, Hosts
+    from ..store.hosts import Host, HostRecords
     from ..store.processes import Process
 
 
@@ -26,7 +26,7 @@ class Outsider(Record):
     believed: str | None = None
 
 
-def elsewhere(environ: Mapping[str, str], hosts: Hosts) -> Outsider | tuple[Process, Host | None]:
+def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> Outsider | tuple[Process, Host | None]:
     """Return who calls where ancestors cannot be read as here: by ``ps`` (a client's process, perhaps, with what is
     recorded of it), else by what the environment says."""
     from . import terminals  # starts a program
@@ -42,7 +42,7 @@ def elsewhere(environ: Mapping[str, str], hosts: Hosts) -> Outsider | tuple[Proc
     return Outsider(marked or ("" if above and above[0].terminal else "it has no terminal"))
 
 
-def below_no_client(line: Sequence[Process], hosts: Hosts, environ: Mapping[str, str]) -> Outsider:
+def below_no_client(line: Sequence[Process], hosts: HostRecords, environ: Mapping[str, str]) -> Outsider:
     """Return who calls, by its ancestors, none of which is a client."""
     hidden = [one for host in hosts.all() if _is_hidden(host, hosts) for one in host.sessions]
     if hidden:
@@ -60,6 +60,6 @@ def below_no_client(line: Sequence[Process], hosts: Hosts, environ: Mapping[str,
     return Outsider(why)
 
 
-def _is_hidden(host: Host, hosts: Hosts) -> bool:
+def _is_hidden(host: Host, hosts: HostRecords) -> bool:
     """Return whether the client runs in this boot, in another namespace: then it may be above this process, unseen."""
     return host.here != hosts.here and hosts.is_living(host)

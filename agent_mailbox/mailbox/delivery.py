@@ -12,7 +12,7 @@ from ..core.roster import ALIVE, DEAD
 from ..errors import Busy
 from ..store import offers
 from ..store.poll import Poll
-from .opened import Desk
+from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Offering(Record):
     quiet: bool = True
 
 
-class Delivery(Desk):
+class Delivery(OpenMailbox):
     """The part of the facade that shows sessions their mail."""
 
     def peek(self, session_id: str) -> list[Item]:

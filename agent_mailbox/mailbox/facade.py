@@ -28,7 +28,7 @@ MIN_MESSAGE_PREFIX = 4
 """Characters of a message id that may stand for it: what a few thousand messages rarely share."""
 
 
-class Found(Record):
+class FoundMessage(Record):
     """A message looked up by id, with the reads that concern it; ``archived`` tells where it stands."""
 
     message: Message
@@ -99,7 +99,7 @@ class Mailbox(Posting, Delivery, Registry):
         with self.logs.reads.held() as log:
             log.sync()
 
-    def find(self, message_id: str) -> Found:
+    def find(self, message_id: str) -> FoundMessage:
         """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
         matches: dict[str, tuple[Message, bool]] = {}
         for message, archived in self._matching(message_id):
@@ -112,7 +112,7 @@ class Mailbox(Posting, Delivery, Registry):
             shown = ", ".join(list(matches)[:5]) + (", …" if len(matches) > 5 else "")
             raise Ambiguous(f"{message_id!r} could be {len(matches)} messages", f"write more of the id: {shown}")
         ((message, archived),) = matches.values()
-        return Found(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
+        return FoundMessage(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
 
     def receipts(self, message: Message) -> list[Read]:
         """Everything recorded about a message, oldest first."""
@@ -139,7 +139,7 @@ def _refuse_archived(message: Message, archived: bool) -> None:
         raise Refused(f"{message.id} is archived and cannot be given back", "send it anew", code="archived")
 
 
-def _refuse_non_reader(found: Found, session_id: str, roster: Roster) -> None:
+def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> None:
     if claims.read_by(found.message, found.reads, roster.lineage(session_id), roster):
         return
     holder = claims.holder(found.message, found.reads, roster)

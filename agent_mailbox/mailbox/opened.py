@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..config import Config
     from ..control.control_log import Reading
-    from ..core.inbox import State
+    from ..core.inbox import MailState
     from ..own_config import OwnConfig
 
 
@@ -34,7 +34,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Desk:
+class OpenMailbox:
     """A mailbox directory, opened.
 
     ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs), ``wait`` the seconds to wait for a
@@ -82,6 +82,6 @@ class Desk:
         """Return why the logs do not continue what our writers left, as far as anybody noticed; else None."""
         return None if self.logs.custody is None else self.logs.custody.broken()
 
-    def state(self) -> State:
+    def state(self) -> MailState:
         """The live logs, folded."""
         return self.logs.state(self.config.ttls)

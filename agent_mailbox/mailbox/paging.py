@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read
     from ..core.roster import Roster
     from ..store.index_keys import Row
-    from ..store.lookup import View
+    from ..store.lookup import IndexView
 
 
 class Selection(Record):
@@ -35,7 +35,7 @@ class Selection(Record):
     until: int | None = None
 
 
-class Place(Record):
+class Position(Record):
     """A place between two messages of a selection: just before the one of that instant (ms) and id."""
 
     timestamp: int
@@ -48,10 +48,10 @@ class Page(Record):
     messages: tuple[Message, ...]
     reads: claims.Reads
     replies: Mapping[str, int]
-    before: Place | None
+    before: Position | None
 
 
-class Stretch(Record):
+class Recent(Record):
     """The newest messages of a time, newest last, with everything recorded about them; ``whole``: are these all?"""
 
     messages: tuple[Message, ...]
@@ -82,42 +82,42 @@ class Browsing(Library):
 
         return chosen
 
-    def page(self, selection: Selection, before: Place | None, limit: int) -> Page:
+    def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
         """The newest ``limit`` messages of the selection that stand before a place (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
         chosen, older = self.chooses(selection, roster), _Older(before)
 
-        def candidates(view: View) -> Iterator[Row]:
+        def candidates(view: IndexView) -> Iterator[Row]:
             older.begin()
             return _candidates(view, selection, before, roster)
 
         found, reads = self._newest(candidates, lambda m: older(m) and chosen(m), limit + 1)
         shown = tuple(found[-limit:])
-        first = Place(shown[0].timestamp, shown[0].id) if len(found) > limit else None
+        first = Position(shown[0].timestamp, shown[0].id) if len(found) > limit else None
         replies = self._ask(lambda view: {m.id: view.replies(m.id) for m in shown}) or {}
         return Page(shown, reads, {i: count for i, count in replies.items() if count}, first)
 
-    def stretch(self, since: int, limit: int) -> Stretch:
+    def stretch(self, since: int, limit: int) -> Recent:
         """The newest ``limit`` messages since an instant (ms)."""
 
-        def answer(view: View) -> Stretch:
+        def answer(view: IndexView) -> Recent:
             found, _ = view.newest(view.between((), since), lambda _: True, limit + 1)
-            return Stretch(tuple(found[-limit:]), tuple(view.records(found[-limit:])), len(found) <= limit)
+            return Recent(tuple(found[-limit:]), tuple(view.records(found[-limit:])), len(found) <= limit)
 
         return self._ask(answer) or self._looked_through(since, limit)
 
-    def _looked_through(self, since: int, limit: int) -> Stretch:
+    def _looked_through(self, since: int, limit: int) -> Recent:
         everything = self.everything()
         found = [m for m in everything.messages.values() if m.timestamp >= since]
         ids = {m.id for m in found[-limit:]}
         records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
-        return Stretch(tuple(found[-limit:]), tuple(r for r in records if r.message_id in ids), len(found) <= limit)
+        return Recent(tuple(found[-limit:]), tuple(r for r in records if r.message_id in ids), len(found) <= limit)
 
     def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
         """The messages of these ids, as far as there are any, with their reads."""
         wanted = [*dict.fromkeys(ids)]
 
-        def answer(view: View) -> tuple[list[Message], claims.Reads]:
+        def answer(view: IndexView) -> tuple[list[Message], claims.Reads]:
             found = [message for message in map(view.message, wanted) if message is not None]
             return found, claims.Reads(view.records(found))
 
@@ -133,7 +133,7 @@ class Browsing(Library):
         return self._ask(lambda _: True) is not None
 
 
-def _candidates(view: View, selection: Selection, before: Place | None, roster: Roster) -> Iterator[Row]:
+def _candidates(view: IndexView, selection: Selection, before: Position | None, roster: Roster) -> Iterator[Row]:
     ends = [end for end in (selection.until, before.timestamp if before else None) if end is not None]
     until = min(ends, default=None)
     phrases = words.phrases(selection.query)
@@ -154,7 +154,7 @@ class _Older:
     """Asked of messages from the newest on: does it stand before the place? Of those at the very instant, what comes
     after the one that is named."""
 
-    def __init__(self, before: Place | None) -> None:
+    def __init__(self, before: Position | None) -> None:
         self._before = before
         self._passed = False
 

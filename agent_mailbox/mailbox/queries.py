@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ..core.cost import Cost
-    from ..core.inbox import State
+    from ..core.inbox import MailState
     from ..core.roster import Agent, Roster
     from ..store.index_keys import Row
-    from ..store.lookup import View
+    from ..store.lookup import IndexView
     from .facade import Mailbox
 
     T = TypeVar("T")
@@ -47,7 +47,7 @@ class Library:
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
 
-    def everything(self) -> State:
+    def everything(self) -> MailState:
         """Live and archived mail with its reads, oldest first (then in log order, the live log last); of twins the
         live one counts."""
         # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
@@ -143,7 +143,7 @@ class Library:
         )
 
     def _newest(
-        self, candidates: Callable[[View], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
+        self, candidates: Callable[[IndexView], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
     ) -> tuple[list[Message], claims.Reads]:
         answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
         if answer is None:
@@ -153,11 +153,11 @@ class Library:
             answer = found, everything.reads
         return answer
 
-    def _ask(self, question: Callable[[View], T | None]) -> T | None:
+    def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
         """What the index answers; None where none is to be had."""
-        from ..store.index import Index  # SQLite, which no other question needs
+        from ..store.index import MailIndex  # SQLite, which no other question needs
 
-        return Index(self._mailbox.logs, self._mailbox.archive).ask(question)
+        return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question)
 
     def wait(self, session_id: str, timeout: float | None) -> int:
         """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds)."""
@@ -176,7 +176,7 @@ def last_seen(agent: Agent, seen: dict[str, int]) -> int:
     return max(seen.get(agent.session_id, 0), agent.registered)
 
 
-def _chain(message_id: str, index: View) -> tuple[list[Message], claims.Reads] | None:
+def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:
     """The thread of the one message the word means; None if that is not one."""
     ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
     if len(ids) != 1:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..store.offers import Offer
-    from .opened import Desk
+    from .opened import OpenMailbox
 
 
-class Verdict(Record):
+class Settlement(Record):
     """What is known of some offers, by their nonces: ``seen`` by the session; ``lost``, to be offered again;
     ``unknown``, not to be asked about any more. The others stay open."""
 
@@ -27,7 +27,9 @@ class Verdict(Record):
     unknown: frozenset[str] = frozenset()
 
 
-def settle(desk: Desk, session_id: str, judge: Callable[[Sequence[Offer]], Verdict], *, recall: bool = False) -> bool:
+def settle(
+    desk: OpenMailbox, session_id: str, judge: Callable[[Sequence[Offer]], Settlement], *, recall: bool = False
+) -> bool:
     """Have ``judge`` look at the session's open offers and record what it says; returns whether any is left open.
 
     ``recall``: they are looked for in the reads log. Raises ``Busy`` where mail is being shown to the session, or a log

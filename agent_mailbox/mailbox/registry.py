@@ -9,9 +9,9 @@ from __future__ import annotations
 from ..core import codec, obligations, roster_changes
 from ..core.records import USER, Read
 from ..core.roster import DEAD
-from ..core.roster_changes import Decision, Request
+from ..core.roster_changes import Decision, Registration
 from ..errors import Busy, NotFound
-from .opened import Desk
+from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.roster import Agent, Roster
 
 
-def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
+def change_roster(desk: OpenMailbox, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
     """Carry out a decision about the roster, taken and appended under its lock; raises what ``decide`` raises.
 
     ``actor`` is in whose name it is done (default: the session that an event is about). Whoever's death is recorded
@@ -47,18 +47,18 @@ def change_roster(desk: Desk, decide: Callable[[Roster], Decision], actor: str |
     return decision
 
 
-def _proof(desk: Desk, event: RosterEvent, actor: str) -> str | None:
+def _proof(desk: OpenMailbox, event: RosterEvent, actor: str) -> str | None:
     """Return what is proven of an event's writer: if possible that it speaks for the agent which is continued."""
     older = None if event.continues is None or actor == USER else desk.prove(event.continues)
     return older or desk.prove(actor)
 
 
-def admit(desk: Desk, session_id: str) -> None:
+def admit(desk: OpenMailbox, session_id: str) -> None:
     """A check by a session that is not alive: registers the unknown, thaws the frozen; ``Refused`` to the dead."""
     change_roster(desk, lambda roster: roster_changes.checked_in(session_id, roster, desk.now()))
 
 
-def give_back(desk: Desk, sessions: Iterable[str], actor: str | None = None) -> None:
+def give_back(desk: OpenMailbox, sessions: Iterable[str], actor: str | None = None) -> None:
     """Append releases for what dead agents still owed, decided under the reads' lock, so that no ack is lost.
 
     ``actor`` is in whose name (default: each agent's own)."""
@@ -73,7 +73,7 @@ def give_back(desk: Desk, sessions: Iterable[str], actor: str | None = None) -> 
         log.sync()
 
 
-def register(desk: Desk, request: Request, actor: str) -> tuple[Agent, Decision]:
+def register(desk: OpenMailbox, request: Registration, actor: str) -> tuple[Agent, Decision]:
     """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
     decision = change_roster(
         desk, lambda roster: roster_changes.enrolled(request, roster, actor, desk.now(), desk.config.namespaces), actor
@@ -100,7 +100,7 @@ def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:
             yield f"{old} led {workers}, for whom the person decides now; {change} changes that"
 
 
-def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
+def end(desk: OpenMailbox, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
     """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
     decision = change_roster(
         desk, lambda roster: roster_changes.ended(session_id, event, roster, actor, desk.now(), reason), actor
@@ -112,14 +112,14 @@ def end(desk: Desk, session_id: str, event: str, actor: str, reason: str | None 
     return agent
 
 
-class Registry(Desk):
+class Registry(OpenMailbox):
     """The part of the facade that keeps the roster."""
 
     def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
         """See ``change_roster``."""
         return change_roster(self, decide, actor)
 
-    def register(self, request: Request, actor: str) -> tuple[Agent, Decision]:
+    def register(self, request: Registration, actor: str) -> tuple[Agent, Decision]:
         """See ``register``."""
         return register(self, request, actor)
 

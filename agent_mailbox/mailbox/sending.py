@@ -11,7 +11,7 @@ from ..core.records import USER, Message, Record
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store import paths, system
 from ..store.prefilter import may_be_message
-from .opened import Desk
+from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Sent(Record):
     """A message that is durably in the log, whom it reaches, and what its sender should know."""
 
     message: Message
-    delivery: recipients.Delivery
+    delivery: recipients.Reach
     warnings: tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ class _Prepared(Record):
     warnings: tuple[str, ...]
 
 
-class Posting(Desk):
+class Posting(OpenMailbox):
     """The part of the facade that sends."""
 
     @property
@@ -99,7 +99,7 @@ class Posting(Desk):
             for made in prepared
         ]
 
-    def delivery(self, message: Message, roster: Roster) -> recipients.Delivery:
+    def delivery(self, message: Message, roster: Roster) -> recipients.Reach:
         """Whom a message reaches at this moment. It waits for a teammate of a client's team that nobody bridges."""
         found = recipients.delivery(message, roster)
         mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
@@ -109,7 +109,7 @@ class Posting(Desk):
 
         idle = [mate for mate in mates if not team_lock.runs(self.logs, f"team:{mate.partition('@')[2]}")]
         agents = tuple(agent for agent in found.agents if agent not in idle)
-        return recipients.Delivery(agents=agents, waiting_for=(*found.waiting_for, *idle))
+        return recipients.Reach(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
     def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
         """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.

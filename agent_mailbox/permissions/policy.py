@@ -58,7 +58,7 @@ class Policy(Record):
         return self != Policy()
 
 
-class Verdict(Record):
+class Judgement(Record):
     """What a policy says of a call: ``allow``, ``ask`` (the lead), ``deny``, or None: it has no opinion. ``host``: what
     is to be asked about is this host, not the call."""
 
@@ -67,12 +67,12 @@ class Verdict(Record):
     host: str | None = None
 
 
-NO_OPINION = Verdict(None)
+NO_OPINION = Judgement(None)
 
 
 def judge(
     policy: Policy, tool: str, given: Mapping[str, Any], where: Where | None = None, free: Sequence[str] = ()
-) -> Verdict:
+) -> Judgement:
     """What the policy says of a call of this tool with this input.
 
     ``free`` are rules of what stays possible in every mode (mail), unless a rule of the policy denies it.
@@ -121,8 +121,8 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
 # -- the parts of a judgement -----------------------------------------------------------------------------------------
 
 
-def _verdict(decision: str, reason: str) -> Verdict:
-    return Verdict(decision, clipped(neutral(reason), MAX_REASON))
+def _verdict(decision: str, reason: str) -> Judgement:
+    return Judgement(decision, clipped(neutral(reason), MAX_REASON))
 
 
 def _parsed(texts: Sequence[str]) -> list[Rule]:
@@ -133,7 +133,7 @@ def _caught(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Wh
     return next((rule for rule in _parsed(texts) if rules.catches(rule, tool, given, where)), None)
 
 
-def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Verdict | None:
+def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement | None:
     """What the mode, or a plan that is not approved yet, keeps from running whatever the rules allow."""
     planning = policy.plan_required or policy.mode == "plan"
     if not planning and policy.mode != "locked-down" and policy.mode in MODES:
@@ -149,7 +149,7 @@ def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> 
     return _verdict(DENY, f"this session is in mode {policy.mode}, which lets it only read")
 
 
-def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Verdict:
+def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement:
     """What the mode says of a call that no rule names."""
     if policy.mode == "safe" and not is_reading(tool, given):
         return _verdict(ASK, "this session is in mode safe: its lead is asked about everything but reading")
@@ -186,7 +186,7 @@ def _sends_files(given: Mapping[str, Any]) -> bool:
     return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
 
 
-def _host(policy: Policy, given: Mapping[str, Any]) -> Verdict | None:
+def _host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:
     """A tool that names a host goes there unasked only if the policy says so."""
     if policy.hosts is None:
         return None
@@ -203,7 +203,7 @@ def _urls(given: Mapping[str, Any]) -> Iterator[str]:
             yield from (one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str))
 
 
-def _asked(name: str | None, url: str) -> Verdict:
+def _asked(name: str | None, url: str) -> Judgement:
     shown = name or clipped(url, 100)
     said = _verdict(ASK, f"{shown} is not among the hosts that this session may go to")
     return said.replace(host=name) if name else said.replace(decision=DENY)

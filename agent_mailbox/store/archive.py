@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .custody import Custody
-    from .proof_view import View
+    from .proof_view import ProofView
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""
@@ -32,7 +32,7 @@ class Archive:
         self.directory = directory
         self._custody = custody
 
-    def view(self, name: str) -> View | None:
+    def view(self, name: str) -> ProofView | None:
         """What is proven of the writers of lines that were in the live log of that name; None where nothing is."""
         return None if self._custody is None else self._custody.log(name).view()
 

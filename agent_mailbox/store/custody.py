@@ -9,7 +9,7 @@ stood in the logs before the record was made is ``proofs.BEFORE``.
 
     STATE/key                        the user's key
     STATE/boxes/NAME/place           the mailbox's real path, its id
-    STATE/boxes/NAME/agent-mailbox   of each log: see ``Entry``
+    STATE/boxes/NAME/agent-mailbox   of each log: see ``LogEnd``
     STATE/boxes/NAME/adopted         what the person confirmed of unsealed lines, by MAC
     STATE/boxes/NAME/broken          why the logs do not continue what we left, until the person has looked
 """
@@ -21,8 +21,8 @@ import fcntl
 from ..core import seals
 from ..errors import StorageFailed
 from . import paths, system, user_state
-from .log_ends import Entry, read_entry
-from .proof_view import View
+from .log_ends import LogEnd, read_entry
+from .proof_view import ProofView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,12 +114,12 @@ class Kept:
         self.name = name
         self.path = custody.path(name)
 
-    def entry(self) -> Entry:
+    def entry(self) -> LogEnd:
         """Return the entry; an empty one where none was made yet."""
         text = content(self.path)
-        return (read_entry(text) if text else None) or Entry()
+        return (read_entry(text) if text else None) or LogEnd()
 
-    def checked(self, fd: int) -> Entry | None:
+    def checked(self, fd: int) -> LogEnd | None:
         """Return the entry that the open log continues: the one that is kept, or that of a replacement which is about
         to be noted, or whose writer was killed before that. None where it continues neither.
 
@@ -137,13 +137,13 @@ class Kept:
             before, entry = entry, self.entry()
         return None
 
-    def announce(self, entry: Entry) -> None:
+    def announce(self, entry: LogEnd) -> None:
         """Note what the log will be once it is replaced: whichever of the two is there is then what we left."""
         from .small_files import replace_file  # where a log is replaced
 
         replace_file(self.path + NEXT, entry.text())
 
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: LogEnd) -> None:
         """Note that the log was replaced."""
         from .small_files import replace_file  # where a log is replaced
 
@@ -153,14 +153,14 @@ class Kept:
         except OSError:
             pass
 
-    def change(self, how: Callable[[Entry], Entry]) -> None:
+    def change(self, how: Callable[[LogEnd], LogEnd]) -> None:
         """Change the entry; two who do so at once do it one after the other."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
             fd = system.open(self.path, flags, 0o600)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
-                before = read_entry(system.pread(fd, 400, 0)) or Entry()
+                before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
                 after = how(before)
                 if after != before:
                     system.pwrite(fd, after.text(), 0)
@@ -169,9 +169,9 @@ class Kept:
         except OSError:
             pass  # the log goes on beyond what is noted: who writes next notes that
 
-    def view(self) -> View:
+    def view(self) -> ProofView:
         """Return what the record says of the log's lines, from when it is first asked on."""
-        return View(self)
+        return ProofView(self)
 
     def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
         """Return the line (without newline) sealed for its place; as it is where there is no key."""

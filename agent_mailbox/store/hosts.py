@@ -39,7 +39,7 @@ class Host(Record):
     sessions: tuple[str, ...]
 
 
-class Hosts:
+class HostRecords:
     """The records of one user, in ``state``."""
 
     def __init__(self, state: str) -> None:

@@ -23,7 +23,7 @@ from ..errors import MailboxError
 from .index_keys import Doubt
 from .indexing import Intake
 from .lock import FileLock
-from .lookup import View
+from .lookup import IndexView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ COMMIT;
 """
 
 
-class Index:
+class MailIndex:
     """The index file of a mailbox."""
 
     def __init__(self, logs: Logs, archive: Archive) -> None:
@@ -71,7 +71,7 @@ class Index:
         self._archive = archive
         self._path = logs.cache(FILE)
 
-    def ask(self, question: Callable[[View], T]) -> T | None:
+    def ask(self, question: Callable[[IndexView], T]) -> T | None:
         """The answer from an index caught up with the logs, mended if need be; None where none can be had."""
         if sqlite3 is None or not self._logs.derives:
             return None
@@ -96,7 +96,7 @@ class Index:
         finally:
             lock.__exit__(None, None, None)
 
-    def _answer(self, question: Callable[[View], T], live: OpenLogs, fresh: bool) -> T:
+    def _answer(self, question: Callable[[IndexView], T], live: OpenLogs, fresh: bool) -> T:
         fd = self._file(fresh)
         try:
             db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
@@ -104,7 +104,7 @@ class Index:
                 self._prepare(db, fd, fresh)
                 if Intake(db, live, self._archive).catch_up():
                     _seal(db, fd)
-                return question(View(db, live, self._archive))
+                return question(IndexView(db, live, self._archive))
             finally:
                 db.close()
         finally:

@@ -32,7 +32,7 @@ _WORDS = "words (rowid, subject, content, sender)"
 # Entries of ``terms`` and ``words`` whose message is gone stay, and lead nowhere: an ``n`` is never used again.
 
 
-class Source(Record):
+class IndexSource(Record):
     """One log the index is made of: its name there, its first place, the open file and where to stop in it."""
 
     name: str
@@ -42,7 +42,7 @@ class Source(Record):
     end: int
 
 
-def sources(live: OpenLogs, archive: Archive) -> Iterator[Source]:
+def sources(live: OpenLogs, archive: Archive) -> Iterator[IndexSource]:
     """Every log. The live ones were opened before the archive is looked at: the steward moves mail that way."""
     for month in archive.months():
         first = first_place(month)
@@ -50,12 +50,12 @@ def sources(live: OpenLogs, archive: Archive) -> Iterator[Source]:
             fd = log.open()
             try:
                 end = 0 if fd is None else os.fstat(fd).st_size
-                yield Source(name=name, first=first, reads=name != month, fd=fd, end=end)
+                yield IndexSource(name=name, first=first, reads=name != month, fd=fd, end=end)
             finally:
                 if fd is not None:
                     os.close(fd)
-    yield Source(name="live", first=LIVE, reads=False, fd=live.messages, end=live.messages_end)
-    yield Source(name="live reads", first=LIVE, reads=True, fd=live.reads, end=live.reads_end)
+    yield IndexSource(name="live", first=LIVE, reads=False, fd=live.messages, end=live.messages_end)
+    yield IndexSource(name="live reads", first=LIVE, reads=True, fd=live.reads, end=live.reads_end)
 
 
 class Intake:
@@ -92,7 +92,7 @@ class Intake:
         self._db.execute("UPDATE seal SET next = ?", (self._next,))
         return True
 
-    def _holds(self, source: Source, known: dict[str, list[int]]) -> bool:
+    def _holds(self, source: IndexSource, known: dict[str, list[int]]) -> bool:
         if source.name not in known:
             return source.fd is not None
         return source.fd is not None and cache.holds(source.fd, known[source.name][:3])
@@ -105,7 +105,7 @@ class Intake:
         self._db.execute(f"{what} WHERE place BETWEEN ? AND ?", (first, first | POSITION))
         self._db.execute("DELETE FROM sources WHERE name = ?", (name,))
 
-    def _take(self, source: Source, fd: int, start: int) -> None:
+    def _take(self, source: IndexSource, fd: int, start: int) -> None:
         """Read a log on from a position. A last line without newline is taken in, and looked at again next time."""
         edge = boundary(fd, source.end)
         lines = ((source.first | at, line) for at, line in lines_of(fd, start, source.end))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from .custody import Kept
-    from .log_ends import Entry
-    from .proof_view import View
+    from .log_ends import LogEnd
+    from .proof_view import ProofView
 
     T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Log:
         self.trail = trail
         self.kept = kept
 
-    def view(self) -> View | None:
+    def view(self) -> ProofView | None:
         """What the mailbox's record says of the lines; None where it has none."""
         return None if self.kept is None else self.kept.view()
 
@@ -50,7 +50,7 @@ class Log:
         """Notice if the log does not continue what our writers left; its lines are not looked at."""
         self.attentively(lambda *_: None, whole=False)
 
-    def attentively(self, read: Callable[[int, View | None], T], *, whole: bool = True) -> T | None:
+    def attentively(self, read: Callable[[int, ProofView | None], T], *, whole: bool = True) -> T | None:
         """Have ``read`` go through the open log with the record's word on its lines, and notice where the log does not
         continue what was left: then again, with nothing proven. None where there is no log.
 
@@ -129,7 +129,7 @@ class HeldLog(FileLock):
         super().__init__(path, wait)
         self._trail = trail
         self._kept = kept
-        self._entry: Entry | None = None
+        self._entry: LogEnd | None = None
         self._end = 0
         self._dirty = False
 
@@ -234,7 +234,7 @@ class HeldLog(FileLock):
         system.fdatasync(self.fd)
         inode = system.fstat(self.fd).st_ino
 
-        def counted(entry: Entry) -> Entry:
+        def counted(entry: LogEnd) -> LogEnd:
             from .keys import digest
 
             summed_up = entry.digest
@@ -248,7 +248,7 @@ class HeldLog(FileLock):
         """Note where the log ended with what we wrote, now that it is durable: what came behind may not be yet."""
         inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
 
-        def settled(entry: Entry) -> Entry:
+        def settled(entry: LogEnd) -> LogEnd:
             return _ending(entry, inode, self._end, self.fd) if entry.generation == generation else entry
 
         kept.change(settled)
@@ -269,7 +269,7 @@ class HeldLog(FileLock):
         """Have what is there already synced when the block ends (an id that was found is acknowledged again)."""
         self._dirty = True
 
-    def view(self) -> View | None:
+    def view(self) -> ProofView | None:
         """What the mailbox's record says of the lines; None where it has none."""
         return None if self._kept is None else self._kept.view()
 
@@ -317,7 +317,7 @@ class HeldLog(FileLock):
             again = Log(self.path, trail=self._trail, kept=self._kept)
             again.append([late if late.endswith(b"\n") else late + b"\n"], None)
 
-    def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> Entry | None:
+    def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> LogEnd | None:
         """Have the mailbox's record follow: what is there instead was put there by us."""
         if self._kept is None:
             return None
@@ -368,7 +368,7 @@ class HeldLog(FileLock):
             ) from None
 
 
-def _ending(entry: Entry, inode: int, size: int, fd: int) -> Entry:
+def _ending(entry: LogEnd, inode: int, size: int, fd: int) -> LogEnd:
     """The entry of a log that ends there; as it is where another noted more, or has put another log in its place."""
     if entry.inode not in (0, inode) or entry.size >= size:
         return entry

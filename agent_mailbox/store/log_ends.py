@@ -10,7 +10,7 @@ from . import paths, system
 from .tails import tail
 
 
-class Entry(Record):
+class LogEnd(Record):
     """Where a log ended when our last writer left it, and what of it is proven.
 
     ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that.
@@ -41,18 +41,18 @@ class Entry(Record):
         return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
 
 
-def read_entry(text: bytes) -> Entry | None:
+def read_entry(text: bytes) -> LogEnd | None:
     """Return the entry that a text is; None for what is none."""
     words = text.split()
     if len(words) != 8 or not all(word.isdigit() for word in words[:7]):
         return None
     inode, size, checksum, generation, base, count, before = map(int, words[:7])
-    return Entry(inode, size, checksum, generation, base, count, words[7], before)
+    return LogEnd(inode, size, checksum, generation, base, count, words[7], before)
 
 
-def left(path: str, entry: Entry | None = None) -> Entry:
+def left(path: str, entry: LogEnd | None = None) -> LogEnd:
     """Return an entry for a log as it is now: all that it holds stands below the base."""
-    entry = entry or Entry()
+    entry = entry or LogEnd()
     try:
         fd = paths.open_file(path, system.O_RDONLY)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 """The three logs of a mailbox, read together so that they agree.
 
-Belongs here: which log holds what, reading them into a folded ``State``, heartbeats. Telling records from foreign
+Belongs here: which log holds what, reading them into a folded ``MailState``, heartbeats. Telling records from foreign
 lines is the codec's; what they mean is the core's.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import codec, proofs, roster_cache
 from ..core.address import check_id
 from ..core.claims import Reads
-from ..core.inbox import State
+from ..core.inbox import MailState
 from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.roster import Roster
 from ..core.roster_cache import Rollbook
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     from .custody import Custody
-    from .proof_view import View
+    from .proof_view import ProofView
 
     End = tuple[int, int]
     Ends = tuple[End, End, End]
@@ -67,19 +67,19 @@ class Logs:
         """A path among the derived files."""
         return self.path(paths.CACHE, *names)
 
-    def state(self, ttls: Mapping[str, float | None]) -> State:
+    def state(self, ttls: Mapping[str, float | None]) -> MailState:
         """Everything live, folded."""
         with self.open() as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
-            return State(
+            return MailState(
                 messages=parse_messages(messages, self.messages.view()),
                 reads=Reads(parse_reads(reads, self.reads.view())),
                 roster=self.read_roster(),
                 ttls=ttls,
             )
 
-    def asking(self, ttls: Mapping[str, float | None]) -> State:
+    def asking(self, ttls: Mapping[str, float | None]) -> MailState:
         """The same as far as it matters for what asks for an ack and what answers that: most mail does neither, and is
         passed by undecoded."""
         with self.open() as logs:
@@ -88,7 +88,7 @@ class Logs:
             messages = parse_messages(asking, self.messages.view())
             about = {message_id.encode() for message_id in messages}
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
-            return State(
+            return MailState(
                 messages=messages,
                 reads=Reads(parse_reads((at for at in reads if may_be_about(at[1], about)), self.reads.view())),
                 roster=self.read_roster(),
@@ -135,13 +135,13 @@ class Logs:
     def _is_trusted(self) -> bool:
         return self.custody is None or self.custody.broken() is None
 
-    def _folded(self, fd: int, view: View | None) -> Roster:
+    def _folded(self, fd: int, view: ProofView | None) -> Roster:
         at = _end(fd)
         self._roster, self._roster_at = self._folded_roster(fd, at[1], view), at
         self._trusted = view is None or view.trusted
         return self._roster
 
-    def _folded_roster(self, fd: int, end: int, view: View | None) -> Roster:
+    def _folded_roster(self, fd: int, end: int, view: ProofView | None) -> Roster:
         kept = cache.load(self.rollbook(view)) or b""
         start = kept.find(b"\n") + 1
         at, counted = read_head(kept[:start])
@@ -157,7 +157,7 @@ class Logs:
             cache.save(self.rollbook(view), head + roster_cache.written(roster))
         return roster
 
-    def rollbook(self, view: View | None) -> str:
+    def rollbook(self, view: ProofView | None) -> str:
         """Where the rollbook is: it tells who leads whom, so outside the project where anything is proven."""
         return self.cache(ROLLBOOK) if view is None else view.kept.custody.path("rollbook")
 
@@ -202,7 +202,7 @@ class Logs:
             raise paths.storage_failed("make", self.path(name), error) from None
 
 
-def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: View | None = None) -> dict[str, Message]:
+def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:
     """Messages by id in log order, from lines with their positions; of a duplicate id the first written counts, a
     proven one before others.
     ``view`` tells what is proven of their writers. Archived lines have no positions."""
@@ -217,7 +217,7 @@ def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: View | None 
     return found
 
 
-def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: View | None = None) -> Iterator[Read]:
+def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> Iterator[Read]:
     """The read records, in log order, from lines with their positions."""
     for position, line in lines:
         record = codec.read(line)
@@ -225,7 +225,7 @@ def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: View | None = N
             yield proven(record, view, line, position)
 
 
-def parse_roster(lines: Iterable[tuple[int, bytes]], view: View | None = None) -> Iterator[RosterEvent]:
+def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = None) -> Iterator[RosterEvent]:
     """The roster events, in log order, from lines with their positions; ``view`` counts those that decide."""
     for position, line in lines:
         proof = view.read(line, position) if view is not None else None
@@ -234,7 +234,7 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: View | None = None) -
             yield event if proof is None else event.replace(proof=proof)
 
 
-def weighed(message: Message, view: View | None, line: bytes, position: int | None) -> Message:
+def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
     """The message with what is proven of its writer, where anything may hang on that: control, the person's words, and
     replies, which settle what somebody asked for."""
     if message.type == "control" or message.sender == USER:
@@ -243,7 +243,7 @@ def weighed(message: Message, view: View | None, line: bytes, position: int | No
     return message if message.thread is None else proven(message, view, line, position)
 
 
-def proven(record: R, view: View | None, line: bytes, position: int | None) -> R:
+def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
     """The record with what is proven of its writer."""
     proof = view.proof(line, position) if view is not None and SEALED in line else None
     return record if proof is None else record.replace(proof=proof)
@@ -263,7 +263,7 @@ class OpenLogs:
         self.reads: int | None = None
         self.roster: int | None = None
 
-    def views(self) -> tuple[View | None, View | None]:
+    def views(self) -> tuple[ProofView | None, ProofView | None]:
         """What is proven of the writers of messages, and of reads."""
         return self._logs.messages.view(), self._logs.reads.view()
 

@@ -30,7 +30,7 @@ MAX_PHRASES = 32
 """Phrases of a query that narrow; beyond them the caller's judgement does it alone."""
 
 
-class View:
+class IndexView:
     """The index, opened and caught up, beside the logs it speaks of."""
 
     def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:

@@ -33,7 +33,7 @@ STRETCH = 1 << 20
 """Bytes in one stretch, unless a single line is longer: how narrowly damage is placed, for 150 bytes of manifest."""
 
 
-class Stretch(Record):
+class SealedStretch(Record):
     """A sealed stretch of a file, in bytes; ``line`` is the manifest's line that seals it."""
 
     offset: int
@@ -59,7 +59,7 @@ class Damage(Record):
     """A stretch whose bytes are not what was sealed; the lines of the file it covers, and how many bytes are there."""
 
     file: str
-    stretch: Stretch
+    stretch: SealedStretch
     first_line: int
     last_line: int
     there: int
@@ -71,7 +71,7 @@ class Manifest:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self.log = Log(os.path.join(archive.directory, NAME))
-        self.files: dict[str, list[Stretch]] = {}
+        self.files: dict[str, list[SealedStretch]] = {}
         self.strays: list[Stray] = []
         for number, line in numbered(self.log):
             self._take(number, line)
@@ -114,7 +114,7 @@ class Manifest:
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
 
-    def _sealing(self, name: str) -> Iterator[Stretch]:
+    def _sealing(self, name: str) -> Iterator[SealedStretch]:
         fd = Log(os.path.join(self._archive.directory, name)).open()
         if fd is None:
             return
@@ -124,7 +124,7 @@ class Manifest:
                 step = STRETCH
                 while (stop := boundary(fd, min(start + step, end))) <= start:
                     step *= 2  # a line longer than that
-                yield Stretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
+                yield SealedStretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
                 start = stop
         finally:
             os.close(fd)
@@ -156,16 +156,16 @@ def _drop_torn_end(fd: int) -> None:
         os.ftruncate(fd, end)
 
 
-def _entry(entry: dict[str, Any], number: int) -> tuple[str, Stretch] | None:
+def _entry(entry: dict[str, Any], number: int) -> tuple[str, SealedStretch] | None:
     name, offset, length, digest = (entry.get(key) for key in ("file", "offset", "length", "sha256"))
     if not (isinstance(name, str) and isinstance(offset, int) and isinstance(length, int) and isinstance(digest, str)):
         return None
     if not name.endswith(".jsonl") or "/" in name or name == NAME or length <= 0:
         return None
-    return name, Stretch(offset, length, digest, number)
+    return name, SealedStretch(offset, length, digest, number)
 
 
-def _line(name: str, stretch: Stretch) -> bytes:
+def _line(name: str, stretch: SealedStretch) -> bytes:
     entry = {"file": name, "offset": stretch.offset, "length": stretch.length, "sha256": stretch.sha256}
     return codec.dumps(entry).encode() + b"\n"
 

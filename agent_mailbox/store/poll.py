@@ -15,7 +15,7 @@ from __future__ import annotations
 from ..core import codec, inbox
 from ..core.address import route
 from ..core.claims import Reads
-from ..core.inbox import State
+from ..core.inbox import MailState
 from ..core.records import BadLine, Record
 from . import cache, system
 from .lines import boundary, line_at, lines_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .cache import Mark
     from .log import Log
     from .logs import End, Ends, Logs, OpenLogs
-    from .proof_view import View
+    from .proof_view import ProofView
 
 CURSORS = "cursors"
 LARGE = 4 << 20
@@ -178,7 +178,7 @@ class Poll:
         reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
             return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
-        state = State(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
+        state = MailState(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
         items = inbox.unread(self.session_id, state, now)
         if cursor.epoch >= 0:
             self._advance(cursor, logs, messages, reads, items, reader, now)
@@ -238,7 +238,7 @@ class Poll:
         self._messages, self._reads = messages, reads
 
 
-def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: View | None) -> dict[int, Message]:
+def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: ProofView | None) -> dict[int, Message]:
     """The messages that may concern the reader, by position. Of an id that a foreign program wrote twice the first
     counts, whoever it was for: so mail for others, which is passed by, is decoded where its id turns up again."""
     found: dict[int, Message] = {}

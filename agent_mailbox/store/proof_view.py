@@ -6,7 +6,7 @@ Belongs here: weighing a line's seal at its place, and counting the lines that d
 from __future__ import annotations
 
 from ..core import proofs, seals
-from .log_ends import Entry
+from .log_ends import LogEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     Place = tuple[int, bytes]
 
 
-class View:
+class ProofView:
     """The record's word on the lines of one log, at one moment, for whoever reads them in order.
 
     ``trusted`` is off where the logs do not continue what was left: then nothing is proven.
     """
 
-    def __init__(self, kept: Kept, entry: Entry | None = None) -> None:
+    def __init__(self, kept: Kept, entry: LogEnd | None = None) -> None:
         self.kept = kept
         self._entry = entry
         self._trusted = None if entry is None else True
@@ -32,7 +32,7 @@ class View:
         self._adopted: frozenset[bytes] | None = None
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LogEnd:
         """Where the log ended, and what of it is proven."""
         if self._entry is None:
             self._entry = self.kept.entry()
@@ -120,9 +120,9 @@ class View:
         return bool(self._adopted) and self.kept.custody.adoption(self.kept.name, line) in self._adopted
 
 
-def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> Entry:
+def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> LogEnd:
     """Return an entry (without inode, size and checksum) for lines that stand below ``base`` of a new generation."""
-    view = View(kept, Entry(generation=generation, base=base))
+    view = ProofView(kept, LogEnd(generation=generation, base=base))
     for position, line in lines:
         view.read(line, position)
-    return Entry(generation=generation, base=base, count=view.count, digest=view.digest)
+    return LogEnd(generation=generation, base=base, count=view.count, digest=view.digest)

@@ -16,7 +16,7 @@ import portalocker
 
 from ..core import codec, instant, proofs
 from ..core.claims import Reads
-from ..core.inbox import State
+from ..core.inbox import MailState
 from ..core.records import BadLine, Record
 from ..core.retention import compacted
 from ..core.roster import DEAD, Roster
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..core.records import RosterEvent
-    from ..core.retention import Plan
+    from ..core.retention import RetentionPlan
     from ..core.roster import Agent
     from .log import HeldLog
-    from .proof_view import Place, View
+    from .proof_view import Place, ProofView
 
 LAST_RUN = "steward"
 COMPACT_ABOVE = 1000
@@ -111,7 +111,9 @@ def last_run(logs: Logs) -> int | None:
         return None
 
 
-def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decide: Callable[[State], Plan]) -> Rotated:
+def rotate(
+    logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decide: Callable[[MailState], RetentionPlan]
+) -> Rotated:
     """Move what ``decide`` says; the caller is ``alone``."""
     manifest = Manifest(archive)
     manifest.seal()  # what an older version archived, before others have to wait for it
@@ -121,7 +123,7 @@ def rotate(logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decid
         _clear_leftover(reads)
         message_lines, messages_size = _raw_lines(messages)
         read_lines, reads_size = _raw_lines(reads)
-        state = State(
+        state = MailState(
             messages=parse_messages(message_lines, messages.view()),
             reads=Reads(parse_reads(read_lines, reads.view())),
             roster=logs.read_roster(),
@@ -195,7 +197,7 @@ def _stays(line: bytes, roster: Roster, since: int) -> bool:
     return agent.state != DEAD or (bool(agent.proven_leads) and agent.changed >= since)
 
 
-def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: View | None) -> Iterator[RosterEvent]:
+def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: ProofView | None) -> Iterator[RosterEvent]:
     """The events as they will be read: all of them stand below the base then."""
     yield from told
     for event in parse_roster(kept, view):
@@ -224,7 +226,7 @@ def _refuse_broken(logs: Logs) -> None:
         raise Refused(f"{logs.directory} is not as it was left: {why}", "`agent-mailbox doctor --trust`", code="broken")
 
 
-def _every_line(fd: int, view: View | None) -> None:
+def _every_line(fd: int, view: ProofView | None) -> None:
     """Count the lines that decide, and note a replacement that a steward who was killed did not come to note."""
     if view is None:
         return
@@ -269,7 +271,7 @@ def _read_id(line: bytes) -> str | None:
     return None if isinstance(record, BadLine) else record.message_id
 
 
-def _strays(read_lines: Iterable[Place], state: State) -> set[str]:
+def _strays(read_lines: Iterable[Place], state: MailState) -> set[str]:
     """Ids that reads speak of and that are not live: archived already, or foreign."""
     return {i for _, line in read_lines if (i := _read_id(line)) is not None and i not in state.messages}
 

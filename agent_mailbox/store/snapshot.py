@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .logs import Logs
 
 
-class Part(Record):
+class SnapshotFile(Record):
     """One file: its name within the mailbox, open, and how many bytes of it belong to the moment."""
 
     name: str
@@ -46,7 +46,7 @@ class Snapshot:
         self._logs = logs
         self._archive = archive
         self._open = ExitStack()
-        self.parts: list[Part] = []
+        self.parts: list[SnapshotFile] = []
         self.heartbeats: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -75,4 +75,4 @@ class Snapshot:
             return
         self._open.callback(os.close, fd)
         size = os.fstat(fd).st_size
-        self.parts.append(Part(name, fd, boundary(fd, size) if whole_lines else size))
+        self.parts.append(SnapshotFile(name, fd, boundary(fd, size) if whole_lines else size))

@@ -23,9 +23,9 @@ from .peer_client import Peers
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
 from .protocol.membership import DENIED, JOINING, Knowledge
-from .protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Parcel, backoff, reason, verdict
+from .protocol.outgoing import DELIVERED, FAILED, SENT, Parcel, PeerAnswer, backoff, reason, verdict
 from .protocol.refusal import Refusal
-from .swarm_settings import Settings
+from .swarm_settings import GatewaySettings
 
 LOOK = 0.25
 """Seconds between two looks at what is new: two ``stat`` calls."""
@@ -57,7 +57,7 @@ class _Peer:
 class Carrier:
     """Carries a home's outbox, for as long as it runs. The caller holds ``carrying.lock``."""
 
-    def __init__(self, home: Home, ledger: Ledger, outbox: Outbox, peers: Peers, settings: Settings) -> None:
+    def __init__(self, home: Home, ledger: Ledger, outbox: Outbox, peers: Peers, settings: GatewaySettings) -> None:
         self.ledger = ledger
         self.outbox = outbox
         self.peers = peers
@@ -148,17 +148,17 @@ class Carrier:
             if peer["endpoint"] == endpoint and peer["agent_id"] in parcel.open
         ]
 
-    async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], Answer]:
+    async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
         """One try; returns the event that follows, and the answer."""
         now = self.ledger.now()
         why = self._pointless(parcel, agent, endpoint, now)
         if why:
-            answer = Answer(0, message=why, final=True)
+            answer = PeerAnswer(0, message=why, final=True)
         else:
             try:
                 body = encode(self.envelope(parcel.event, now))
             except Refusal as refusal:
-                answer = Answer(0, message=refusal.message, final=True)
+                answer = PeerAnswer(0, message=refusal.message, final=True)
             else:
                 answer = await self.peers.post(endpoint, "message", body, self.ledger.known().agent_id)
         kind = verdict(answer, instant.parse(parcel.event["at"]), now)

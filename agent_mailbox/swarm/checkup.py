@@ -17,12 +17,12 @@ from .ledger import Ledger
 from .peer_client import Peers
 from .protocol import wire
 from .protocol.membership import ACTIVE
-from .swarm_settings import Settings
+from .swarm_settings import GatewaySettings
 
 SOON = 14 * instant.DAY
 
 
-async def network(ledger: Ledger, peers: Peers, settings: Settings) -> list[Finding]:
+async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> list[Finding]:
     """Our own endpoint as peers see it, its certificate, and every peer's clock."""
     known = ledger.identified()
     found: list[Finding] = []
@@ -73,7 +73,7 @@ def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding
     ]
 
 
-def _certificate(endpoint: str, now: int, settings: Settings) -> list[Finding]:
+def _certificate(endpoint: str, now: int, settings: GatewaySettings) -> list[Finding]:
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "", parts.port or 443
     context = ssl.create_default_context(cafile=settings.ca_file)

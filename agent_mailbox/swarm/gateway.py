@@ -28,7 +28,7 @@ from .protocol.limits import HOUR, MINUTE, Window
 from .protocol.membership import Event, Knowledge, Swarm
 from .protocol.outgoing import REMEMBERED
 from .protocol.refusal import Refusal
-from .swarm_settings import Settings
+from .swarm_settings import GatewaySettings
 
 T = TypeVar("T")
 BATCH = 256
@@ -40,7 +40,7 @@ WAITING = 4096
 class Gateway:
     """The receiving half of a gateway: a mailbox, a ledger, the limits, the writer."""
 
-    def __init__(self, mailbox: Mailbox, ledger: Ledger, outbox: Outbox, settings: Settings) -> None:
+    def __init__(self, mailbox: Mailbox, ledger: Ledger, outbox: Outbox, settings: GatewaySettings) -> None:
         self.mailbox = mailbox
         self.ledger = ledger
         self.outbox = outbox

@@ -39,7 +39,7 @@ def key_of(swarm_id: str, sender: str, message_id: str) -> bytes:
     return sha256(f"{swarm_id} {sender} {message_id}".encode()).digest()[:16]
 
 
-class Index:
+class InboundIndex:
     """The messages taken in, and the ids they stand under: each in 16 bytes, for as long as anybody may send again."""
 
     def __init__(self) -> None:
@@ -85,9 +85,9 @@ def _packed(message_id: str) -> bytes:
     return sha256(message_id.encode()).digest()[:16]
 
 
-def load(mailbox: Mailbox, now: int) -> Index:
+def load(mailbox: Mailbox, now: int) -> InboundIndex:
     """The index, from the live log and the archive."""
-    index = Index()
+    index = InboundIndex()
     mark = b'"sender":"swarm:'
     live = (text for _, text in mailbox.logs.messages.lines())
     for text in chain(live, mailbox.archive.lines()):  # in this order: mail moves from there to here meanwhile
@@ -104,7 +104,7 @@ def derived_id(key: bytes) -> str:
 
 
 def message_of(
-    incoming: Incoming, index: Index, outgoing: Outgoing, roster: Roster, now: int, beside: Container[str] = ()
+    incoming: Incoming, index: InboundIndex, outgoing: Outgoing, roster: Roster, now: int, beside: Container[str] = ()
 ) -> Message:
     """The record a message becomes: its sender is an address no agent here can bear, its type never ``control``; it
     asks for nothing, and goes to who joined the swarm. ``beside``: the ids written in one batch with it."""
@@ -156,7 +156,7 @@ def _hours(left: int) -> int:
     return min(MAX_TTL_HOURS, max(1, -(-left // instant.HOUR)))
 
 
-def _parent(message_id: str | None, index: Index, outgoing: Outgoing) -> str | None:
+def _parent(message_id: str | None, index: InboundIndex, outgoing: Outgoing) -> str | None:
     """What it answers, if that came from a swarm or went to one: nobody elsewhere answers what is said among us."""
     if message_id is None or message_id in outgoing.senders:
         return message_id

@@ -18,7 +18,7 @@ from .ledger import Ledger
 from .peer_client import Peers
 from .protocol import admission, signing, tokens, wire
 from .protocol.membership import JOINING, LEFT, Knowledge, Member, Swarm
-from .protocol.outgoing import Answer
+from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
 
 WAITING, IN, REFUSED, AWAY = "pending", "accepted", "refused", "unreachable"
@@ -35,7 +35,7 @@ def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
     return next(one for one in words if one not in taken)
 
 
-async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> Answer:
+async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> PeerAnswer:
     known = ledger.known()
     sender = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": signing.public_of(key)}
     body = {

@@ -51,7 +51,7 @@ def _announced(event: Event) -> list[dict[str, Any]]:
     return [{"swarm_id": event.get("swarm_id"), "at": event["at"], **one} for one in event.get("announce", ())]
 
 
-class Tail:
+class LedgerTail:
     """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced). Of a
     long log one piece is held at a time."""
 
@@ -93,7 +93,7 @@ class Ledger:
     def __init__(self, home: Home, clock: Callable[[], int] = wall_clock) -> None:
         self.home = home
         self.now = clock
-        self._tail = Tail(home.path(names.LEDGER))
+        self._tail = LedgerTail(home.path(names.LEDGER))
         self._known = NOTHING
         self._announced: list[tuple[str, int]] = []
         self._lock = threading.Lock()

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from .protocol import wire
-from .protocol.outgoing import Answer
+from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
 
 TIMEOUT = 10.0
@@ -70,7 +70,7 @@ class Peers:
             await client.aclose()
         self._clients.clear()
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
         """POST a body to an endpoint; a peer that is not there is an answer of status 0."""
         headers = {
             "Content-Type": "application/json",
@@ -80,26 +80,26 @@ class Peers:
         }
         return await self._ask("POST", f"{endpoint}/{path}", headers, body, TIMEOUT, MAX_ANSWER)
 
-    async def get(self, url: str) -> Answer:
+    async def get(self, url: str) -> PeerAnswer:
         """GET something small."""
         return await self._ask("GET", url, {}, None, KEY_TIMEOUT, MAX_INFO)
 
     async def _ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float, most: int
-    ) -> Answer:
+    ) -> PeerAnswer:
         try:
             async with asyncio.timeout(seconds):
                 return await self._exchange(method, url, headers, body, most)
         except TimeoutError:
-            return Answer(0, message=f"no answer within {seconds:.0f} s")
+            return PeerAnswer(0, message=f"no answer within {seconds:.0f} s")
         except Unreachable as error:
-            return Answer(0, message=str(error), final=error.final)
+            return PeerAnswer(0, message=str(error), final=error.final)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
-            return Answer(0, message=f"{type(error).__name__}: {error}"[:200])
+            return PeerAnswer(0, message=f"{type(error).__name__}: {error}"[:200])
 
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most: int
-    ) -> Answer:
+    ) -> PeerAnswer:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 443
         answer = await self._connected(method, host, port, parts.path, {**headers, "Host": parts.netloc}, body)
@@ -108,7 +108,7 @@ class Peers:
             async for chunk in answer.aiter_raw():
                 data += chunk
                 if len(data) > most:
-                    return Answer(0, message=f"an answer of more than {most} bytes")
+                    return PeerAnswer(0, message=f"an answer of more than {most} bytes")
         finally:
             await answer.aclose()
         return _answer(answer, data)
@@ -158,14 +158,14 @@ class Peers:
         return self._clients[key]
 
 
-def _answer(answer: httpx.Response, data: bytes) -> Answer:
+def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
     try:  # as strictly as what peers ask: half a surrogate pair in here could not be written down
         body = wire.parse_json(data)
     except Refusal:
         body = None
     error = body.get("error") if body is not None else None
     error = error if isinstance(error, dict) else {}
-    return Answer(
+    return PeerAnswer(
         status=answer.status_code,
         code=str(error.get("code") or "")[:64],
         message=str(error.get("message") or f"HTTP {answer.status_code}")[:200],

@@ -61,7 +61,7 @@ class CachedKey(Model):
     endpoint: Endpoint | None = None
 
 
-class State(Model):
+class StoredState(Model):
     """The state file of an agent."""
 
     model_config = ConfigDict(title="Agent Swarm membership state")
@@ -77,7 +77,7 @@ class State(Model):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **State.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoredState.model_json_schema()}
 
 
 def export(known: Knowledge, exported_at: str | None = None) -> dict[str, Any]:
@@ -115,10 +115,10 @@ def encode(state: dict[str, Any]) -> bytes:
     return wire.dumps(state).encode("utf-8") + b"\n"
 
 
-def parse(data: bytes) -> State:
+def parse(data: bytes) -> StoredState:
     """The state in a file; raises ``BadData`` naming what is wrong."""
     try:
-        state = read(State, wire.parse_json(data, "the state file"), "the state file")
+        state = read(StoredState, wire.parse_json(data, "the state file"), "the state file")
     except Refusal as refusal:
         raise BadData(f"no state file: {refusal.message}", "docs/swarm-state.schema.json says what one holds") from None
     for key, swarm in state.swarms.items():

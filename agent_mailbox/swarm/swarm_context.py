@@ -14,7 +14,7 @@ import click
 
 from ..cli.options import App, complete_session, pass_app
 from ..core.records import USER
-from ..core.roster_changes import Request
+from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
 from ..mailbox.opened import nobody
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .outbox import Outbox
     from .peer_client import Peers
     from .protocol.membership import Swarm
-    from .swarm_settings import Settings
+    from .swarm_settings import GatewaySettings
 
 
 class Door:
@@ -42,7 +42,7 @@ class Door:
         self.ledger: Ledger = ledger.Ledger(self.home)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> GatewaySettings:
         """What the mailbox's configuration says."""
         from . import swarm_settings
 
@@ -99,7 +99,7 @@ class Door:
         who = self.app.who(session) if session or self._has_session() else USER
         if who == USER:
             return None
-        request = Request(session_id=who, event="update", add_tags=(f"swarm:{alias}",))
+        request = Registration(session_id=who, event="update", add_tags=(f"swarm:{alias}",))
         self.app.mailbox.register(request, self.app.acts(who))
         return who
 
@@ -115,7 +115,7 @@ class Door:
         roster = self.app.mailbox.logs.read_roster()
         agents = [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.who(session)]
         for who in agents:
-            self.app.mailbox.register(Request(session_id=who, event="update", remove_tags=(tag,)), USER)
+            self.app.mailbox.register(Registration(session_id=who, event="update", remove_tags=(tag,)), USER)
         return agents
 
     def _has_session(self) -> bool:

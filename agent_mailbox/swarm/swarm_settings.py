@@ -10,7 +10,7 @@ from ..core.records import Record
 from ..own_config import OwnConfig
 
 
-class Settings(Record):
+class GatewaySettings(Record):
     """Limits a minute or an hour (founding text, "Recommended limits"); ``requests_per_minute``: from one address,
     whatever it sends; ``private_addresses``: may peers be on this machine or a private network (never in production);
     ``retry_seconds``: the longest pause between two tries; ``require_join_proof``: must a request to join be sealed
@@ -30,6 +30,6 @@ class Settings(Record):
     trusted_proxies: tuple[str, ...] = ()
 
 
-def of(config: Config, own: OwnConfig) -> Settings:
+def of(config: Config, own: OwnConfig) -> GatewaySettings:
     """Return the settings of a mailbox; what the person says comes first."""
-    return Settings(**{**config.swarm, **own.swarm})
+    return GatewaySettings(**{**config.swarm, **own.swarm})

@@ -14,7 +14,7 @@ import httpx
 from ..core.records import Message
 from ..errors import BadData, Refused
 from .home import loose
-from .swarm_settings import Settings
+from .swarm_settings import GatewaySettings
 
 
 def secret_in(path: str | None, what: str) -> str | None:
@@ -37,7 +37,7 @@ def secret_in(path: str | None, what: str) -> str | None:
 class Waker:
     """Tells of new mail, after it was kept."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._url = settings.wake_url
         self._secret = secret_in(settings.wake_secret_file, "the wake secret")
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)

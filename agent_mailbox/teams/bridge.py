@@ -16,8 +16,8 @@ from ..store import system, team_lock, watch
 from ..store.lock import FileLock
 from . import team_files
 from .members import bury, members_here
-from .mirror import Mirror, Step
-from .outward import Outward, Sent
+from .mirror import Mirror, MirrorStep
+from .outward import LookResult, Outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def run(
         came, went, before = 0, 0, frozenset[str]()
         over = False
         for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
-            step, sent = Step(), Sent()
+            step, sent = MirrorStep(), LookResult()
             try:
                 step = mirror.step()
                 sent = outward.step()

@@ -15,7 +15,7 @@ LEAD = "team-lead"
 """The lead's name in every team seen so far; ``config.json`` may say another."""
 
 
-class Member(Record):
+class TeamMember(Record):
     """A member by the team's configuration."""
 
     name: str
@@ -32,7 +32,7 @@ class Team(Record):
     lead_name: str = LEAD
     lead_session: str | None = None
     lead_pid: int | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[TeamMember, ...] = ()
     unfit: tuple[Unfit, ...] = ()
 
     @property
@@ -50,7 +50,7 @@ def team(data: bytes, name: str) -> Team:
     if not isinstance(config, dict):
         return Team(name, unfit=(Unfit(None, f"config.json is {kind(config)}"),))
     listed = config.get("members")
-    members: dict[str, Member] = {}
+    members: dict[str, TeamMember] = {}
     unfit: list[Unfit] = [] if isinstance(listed, list) else [Unfit(None, "config.json lists no members")]
     for place, value in enumerate(listed if isinstance(listed, list) else ()):
         member = _member(value)
@@ -72,7 +72,7 @@ def team(data: bytes, name: str) -> Team:
     )
 
 
-def _member(value: Any) -> Member | str:
+def _member(value: Any) -> TeamMember | str:
     if not isinstance(value, dict):
         return f"not an object but {kind(value)}"
     name = maybe(value, "name")
@@ -81,4 +81,4 @@ def _member(value: Any) -> Member | str:
     if "/" in name or name in (".", ".."):
         return "its name cannot be a file's"
     more = {"agent_id": "agentId", "agent_type": "agentType", "color": "color", "cwd": "cwd"}
-    return Member(name, **{field: maybe(value, key) for field, key in more.items()})
+    return TeamMember(name, **{field: maybe(value, key) for field, key in more.items()})

@@ -28,7 +28,7 @@ FIRST = "[agent-mailbox "
 """How its text begins: never with what could be protocol."""
 
 
-class Entry(Record):
+class InboxEntry(Record):
     """One message in an inbox.
 
     ``key`` tells it from all others of the same inbox, whatever else the array loses or gains. ``protocol`` is the
@@ -52,7 +52,7 @@ class Inbox(Record):
     """What an inbox file holds: the valid entries in order, and what was not valid. ``whole``: it is a JSON array, so
     that what is not in it is gone from it."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[InboxEntry, ...] = ()
     unfit: tuple[Unfit, ...] = ()
     whole: bool = True
 
@@ -114,7 +114,7 @@ def _next(text: str, at: int) -> int:
 
 
 def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
-    entries: list[Entry] = []
+    entries: list[InboxEntry] = []
     unfit = [Unfit(None, more or broken)] if broken or more else []
     times: Counter[str] = Counter()
     texts: dict[str, str] = {}
@@ -136,7 +136,7 @@ def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
     return Inbox(tuple(entries), tuple(unfit), whole=not (broken or more))
 
 
-def _entry(value: Any) -> Entry | str:
+def _entry(value: Any) -> InboxEntry | str:
     """The entry, or why it is none. What the client delivers is valid: ``from``, ``text`` and ``timestamp`` are text.
     A key of the wrong type that may be absent counts as absent."""
     if not isinstance(value, dict):
@@ -155,7 +155,7 @@ def _entry(value: Any) -> Entry | str:
         said = None  # a model's own JSON: what the client makes itself has no summary
     plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
     written = sender.endswith(FROM_US) and text.startswith(FIRST)
-    return Entry(
+    return InboxEntry(
         key=plain if said is None else _known_by(sender, said, text),
         sender=sender,
         text=text,

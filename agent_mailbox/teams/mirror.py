@@ -13,7 +13,7 @@ from ..core import claims, codec, naming
 from ..core.compose import MAX_SUBJECT, Draft
 from ..core.records import Read, Record
 from ..core.roster import DEAD
-from ..core.roster_changes import Request
+from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
 from ..mailbox.queries import Library
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..mailbox.facade import Mailbox
-    from .format import Entry
+    from .format import InboxEntry
 
 BATCH = 200
 """Messages that are sent at once: many enough to be quick, few enough that nobody waits for the log."""
 
 
-class Step(Record):
+class MirrorStep(Record):
     """What one look at a team brought: messages mirrored, messages found consumed, and what was not valid or not to be
     had, a line each."""
 
@@ -61,7 +61,7 @@ class Mirror:
         self._whose: dict[str, str | None] = {}
         self._leads: tuple[str, ...] = ()
         self._configured = False
-        self._late: list[tuple[str, Entry]] = []
+        self._late: list[tuple[str, InboxEntry]] = []
         self._recall()
 
     def _recall(self) -> None:
@@ -79,7 +79,7 @@ class Mirror:
             if reader not in claims.readers(message, everything.reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
-    def step(self) -> Step:
+    def step(self) -> MirrorStep:
         """Look at the team; raises ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
         new = consumed = 0
         if self._changed(team_files.config_path(self._where, self.name)):
@@ -106,15 +106,15 @@ class Mirror:
         if not self._configured:  # behind the inboxes: what was for those who left comes in before they retire
             self._note("left", self._part())
             self._configured = True
-        return Step(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
+        return MirrorStep(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
 
     def _from_transcripts(self) -> int:
         """What passed through the members by their transcripts, fetched before we looked; returns how much was new."""
         new = 0
-        late: list[tuple[str, Entry]] = []
+        late: list[tuple[str, InboxEntry]] = []
         for path, whose in self.transcripts():
             self._late += self._transcripts.setdefault(path, Transcript(path, whose)).news()
-        by_inbox: dict[str, list[Entry]] = {}
+        by_inbox: dict[str, list[InboxEntry]] = {}
         for inbox, entry in self._late:
             by_inbox.setdefault(inbox, []).append(entry)
         for inbox in (name for name in self.team.names if name in by_inbox):
@@ -161,7 +161,7 @@ class Mirror:
             if agent is not None and agent.state != DEAD and naming.tag(self.name) in agent.tags:
                 continue
             try:
-                self._mailbox.register(Request(session_id=me, add_tags=(naming.tag(self.name),)), me)
+                self._mailbox.register(Registration(session_id=me, add_tags=(naming.tag(self.name),)), me)
             except (StorageFailed, Busy):
                 raise
             except MailboxError as error:
@@ -185,7 +185,7 @@ class Mirror:
                 retire(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
         return left
 
-    def _id(self, inbox: str, entry: Entry) -> str:
+    def _id(self, inbox: str, entry: InboxEntry) -> str:
         """The id of an entry's message here. Another text under a used ``msg_id`` is another message: some writers'
         are not unique."""
         wanted = naming.message_id(self.name, inbox, entry.key)
@@ -196,7 +196,7 @@ class Mirror:
             return wanted
         return naming.message_id(self.name, inbox, f"{entry.key}/{text}")
 
-    def _mirror(self, inbox: str, entries: Iterable[Entry]) -> tuple[int, list[str], bool]:
+    def _mirror(self, inbox: str, entries: Iterable[InboxEntry]) -> tuple[int, list[str], bool]:
         """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
         drafts = {}
         for entry in entries:
@@ -251,7 +251,7 @@ class Mirror:
             self.known.add(draft.id or "")
             self._waiting.setdefault(inbox, {})[draft.id or ""] = naming.session_id(self.name, inbox)
 
-    def _draft(self, inbox: str, entry: Entry, message_id: str) -> Draft:
+    def _draft(self, inbox: str, entry: InboxEntry, message_id: str) -> Draft:
         most = self._mailbox.config.max_content
         about: dict[str, Any] = {"team": self.name, "inbox": inbox}
         told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}

@@ -52,7 +52,7 @@ DOUBT = "?"
 _SUMMARY = 80
 
 
-class Sent(Record):
+class LookResult(Record):
     """What one look brought: messages put into inboxes, and what could not be, a line each."""
 
     delivered: int = 0
@@ -117,13 +117,13 @@ class Outward:
             for offer in offers.recalled(self._mailbox.logs, session_id):
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
 
-    def step(self) -> Sent:
+    def step(self) -> LookResult:
         """Settle what was offered, offer what is new; raises ``StorageFailed`` and ``Busy`` of the mailbox."""
         for offer in list(self._offers):
             self._settle(offer)
         ends = self._mailbox.logs.ends(), self._team
         if ends == self._looked and not (self._problems and time.monotonic() >= self._again):
-            return Sent(0, tuple(self._problems.values()))
+            return LookResult(0, tuple(self._problems.values()))
         self._again = time.monotonic() + AGAIN
         self._looked = None  # until everything was tried: the mailbox may be busy
         self._problems.clear()
@@ -132,7 +132,7 @@ class Outward:
             waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
             self._count(stranger, len(waiting), "no member of that name is left")
         self._looked = ends
-        return Sent(delivered, tuple(self._problems.values()))
+        return LookResult(delivered, tuple(self._problems.values()))
 
     def _strangers(self) -> list[str]:
         """Agents here that are the team's and no members (any more)."""

@@ -22,9 +22,9 @@ from . import bridge, history, team_files
 from . import format as form
 from .configuration import Team
 from .fields import listed
-from .format import Entry
+from .format import InboxEntry
 from .members import bury
-from .mirror import Mirror, Step
+from .mirror import Mirror, MirrorStep
 
 _team = click.argument("team", metavar="[TEAM]", required=False)
 _interval = click.option(
@@ -183,7 +183,7 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
     app.out("\n".join(lines) + "\n" if lines else "nothing\n", value)
 
 
-def _entry_text(name: str, entry: Entry) -> list[str]:
+def _entry_text(name: str, entry: InboxEntry) -> list[str]:
     state = ", read" if entry.read else ""
     head = f"{word(entry.sender)} → {word(name)}, {clipped(neutral(entry.timestamp), 40)}{state}"
     if entry.protocol is not None:
@@ -191,7 +191,7 @@ def _entry_text(name: str, entry: Entry) -> list[str]:
     return [head, *(f"| {line}" for line in neutral_lines(entry.text))]
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: InboxEntry) -> dict[str, Any]:
     return {
         "from": entry.sender,
         "text": entry.text,
@@ -222,7 +222,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     app.proves = nobody  # the client's files are anybody's to write
     where = _root(app)
     known = [_which(app, team).name] if team is not None or follow else team_files.names(where)
-    total: dict[str, Step] = {}
+    total: dict[str, MirrorStep] = {}
     for name in known:
         mirror = Mirror(app.mailbox, where, name)
         total[name] = mirror.step()
@@ -245,9 +245,9 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     app.done("".join(lines) or "no teams\n", {"teams": value})
 
 
-def _followed(app: App, before: Step, step: Step) -> Step:
+def _followed(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
     _warn(app, [line for line in step.problems if line not in before.problems])
-    return Step(before.new + step.new, before.consumed + step.consumed, step.problems)
+    return MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
 
 
 @teams.command("bridge", cls=Verb)

@@ -16,7 +16,7 @@ from ..core.control.messages import ShutdownRequest, Unknown
 from . import format as form
 from . import team_files
 from .configuration import Team
-from .format import Entry
+from .format import InboxEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -123,9 +123,9 @@ class Transcript:
         self._at = 0
         self._calls: dict[str, None] = {}
 
-    def news(self) -> list[tuple[str, Entry]]:
+    def news(self) -> list[tuple[str, InboxEntry]]:
         """Whose inbox each message went into, and the message as it stood there; since the last time."""
-        found: list[tuple[str, Entry]] = []
+        found: list[tuple[str, InboxEntry]] = []
         try:
             if os.stat(self._path).st_size == self._at:
                 return found
@@ -143,7 +143,7 @@ class Transcript:
             pass
         return found
 
-    def _sent(self, event: dict[str, Any]) -> Iterator[tuple[str, Entry]]:
+    def _sent(self, event: dict[str, Any]) -> Iterator[tuple[str, InboxEntry]]:
         for block in _blocks(event):
             if event.get("type") == "assistant" and block.get("name") == "SendMessage":
                 self._calls[str(block.get("id"))] = None
@@ -155,7 +155,7 @@ class Transcript:
                 yield from ((target, entry) for entry in found.entries if target and entry.msg_id)
 
 
-def _heard(event: dict[str, Any]) -> Iterator[Entry]:
+def _heard(event: dict[str, Any]) -> Iterator[InboxEntry]:
     """The protocol messages that an event passed on to the member's model, as entries."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Ambiguous, Busy, MailboxError, NotFound, Refused
 from agent_mailbox.mailbox.facade import Mailbox
 
@@ -249,7 +249,7 @@ class Life(Actor):
         self._generation += 1
         session = f"{self.name}.{self.life}.{self._generation}"
         roles = ("builder",) if self.random.random() < 0.5 else None
-        request = Request(session_id=session, name=name, roles=roles, add_tags=(cast.TAG,))
+        request = Registration(session_id=session, name=name, roles=roles, add_tags=(cast.TAG,))
         self.mailbox.register(request, session)
         self.session = session
 
@@ -265,7 +265,7 @@ class Life(Actor):
 
     def retag(self) -> None:
         """Takes up a role, or lays it down."""
-        request = Request(session_id=self.session, event="update")
+        request = Registration(session_id=self.session, event="update")
         up, down = request.replace(add_tags=("role:tester",)), request.replace(remove_tags=("role:builder",))
         self.mailbox.register(self.random.choice((up, down)), self.session)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core import inbox
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 
 from ..benchmarks import launch
@@ -102,11 +102,13 @@ class Director:
         mailbox = Mailbox(str(self._stage.box), prove=cast.as_named)
         for session in cast.STEADY:
             tags = (cast.TAG,) if session in cast.TAGGED else None
-            mailbox.register(Request(session_id=session, roles=cast.ROLES.get(session) or None, tags=tags), session)
+            mailbox.register(
+                Registration(session_id=session, roles=cast.ROLES.get(session) or None, tags=tags), session
+            )
         for session in cast.LEADS:
-            mailbox.register(Request(session_id=session), session)
+            mailbox.register(Registration(session_id=session), session)
         for session, lead in cast.LED.items():
-            mailbox.register(Request(session_id=session, lead=lead), session)
+            mailbox.register(Registration(session_id=session, lead=lead), session)
             self._one("control", "control", "mode", session, "safe", "--session", "user")
             rule = f"Bash({cast.DENIED}:*)"
             self._one("control", "control", "policy", session, "--deny", rule, "--session", "user")

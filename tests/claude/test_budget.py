@@ -34,7 +34,7 @@ def items(*messages: Message) -> list[Item]:
 
 def told(unread: list[Item], room: int = FULL, nonce: str = "", hours: float = 0) -> budget.Told:
     """A delivery."""
-    return budget.mail(unread, budget.Page(state([], [], PEOPLE).roster, at(hours), "agent-mailbox", nonce), room)
+    return budget.mail(unread, budget.Sheet(state([], [], PEOPLE).roster, at(hours), "agent-mailbox", nonce), room)
 
 
 def ids(found: budget.Told) -> list[str]:

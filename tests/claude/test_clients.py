@@ -20,7 +20,7 @@ from tests.claude.test_install import FOREIGN, House
 from tests.helpers import PATIENCE, Post, refused_both
 
 if TYPE_CHECKING:
-    from agent_mailbox.clients.install.client_table import Client
+    from agent_mailbox.clients.install.client_table import InstallTarget
 
 STDIN = Path(__file__).parent / "stdin"
 OTHERS = [clients.CODEX, clients.GEMINI]
@@ -36,7 +36,7 @@ def captured(client: str, event: str) -> dict[str, Any]:
 class Session:
     """A session of a client that is itself started from a Claude Code session, and its hooks by the guard."""
 
-    def __init__(self, shim: Shim, client: Client) -> None:
+    def __init__(self, shim: Shim, client: InstallTarget) -> None:
         self.shim = shim
         self.client = client
         self.id = captured(client.name, "SessionEnd")["session_id"]
@@ -64,7 +64,7 @@ def session(request: pytest.FixtureRequest, post: Post) -> Session:
     return made
 
 
-def prompt_and_stop(client: Client) -> tuple[str, str]:
+def prompt_and_stop(client: InstallTarget) -> tuple[str, str]:
     """Its names for the two events."""
     names = {ours: theirs for theirs, ours in client.events.items()}
     return names["UserPromptSubmit"], names["Stop"]
@@ -171,7 +171,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
 @pytest.mark.parametrize("scope", ["project", "user"])
-def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: Client, scope: str) -> None:
+def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: InstallTarget, scope: str) -> None:
     """Beside what was there; run again, it changes nothing."""
     base = (house.project if scope == "project" else house.program.home) / client.directory
     settings = base / client.settings[0]
@@ -215,7 +215,7 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
 
 
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
-def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: Client) -> None:
+def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: InstallTarget) -> None:
     """In its place, its timeout kept; also one that does not yet say whose it is."""
     _, stop = prompt_and_stop(client)
     settings = house.project / client.directory / client.settings[0]

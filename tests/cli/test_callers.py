@@ -16,7 +16,7 @@ from agent_mailbox.cli import reserved, send_commands
 from agent_mailbox.errors import NOT_YOU, Refused
 from agent_mailbox.identity import callers, client_processes
 from agent_mailbox.store import processes, user_state
-from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, Hosts
+from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, HostRecords
 from tests.helpers import MESSAGES, ROOT, ROSTER, refused, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
 
@@ -285,7 +285,7 @@ def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, wor
     assert before.st_mode & 0o777 == 0o600
     assert worker.hook("w", "Stop").rc == 0
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    hosts, process = Hosts(str(post.user_state)), processes.read(worker.process.pid)
+    hosts, process = HostRecords(str(post.user_state)), processes.read(worker.process.pid)
     assert process is not None
     for n in range(SESSIONS + 5):
         hosts.record(process, f"s{n}", SOCKET)
@@ -297,7 +297,7 @@ def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, wor
 
 def test_the_records_of_clients_that_ended_are_swept(tmp_path: Path) -> None:
     """Once there are many; those that live stay."""
-    hosts, mine = Hosts(str(tmp_path)), processes.read(os.getpid())
+    hosts, mine = HostRecords(str(tmp_path)), processes.read(os.getpid())
     assert mine is not None
     for n in range(70):
         hosts.record(mine.replace(pid=4_000_000 + n), "gone", PIPE)
@@ -571,19 +571,19 @@ def test_a_command_proves_what_it_should(
     post: Post, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], wanted: list[str | None]
 ) -> None:
     """A batch proves nothing for any line, the steward itself, whoever starts it."""
-    from agent_mailbox.mailbox.opened import Desk
+    from agent_mailbox.mailbox.opened import OpenMailbox
 
     post.register("me")
     post.register("bob")
     found: list[list[str | None]] = []
-    init = Desk.__init__
+    init = OpenMailbox.__init__
 
-    def opened(self: Desk, *args: Any, **more: Any) -> None:
+    def opened(self: OpenMailbox, *args: Any, **more: Any) -> None:
         init(self, *args, **more)
         seen.append(self)
 
-    seen: list[Desk] = []
-    monkeypatch.setattr(Desk, "__init__", opened)
+    seen: list[OpenMailbox] = []
+    monkeypatch.setattr(OpenMailbox, "__init__", opened)
     monkeypatch.setattr(send_commands, "nobody", lambda _: None)  # the tests' own says more
     assert post.call(*command, stdin='{"to": "bob", "content": "x"}\n').rc == 0
     found = [[desk.prove("me"), desk.prove("user")] for desk in seen]

@@ -18,7 +18,7 @@ from agent_mailbox.clients.hooks.hook_events import HOOKS
 from agent_mailbox.clients.install.texts import FLOOR
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store import cache, index, mounts, rotation
 from agent_mailbox.upkeep import doctor
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
@@ -336,7 +336,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
 def test_silent_agents_and_a_missing_steward_are_notes(post: Post) -> None:
     """Alive in the roster and silent for longer than the steward lets it; the steward's own silence beside it."""
     then = NOW - 3 * DAY
-    Mailbox(str(post.box), clock=lambda: then).register(Request(session_id="bob"), "bob")
+    Mailbox(str(post.box), clock=lambda: then).register(Registration(session_id="bob"), "bob")
     problems, notes = told(post)
     assert problems == []
     assert [n[0] for n in notes] == [f"{HEARTBEATS}/bob", "."]

@@ -17,7 +17,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.core.records import Read
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 
@@ -67,7 +67,7 @@ class Scene:
     def agent(self, name: str, role: str | None = None, tags: Sequence[str] = (), **more: str) -> str:
         """Register an agent."""
         session_id = self.ids[name] = self._id()
-        request = Request(session_id, name=name, roles=(role,) if role else (), tags=tuple(tags), **more)
+        request = Registration(session_id, name=name, roles=(role,) if role else (), tags=tuple(tags), **more)
         self.mailbox.register(request, "user")
         return session_id
 

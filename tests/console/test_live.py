@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, Page, Watcher
+from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenPage, Watcher
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.logs import Logs
 from tests.console.conftest import PATIENCE, Running
@@ -49,7 +49,7 @@ def test_no_text_ends_a_line_of_the_stream() -> None:
     async def play() -> None:
         for end in ("\r", "\n", "\r\n"):
             hub = Hub()
-            stream = hub.stream(Page(named), hub.number)
+            stream = hub.stream(OpenPage(named), hub.number)
             await some(stream, 1)
             hub.publish([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
             (told,) = await some(stream, 1)
@@ -72,14 +72,14 @@ def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
         hub.publish([Event("reads", None, (str(n),)) for n in range(3)])
         first = hub.number
         hub.publish([Event("reads", None, (str(n),)) for n in range(3, 6)])
-        _, *missed = await some(hub.stream(Page(named), first), 4)
+        _, *missed = await some(hub.stream(OpenPage(named), first), 4)
         assert ["3" in missed[0], "4" in missed[1], "5" in missed[2]] == [True] * 3
         assert number(missed[2]) == hub.number
         for last in ("", "other.3", f"{first}x"):
-            _, told = await some(hub.stream(Page(named), last), 2)
+            _, told = await some(hub.stream(OpenPage(named), last), 2)
             assert "event: resync" in told
         hub.publish([Event("roster")] * KEPT)
-        _, told = await some(hub.stream(Page(named), first), 2)
+        _, told = await some(hub.stream(OpenPage(named), first), 2)
         assert "event: resync" in told
 
     played(play())
@@ -90,7 +90,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
 
     async def play() -> None:
         hub = Hub()
-        slow, quick = Page(named), Page(named)
+        slow, quick = OpenPage(named), OpenPage(named)
         streams = [hub.stream(page, hub.number) for page in (slow, quick)]
         for stream in streams:
             await some(stream, 1)
@@ -99,7 +99,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
             assert f"data: {n}\n" in (await some(streams[1], 1))[0]
         assert len(hub) == 1
         assert len([part async for part in streams[0]]) == QUEUE
-        more = [hub.stream(Page(named), hub.number) for _ in range(MAX_PAGES)]
+        more = [hub.stream(OpenPage(named), hub.number) for _ in range(MAX_PAGES)]
         for stream in more:
             await some(stream, 1)
         assert len(hub) == MAX_PAGES

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox.console.gate import LINK_SECONDS, MAX_SESSIONS, Gate
-from agent_mailbox.console.guard import MAX_BODY, Hosts
+from agent_mailbox.console.guard import MAX_BODY, AllowedHosts
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, ROOT, Post, refused, refused_both, until
 
@@ -303,18 +303,18 @@ def test_a_wider_host_is_warned_of_and_names_are_still_checked(post: Post) -> No
         console._process.terminate()
         assert console._process.stderr is not None
         assert b"not this machine alone" in console._process.stderr.read()
-    hosts = Hosts("0.0.0.0", 80)
+    hosts = AllowedHosts("0.0.0.0", 80)
     assert hosts.allows("192.0.2.7:80")
     assert hosts.allows("[2001:db8::1]:80")
     assert not hosts.allows("evil.example:80")
-    assert not Hosts("127.0.0.1", 80).allows("192.0.2.7:80")
+    assert not AllowedHosts("127.0.0.1", 80).allows("192.0.2.7:80")
 
 
 def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -> None:
     """With nothing around them."""
     for given in ("localhost", "127.0.0.1:80", "[::1]", "[::1]:80", "LOCALHOST:80"):
-        assert Hosts("127.0.0.1", 80).allows(given), given
-        assert not Hosts("127.0.0.1", 8642).allows(given), given
+        assert AllowedHosts("127.0.0.1", 80).allows(given), given
+        assert not AllowedHosts("127.0.0.1", 8642).allows(given), given
     for given in (
         "",
         ":80",
@@ -325,7 +325,7 @@ def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -
         "localhost:80/",
         "x@localhost:80",
     ):
-        assert not Hosts("127.0.0.1", 80).allows(given), given
+        assert not AllowedHosts("127.0.0.1", 80).allows(given), given
 
 
 def test_a_port_that_is_taken_is_said(post: Post, shared: Running) -> None:

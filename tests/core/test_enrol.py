@@ -11,7 +11,7 @@ from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.core.roster_changes import Decision, Request
+from agent_mailbox.core.roster_changes import Decision, Registration
 from agent_mailbox.errors import MailboxError, Malformed, NotFound, Refused
 
 from .build import at, event, proof_of, register, roster
@@ -21,7 +21,7 @@ NOW = at(100)
 
 def decide(agents: Roster, session_id: str, actor: str | None = None, **asked: object) -> Decision:
     """What a request leads to; who asks is the session itself unless said."""
-    request = Request(session_id=session_id, **asked)
+    request = Registration(session_id=session_id, **asked)
     return roster_changes.enrolled(request, agents, actor or session_id, NOW, NAMESPACES)
 
 
@@ -629,7 +629,7 @@ def test_the_thresholds_are_those_given_and_the_events_say_why():
 WORDS = ["w-1", "w-2", "w-3", "w-4"]  # ids, names and roles from one small pool, so that they meet
 maybe_word = st.none() | st.sampled_from(WORDS)
 requests = st.builds(
-    Request,
+    Registration,
     session_id=st.sampled_from(WORDS),
     event=st.sampled_from(["register", "update"]),
     name=maybe_word,
@@ -656,7 +656,7 @@ def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong
     agents = roster()
     for moment, (request, actor) in enumerate(asked):
         try:
-            if isinstance(request, Request):
+            if isinstance(request, Registration):
                 decision = roster_changes.enrolled(request, agents, actor, at(moment), NAMESPACES)
             else:
                 decision = roster_changes.ended(*request, agents, actor, at(moment))

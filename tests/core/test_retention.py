@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core import codec, inbox, obligations, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
-from agent_mailbox.core.inbox import State
+from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.proofs import BEFORE
 from agent_mailbox.core.records import ROSTER_EVENTS, Message, Read, RosterEvent
 from agent_mailbox.core.retention import compacted
@@ -223,15 +223,15 @@ def test_the_plan_counts_what_is_pending_of_what_stays():
         [read("m2", "bob-1"), read("m3", "bob-1")],
         PEOPLE,
     )
-    assert retention.plan(mailbox, at(1), 0) == retention.Plan(move=frozenset({"m3"}), pending=2)
+    assert retention.plan(mailbox, at(1), 0) == retention.RetentionPlan(move=frozenset({"m3"}), pending=2)
 
 
 # -- any history ------------------------------------------------------------------------------------------------------
 
 
-def without(world: World, gone: frozenset[str]) -> State:
+def without(world: World, gone: frozenset[str]) -> MailState:
     """The logs after the steward moved these messages, with their reads, away."""
-    return State(
+    return MailState(
         messages={m.id: m for m in world.messages if m.id not in gone},
         reads=Reads(r for r in world.reads if r.message_id not in gone),
         roster=world.state.roster,

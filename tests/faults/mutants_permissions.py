@@ -287,7 +287,7 @@ ASKING = (
     ),
     Mutant(
         "only who leads a team speaks as its lead",
-        "Caller.leads_as",
+        "CallingTeammate.leads_as",
         ('config.get("leadSessionId") in sessions and ', ""),
         tests=f"{TEAMMATE}::test_a_lead_may_speak_as_the_lead_it_is",
     ),

@@ -10,13 +10,13 @@ STATE = "tests/core/control/test_state.py"
 MUTANTS = (
     Mutant(
         "a seal counts in its mailbox alone",
-        "View._is_ours",
+        "ProofView._is_ours",
         ("key.mac(self.kept.custody.id, ", 'key.mac(b"", '),
         tests=f"{CUSTODY}::test_any_changed_byte_ends_a_seal",
     ),
     Mutant(
         "a MAC is compared",
-        "View._is_ours",
+        "ProofView._is_ours",
         (
             "        return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac\n",
             "        return True\n",
@@ -25,7 +25,7 @@ MUTANTS = (
     ),
     Mutant(
         "a seal counts at its place alone",
-        "View._is_in_place",
+        "ProofView._is_in_place",
         ("            return seal.position == position\n", "            return True\n"),
         tests=f"{CUSTODY}::test_a_line_of_one_log_proves_nothing_in_another",
     ),
@@ -37,19 +37,19 @@ MUTANTS = (
     ),
     Mutant(
         "a log must continue what was left",
-        "Entry.continues",
+        "LogEnd.continues",
         ("        if not self.size:\n", "        if True:\n"),
         tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
     ),
     Mutant(
         "every line that decided must be there",
-        "View.is_whole",
+        "ProofView.is_whole",
         ("        return not self._differs and self.count >= self.entry.count\n", "        return True\n"),
         tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
     ),
     Mutant(
         "in a broken mailbox nothing is proven",
-        "View.proof",
+        "ProofView.proof",
         ("        if not self.trusted:\n", "        if False:\n"),
         tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
     ),

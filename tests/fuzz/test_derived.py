@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import inbox
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.queries import Library
 from tests.claude.test_guard import ME, SHELLS, Shim
@@ -40,15 +40,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     post = Post(tmp_path_factory.mktemp("derived"))
     box = Mailbox(str(post.box))
     for name in READERS:
-        box.register(Request(session_id=name, roles=("x",) if name in "bob cat" else None, tags=("project:p",)), name)
-    box.register(Request(session_id="old", name="eve"), "old")
+        box.register(
+            Registration(session_id=name, roles=("x",) if name in "bob cat" else None, tags=("project:p",)), name
+        )
+    box.register(Registration(session_id="old", name="eve"), "old")
     for number in range(3):
         for to in (*READERS, "role:x", "project:p", "all", "old"):
             box.send(Draft(sender="dee", to=(to,), content=f"{to} {number} alpha", ack=number == 0))
         for name in ("ann", "bob", "cat")[: number + 1]:
             box.deliver(name, lambda items: items[:4])
     box.end("old", "freeze", "user")
-    box.register(Request(session_id="dee", event="update", name="eve"), "user")
+    box.register(Registration(session_id="dee", event="update", name="eve"), "user")
     post.append(MESSAGES, record("zed", "bob", "foreign alpha"), b'{"id":"torn')
     box.deliver("ann", lambda items: items)
     Library(box).search("alpha", 5)

@@ -16,11 +16,11 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.roster import Agent
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import rotation
-from agent_mailbox.store.snapshot import Part, Snapshot
+from agent_mailbox.store.snapshot import Snapshot, SnapshotFile
 from agent_mailbox.upkeep import backup, doctor
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
@@ -40,7 +40,7 @@ def full(post: Post) -> Post:
     """Archived and live mail of each mode; some of it unread, claimed or owed; a configuration, a foreign line."""
     mailbox = Mailbox(str(post.box))
     for name in READERS:
-        mailbox.register(Request(session_id=name, roles=("builder",) if name != "ann" else None), name)
+        mailbox.register(Registration(session_id=name, roles=("builder",) if name != "ann" else None), name)
     post.file("config.toml").write_text("[steward]\nmax_live = 3\n")
     post.file("config.toml").chmod(0o600)
     for turn in range(3):
@@ -305,7 +305,7 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
     box, others = Mailbox(str(full.box)), Mailbox(str(full.box), wait=0)
     file, place = full.scratch / "backup.tar", full.scratch / "place"
     wanted, refusals, sent = views(full.box), [], []
-    take, chunks = Snapshot._take, Part.chunks
+    take, chunks = Snapshot._take, SnapshotFile.chunks
 
     def taking(self: Snapshot, name: str, path: str, *, whole_lines: bool) -> None:
         for work in (
@@ -317,14 +317,14 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
             refusals.append(name)
         take(self, name, path, whole_lines=whole_lines)
 
-    def copying(self: Part) -> Iterator[bytes]:
+    def copying(self: SnapshotFile) -> Iterator[bytes]:
         sent.append(others.send(Draft(sender="x", to=("bob",), content="now")).message.id)
         others.deliver("bob", lambda items: items)
         stewards.run(others, 0)
         return chunks(self)
 
     monkeypatch.setattr(Snapshot, "_take", taking)
-    monkeypatch.setattr(Part, "chunks", copying)
+    monkeypatch.setattr(SnapshotFile, "chunks", copying)
     backup.write(box, str(file))
     assert len(refusals) > 10
     assert len(sent) > 5

@@ -12,7 +12,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Message
 from agent_mailbox.core import codec
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import rotation
 from agent_mailbox.upkeep import steward as stewards
@@ -68,7 +68,7 @@ def full(post: Post) -> Post:
     now = NOW - 3 * 31 * DAY
     mailbox = Mailbox(str(post.box), clock=lambda: now)
     for name in READERS:
-        mailbox.register(Request(session_id=name, roles=("builder",) if name != "ann" else None), name)
+        mailbox.register(Registration(session_id=name, roles=("builder",) if name != "ann" else None), name)
     for month in range(3):
         for word, ack in (("bob", True), ("cat", False), ("role:builder", False), ("all", False), ("project:x", False)):
             mailbox.send(Draft(sender="ann", to=(word,), content=f"{word} in {month}", ack=ack))
@@ -220,7 +220,7 @@ def test_a_roster_compaction_killed_at_any_step_keeps_every_agent(post: Post, mo
     monkeypatch.setattr(rotation, "COMPACT_ABOVE", crash.COMPACT_ABOVE)
     mailbox = Mailbox(str(post.box))
     for number in range(3):
-        mailbox.register(Request(session_id=f"s{number}", name=f"n{number}", roles=("builder",)), "user")
+        mailbox.register(Registration(session_id=f"s{number}", name=f"n{number}", roles=("builder",)), "user")
     tags = [("project:x",), ("project:y",)]
     events = [
         codec.roster_line(event.replace(tags=tags[turn % 2]))

@@ -11,7 +11,7 @@ from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.stamps import Trail
 from agent_mailbox.upkeep import steward as stewards
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def holder(post: Post) -> Mailbox:
     """A mailbox whose ``bob`` has a role message and a direct one unread; locks are not waited for long."""
     mailbox = Mailbox(str(post.box), wait=0.05)
-    mailbox.register(Request(session_id="bob", roles=("ops",)), "user")
+    mailbox.register(Registration(session_id="bob", roles=("ops",)), "user")
     for to in ("role:ops", "bob"):
         mailbox.send(Draft(sender="ann", to=(to,), content=to))
     return mailbox
@@ -101,7 +101,7 @@ def test_what_happens_while_mail_is_shown_is_not_taken_for_read(holder: Mailbox,
         elif what == "given back":
             other.release(held.id, "bob")
         else:
-            other.register(Request(session_id="bob", roles=("dev",)), "user")
+            other.register(Registration(session_id="bob", roles=("dev",)), "user")
         return items
 
     assert holder.deliver("bob", meanwhile) == 1
@@ -123,7 +123,7 @@ def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holde
 def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:
     """The steward gives back what the dead still owed."""
     asked = holder.send(Draft(sender="ann", to=("role:ops",), content="?", ack=True)).message
-    holder.register(Request(session_id="cat", roles=("ops",)), "user")
+    holder.register(Registration(session_id="cat", roles=("ops",)), "user")
     holder.deliver("bob", lambda items: items)
     with holder.logs.reads.held():
         assert holder.end("bob", "retire", "user").state == "dead"
@@ -152,7 +152,7 @@ def test_a_look_beside_a_check_of_the_same_session_is_no_error(holder: Mailbox, 
     other.deliver("bob", lambda items: items[:1])
 
     def happens() -> None:
-        other.register(Request(session_id="bob", event="update", add_tags=("project:p",)), "user")
+        other.register(Registration(session_id="bob", event="update", add_tags=("project:p",)), "user")
         other.send(Draft(sender="ann", to=("bob",), content="later"))
         other.deliver("bob", lambda items: items)
 
@@ -165,7 +165,7 @@ def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox
     fd = holder.logs.roster.open()
     assert fd is not None
     end = os.fstat(fd).st_size
-    Mailbox(str(post.box)).register(Request(session_id="cat", name="kit"), "user")
+    Mailbox(str(post.box)).register(Registration(session_id="cat", name="kit"), "user")
     assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
     assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end, holder.logs.roster.view()).agents.keys()
     os.close(fd)

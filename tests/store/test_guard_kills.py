@@ -6,7 +6,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import inbox
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from tests.helpers import Post
 from tests.store.test_crash import crashed, opened
 
@@ -18,7 +18,7 @@ def quiet(post: Post) -> tuple[Post, str]:
     """Everyone has read everything and is stamped quiet; cat holds a role message, a role of nobody's has mail."""
     mailbox = opened(post.box)
     for name, role in zip(READERS, (None, "builder", "builder", None), strict=True):
-        mailbox.register(Request(session_id=name, roles=(role,) if role else None, tags=("project:x",)), name)
+        mailbox.register(Registration(session_id=name, roles=(role,) if role else None, tags=("project:x",)), name)
     held = mailbox.send(Draft(sender="ann", to=("role:builder",), content="x", ack=True)).message.id
     mailbox.send(Draft(sender="ann", to=("role:empty",), content="x"))
     for name in ("cat", *READERS):

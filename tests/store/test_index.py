@@ -22,7 +22,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant, retention, threads, words
-from agent_mailbox.core.inbox import State
+from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox.queries import Library
@@ -45,7 +45,7 @@ WITHS = (*AGENTS, "dev", "role:dev", "project:x", "all", "nan", "nobody")
 # -- the plain way ----------------------------------------------------------------------------------------------------
 
 
-def whole(box: Mailbox) -> State:
+def whole(box: Mailbox) -> MailState:
     """Every message that counts, oldest first, then archive before live, then as written; every read."""
     archive = box.archive
     sources = [*(archive.log(month) for month in archive.months()), box.logs.messages]
@@ -60,14 +60,14 @@ def whole(box: Mailbox) -> State:
     for _, message in ordered:
         found.setdefault(message.id, message)
     reads = claims.Reads([*archive.reads(), *box.logs.read_records()])
-    return State(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
+    return MailState(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
 
 
 def newest(found: list[Message], limit: int) -> list[Message]:
     return found[-limit:] if limit else found
 
 
-def history(state: State, who: str | None, with_: str | None, since: int | None, limit: int) -> list[Message]:
+def history(state: MailState, who: str | None, with_: str | None, since: int | None, limit: int) -> list[Message]:
     found = list(state.messages.values())
     if who is not None:
         reader = state.roster.reader(who)
@@ -77,7 +77,7 @@ def history(state: State, who: str | None, with_: str | None, since: int | None,
     return newest([m for m in found if since is None or m.timestamp >= since], limit)
 
 
-def search(state: State, query: str, limit: int) -> list[Message]:
+def search(state: MailState, query: str, limit: int) -> list[Message]:
     phrases = words.phrases(query)
     return newest([m for m in state.messages.values() if phrases and words.matches(m, phrases)], limit)
 
@@ -103,7 +103,7 @@ def outcome(ask: Callable[[], tuple[list[Message], claims.Reads]]) -> object:
 class Indexed(Library):
     """A library without the way round the index."""
 
-    def everything(self) -> State:
+    def everything(self) -> MailState:
         raise AssertionError("scanned")
 
 
@@ -527,7 +527,7 @@ class Counted(Library):
 
     scans = 0
 
-    def everything(self) -> State:
+    def everything(self) -> MailState:
         Counted.scans += 1
         return super().everything()
 

@@ -12,7 +12,7 @@ import portalocker
 import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 
@@ -155,7 +155,7 @@ def test_the_same_file_by_another_way_is_the_same_lock(tmp_path: Path) -> None:
         (MESSAGES, lambda box: box.send(Draft(sender="a", to=("all",), content="x"))),
         (READS, lambda box: box.ack(next(iter(box.state().messages)), "a")),
         (READS, lambda box: box.deliver("b", lambda items: items)),
-        (ROSTER, lambda box: box.register(Request(session_id="new"), "new")),
+        (ROSTER, lambda box: box.register(Registration(session_id="new"), "new")),
         ("agent-heartbeats/b", lambda box: box.deliver("b", lambda items: items)),
     ],
     ids=["send", "ack", "check", "register", "the session's own delivery"],

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox, Refused
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.upkeep import steward as stewards
 
@@ -81,7 +81,7 @@ def enrol(mailbox: Mailbox, me: str, count: str) -> list[str]:
     had = []
     for n in range(int(count)):
         try:
-            agent, _ = mailbox.register(Request(session_id=f"{me}-{n}", name=f"name{n}"), "user")
+            agent, _ = mailbox.register(Registration(session_id=f"{me}-{n}", name=f"name{n}"), "user")
             had.append(str(agent.name))
         except Refused:
             continue

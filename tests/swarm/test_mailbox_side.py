@@ -111,7 +111,7 @@ def test_the_configuration_of_the_gateway() -> None:
     found = swarm_settings.of(told, config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
-    assert not swarm_settings.Settings().private_addresses
+    assert not swarm_settings.GatewaySettings().private_addresses
     for key, value in (
         ("joins_per_hour", 0),
         ("body_bytes", 1.5),

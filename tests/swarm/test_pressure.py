@@ -22,9 +22,9 @@ from agent_mailbox.swarm.outbox import listed
 from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import ACTIVE, JOINING, MAX_MEMBERS, Member, Swarm
-from agent_mailbox.swarm.protocol.outgoing import Answer
+from agent_mailbox.swarm.protocol.outgoing import PeerAnswer
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from agent_mailbox.swarm.swarm_settings import Settings
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import PATIENCE
 from tests.swarm.conftest import Make
 from tests.swarm.machine import LIMITS
@@ -93,7 +93,7 @@ def test_who_repeats_what_another_said_uses_up_nothing_of_it(machine: Make) -> N
     near = Near()
     a = _master(machine, near)
     bob = Person("bob")
-    settings = Settings(**{**LIMITS, "messages_per_minute": 3, "swarm_messages_per_minute": 3})
+    settings = GatewaySettings(**{**LIMITS, "messages_per_minute": 3, "swarm_messages_per_minute": 3})
 
     async def scene() -> None:
         await _comes(a, bob)
@@ -114,7 +114,7 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     near = Near()
     a = _master(machine, near)
     bob, carol = Person("bob"), Person("carol")
-    settings = Settings(**{**LIMITS, "joins_per_hour": 3})
+    settings = GatewaySettings(**{**LIMITS, "joins_per_hour": 3})
     a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
 
     async def scene() -> None:
@@ -136,7 +136,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
     decisions.create(c.ledger.home, c.ledger, "elsewhere", {})
     bob = Person("bob")
-    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, Settings(**{**LIMITS, "joins_per_hour": 3}))
+    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, GatewaySettings(**{**LIMITS, "joins_per_hour": 3}))
 
     async def scene() -> None:
         elsewhere = _body(signed(bob, tokens.parse_url(c.invite()).token))
@@ -161,9 +161,9 @@ class Meanwhile(Near):
     def __init__(self) -> None:
         super().__init__()
         self.first: Any = None
-        self.answer: Answer | None = None
+        self.answer: PeerAnswer | None = None
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
         """As ``Near``, or with what it was told to say."""
         if self.first is not None:
             first, self.first = self.first, None
@@ -190,7 +190,7 @@ def test_a_late_refusal_of_one_invitation_does_not_end_a_joining_by_another(mach
         _waiting(a, b)
         again: list[str] = []
         near.first = lambda: again.append(_waiting(a, b))
-        near.answer = Answer(403, "TOKEN_REVOKED", "no")
+        near.answer = PeerAnswer(403, "TOKEN_REVOKED", "no")
         await b.carrier._ask_again()
         assert (b.swarm.state, b.swarm.invitation) == (JOINING, again[0])
 
@@ -313,10 +313,10 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
         await b.carrier._ask_again()
         assert len(set(asked)) == 2 * AT_ONCE
 
-    async def get(url: str) -> Answer:
+    async def get(url: str) -> PeerAnswer:
         assert b.ledger.known().named("second") is not None
         asked.append(url)
-        return Answer(0)
+        return PeerAnswer(0)
 
     near.get = get  # type: ignore[method-assign]
     played(scene, a, b)

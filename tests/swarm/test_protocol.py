@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core import instant
 from agent_mailbox.swarm.protocol import acceptance, admission, envelope, limits, signing, tokens, wire
 from agent_mailbox.swarm.protocol.membership import Knowledge, Member, fold
-from agent_mailbox.swarm.protocol.outgoing import DELIVERED, FAILED, SENT, Answer, Outgoing, compacted, verdict
+from agent_mailbox.swarm.protocol.outgoing import DELIVERED, FAILED, SENT, Outgoing, PeerAnswer, compacted, verdict
 from agent_mailbox.swarm.protocol.refusal import Refusal
 
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parent / "vectors.json").read_text())
@@ -400,8 +400,8 @@ def test_what_an_answer_means() -> None:
         (400, "INVALID_FORMAT", 0, FAILED),
         (413, "PAYLOAD_TOO_LARGE", 0, FAILED),
     ):
-        assert verdict(Answer(status, code), 0, age) == meant, (status, code, age)
-    assert verdict(Answer(0, final=True), 0, 0) == FAILED
+        assert verdict(PeerAnswer(status, code), 0, age) == meant, (status, code, age)
+    assert verdict(PeerAnswer(0, final=True), 0, 0) == FAILED
 
 
 def test_the_outbox_forgets_what_is_over_and_nothing_else() -> None:

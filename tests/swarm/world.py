@@ -16,9 +16,9 @@ from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import admission
 from agent_mailbox.swarm.protocol.membership import Swarm
-from agent_mailbox.swarm.protocol.outgoing import Answer
+from agent_mailbox.swarm.protocol.outgoing import PeerAnswer
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from agent_mailbox.swarm.swarm_settings import Settings
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.swarm.machine import LIMITS, Machine
 from tests.swarm.wirework import now
 
@@ -31,17 +31,17 @@ class Near(Peers):
         self.at: dict[str, Gateway] = {}
         self.heard: list[tuple[str, bytes]] = []
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> Answer:
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
         """As the endpoints answer."""
         self.heard.append((path, body))
         try:
             if path == "message":
                 await self.at[endpoint].message(body)
-                return Answer(200)
+                return PeerAnswer(200)
             found = await self.at[endpoint].join(body, agent_id)
-            return Answer(200, body=admission.accepted_reply(found.swarm))
+            return PeerAnswer(200, body=admission.accepted_reply(found.swarm))
         except Refusal as refusal:
-            return Answer(refusal.status, refusal.code, refusal.message)
+            return PeerAnswer(refusal.status, refusal.code, refusal.message)
 
 
 class Agent:
@@ -55,7 +55,7 @@ class Agent:
         home, box = Home(str(machine.swarm_home)), Mailbox(str(machine.box), clock=clock)
         self.ledger = Ledger(home, clock)
         self.outbox = Outbox(home, box, self.ledger)
-        settings = Settings(**LIMITS)
+        settings = GatewaySettings(**LIMITS)
         self.gateway = Gateway(box, self.ledger, self.outbox, settings)
         self.carrier = Carrier(home, self.ledger, self.outbox, near, settings)
         near.at[machine.endpoint] = self.gateway

@@ -13,7 +13,7 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp
 
@@ -31,7 +31,7 @@ class Scene:
     def __init__(self, post: Post) -> None:
         self.post = post
         for session_id, lead in ((LEAD, None), (WORKER, LEAD)):
-            request = Request(session_id=session_id, lead=lead, client="4711")
+            request = Registration(session_id=session_id, lead=lead, client="4711")
             self.mailbox.register(request, session_id)
         self.post.register(OTHER)
 

@@ -11,7 +11,7 @@ import pytest
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.upkeep import steward
 from tests.helpers import MESSAGES, ROSTER, record
@@ -51,7 +51,7 @@ def test_a_worker_that_retires_and_comes_back_is_under_its_rules_still(scene: Sc
     scene.post.check(LEAD)
     scene.post.ok("roster", "retire", WORKER)
     scene.post.ok("steward", "run", "--max-live", "0")
-    scene.mailbox.register(Request(session_id=WORKER, client="4711"), WORKER)
+    scene.mailbox.register(Registration(session_id=WORKER, client="4711"), WORKER)
     assert scene.rules() == ((), (RULE,))
     assert scene.asked() == "deny"
 
@@ -99,7 +99,7 @@ def test_an_archived_allow_over_a_line_below_the_base_is_noticed(scene: Scene) -
 
 def test_a_sealed_roster_line_does_not_count_twice(scene: Scene) -> None:
     """Not even right behind itself: a lead that was taken away is not given back."""
-    scene.mailbox.register(Request(session_id=WORKER, event="update", lead=OTHER), USER)
+    scene.mailbox.register(Registration(session_id=WORKER, event="update", lead=OTHER), USER)
     scene.post.append(ROSTER, scene.line(f'"lead":"{LEAD}"', ROSTER))
     assert scene.mailbox.logs.read_roster().agents[WORKER].proven_leads[-1][1] == OTHER
 
@@ -109,7 +109,7 @@ def test_a_foreign_line_makes_nobody_the_person_s_heir(scene: Scene) -> None:
     scene.forge_event("register", "w9", continues=USER)
     scene.forge_event("register", "w8", continues="not-there-yet")
     for session_id in ("w9", "w8"):
-        scene.mailbox.register(Request(session_id=session_id, client="98"), session_id)
+        scene.mailbox.register(Registration(session_id=session_id, client="98"), session_id)
         assert scene.mailbox.logs.read_roster().lineage(session_id) == (session_id,)
     scene.control.set_policy(USER, ["w9"], deny=(RULE,))
     assert scene.control.standing("w9").policy.deny == (RULE,)
@@ -117,7 +117,7 @@ def test_a_foreign_line_makes_nobody_the_person_s_heir(scene: Scene) -> None:
 
 def test_a_foreign_line_takes_no_living_agent_s_name(scene: Scene) -> None:
     """Neither as a name nor as an id: orders reach whom they name."""
-    scene.mailbox.register(Request(session_id=WORKER, event="update", name="alice"), WORKER)
+    scene.mailbox.register(Registration(session_id=WORKER, event="update", name="alice"), WORKER)
     scene.forge_event("register", "alice")
     scene.forge_event("register", "another", name="alice")
     scene.control.set_policy(USER, ["alice"], deny=(RULE,))
@@ -127,7 +127,7 @@ def test_a_foreign_line_takes_no_living_agent_s_name(scene: Scene) -> None:
 def test_what_a_foreign_line_registered_still_gets_its_lead(scene: Scene) -> None:
     """As it registers itself: a line before it does not leave it unled."""
     scene.forge_event("register", "w7")
-    scene.mailbox.register(Request(session_id="w7", lead=LEAD, client="97"), "w7")
+    scene.mailbox.register(Registration(session_id="w7", lead=LEAD, client="97"), "w7")
     assert scene.mailbox.logs.read_roster().agents["w7"].proven_leads[-1][1] == LEAD
 
 

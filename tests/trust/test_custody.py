@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store import creation, custody, keys, rotation, user_state
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
@@ -159,7 +159,7 @@ def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     scene.post.check(WORKER)
     scene.post.ok("steward", "run", "--max-live", "0")
     assert allow not in scene.post.file(MESSAGES).read_bytes()
-    scene.mailbox.register(Request(session_id=WORKER, event="update", lead=OTHER), USER)
+    scene.mailbox.register(Registration(session_id=WORKER, event="update", lead=OTHER), USER)
     scene.post.append(ROSTER, scene.line(f'"lead":"{LEAD}"', ROSTER))
     scene.forge_event("update", continues=LEAD)
     content = scene.post.file(MESSAGES).read_bytes()
@@ -255,7 +255,7 @@ def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) ->
     elsewhere = creation.create(str(tmp_path / "elsewhere"), scene.post.env)
     other = type(scene.control)(elsewhere)
     other.register = scene.mailbox.register  # type: ignore[attr-defined]
-    type(scene.mailbox)(elsewhere).register(Request(session_id=WORKER, client="1"), WORKER)
+    type(scene.mailbox)(elsewhere).register(Registration(session_id=WORKER, client="1"), WORKER)
     other.set_policy(USER, [WORKER], allow=(RULE,))
     (line,) = (tmp_path / "elsewhere" / MESSAGES).read_bytes().splitlines(keepends=True)
     assert b'"seal":"' in line

@@ -10,7 +10,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control import transitions
 from agent_mailbox.core.records import USER
-from agent_mailbox.core.roster_changes import Request
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from tests.helpers import MESSAGES, READS, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
@@ -121,7 +121,7 @@ def test_a_session_decides_as_itself_whomever_a_message_names(scene: Scene) -> N
 
 def test_a_foreign_line_neither_ends_nor_renames_nor_re_leads_a_session_with_a_client(scene: Scene) -> None:
     """One without a client it may register, tag, rename and end."""
-    scene.mailbox.register(Request(session_id=WORKER, event="update", name="Wu"), WORKER)
+    scene.mailbox.register(Registration(session_id=WORKER, event="update", name="Wu"), WORKER)
     before = scene.mailbox.logs.read_roster().agents[WORKER]
     for event, said in (
         ("retire", {}),
@@ -143,17 +143,17 @@ def test_a_foreign_line_neither_ends_nor_renames_nor_re_leads_a_session_with_a_c
 
 def test_a_forged_lead_binds_and_allows_nothing(scene: Scene) -> None:
     """Of a session that has none: the named agent may deny it something, the person alone may allow."""
-    scene.mailbox.register(Request(session_id="free-1", client="4712"), "free-1")
+    scene.mailbox.register(Registration(session_id="free-1", client="4712"), "free-1")
     scene.forge_event("update", "free-1", lead=OTHER)
     assert scene.mailbox.logs.read_roster().agents["free-1"].lead == OTHER
     request = scene.control.request("free-1", m.PermissionRequest(tool="Bash", input=DENIED))
     assert scene.control.deciders(request) == [USER]
     with pytest.raises(Refused, match="not its lead"):
         scene.control.answer(OTHER, request.id, True)
-    scene.mailbox.register(Request(session_id="free-1", event="update", lead=OTHER), OTHER)
+    scene.mailbox.register(Registration(session_id="free-1", event="update", lead=OTHER), OTHER)
     assert scene.mailbox.logs.read_roster().agents["free-1"].proven_leads == ()
     scene.control.answer(USER, request.id, True)
-    scene.mailbox.register(Request(session_id="free-1", event="update", lead=OTHER), USER)
+    scene.mailbox.register(Registration(session_id="free-1", event="update", lead=OTHER), USER)
     assert scene.mailbox.logs.read_roster().agents["free-1"].proven_leads[-1][1] == OTHER
 
 
@@ -200,7 +200,7 @@ def test_a_forged_line_settles_nothing_that_the_person_asked(scene: Scene, how: 
 def test_a_forged_release_frees_no_claim(scene: Scene) -> None:
     """Role mail that a session claimed stays its own; what a program read may be given back by one."""
     for session_id in (WORKER, OTHER, LEAD):
-        scene.mailbox.register(Request(session_id=session_id, event="update", roles=("librarian",)), session_id)
+        scene.mailbox.register(Registration(session_id=session_id, event="update", roles=("librarian",)), session_id)
     mail = scene.post.send(LEAD, "role:librarian", "index it")
     assert scene.post.check(WORKER) == [mail]
     scene.forge_read(mail, WORKER, "release", **{"as": "role:librarian"})

@@ -26,7 +26,7 @@ MANAGED = (
 """Settings of the machine's administrator, which overrule all others."""
 
 
-class Source(Record):
+class HookSource(Record):
     """One file with hooks: its path and bytes, what it says (None: it is not JSON, ``reason`` says why), the project in
     which its commands run, whether it is that project's own, and the plugin it belongs to, which lies in ``root``."""
 
@@ -66,12 +66,12 @@ def read(path: str) -> bytes | None:
         return None
 
 
-def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[Source]:
+def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
     """The user's settings, those of the projects, and what the plugins bring that they enable."""
     found = [source(os.path.join(home(environ), "settings.json"), here)]
     names = ("settings.json", "settings.local.json")
     found += [source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
-    there: dict[str, Source] = {}
+    there: dict[str, HookSource] = {}
     for one in found:
         if one is not None:
             there.setdefault(one.path, one)  # in the home directory the user's settings look like a project's
@@ -91,25 +91,25 @@ def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
     return False
 
 
-def managed() -> list[Source]:
+def managed() -> list[HookSource]:
     """The administrator's settings."""
     return [found for path in MANAGED if (found := source(path, "/")) is not None]
 
 
-def source(path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "") -> Source | None:
+def source(path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "") -> HookSource | None:
     """A settings file; None where there is none to read."""
     text = read(path)
     if text is None:
         return None
     value = codec.parse(text, MAX_SETTINGS, ours=False)
     if isinstance(value, BadLine):
-        return Source(path, text, None, project, value.reason, of_project, plugin, root)
-    return Source(path, text, value, project, "", of_project, plugin, root)
+        return HookSource(path, text, None, project, value.reason, of_project, plugin, root)
+    return HookSource(path, text, value, project, "", of_project, plugin, root)
 
 
 def _plugins(
-    given: list[Source], projects: Mapping[str, None], here: str, environ: Mapping[str, str]
-) -> Iterator[Source]:
+    given: list[HookSource], projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Iterator[HookSource]:
     enabled: dict[str, bool] = {}
     for one in given:  # the user's first, then the project's, then one's own of the project: the last one counts
         table = (one.settings or {}).get("enabledPlugins")

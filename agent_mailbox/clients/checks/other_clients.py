@@ -9,7 +9,7 @@ import os
 
 from ...core import codec
 from ...upkeep.doctor.findings import Problem
-from ..install.client_table import CODEX, GEMINI, Client, user_directory
+from ..install.client_table import CODEX, GEMINI, InstallTarget, user_directory
 from ..install.hook_entries import calls_us
 from . import codex_trust, hook_sources, runnable
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-    from .hook_sources import Source
+    from .hook_sources import HookSource
 
 
 def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
@@ -33,7 +33,9 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
     return anything
 
 
-def _sources(client: Client, projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Iterator[Source]:
+def _sources(
+    client: InstallTarget, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Iterator[HookSource]:
     files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
     for project in projects:
         files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
@@ -44,7 +46,7 @@ def _sources(client: Client, projects: Mapping[str, None], here: str, environ: M
 
 
 def _looked_at(
-    client: Client, source: Source, environ: Mapping[str, str], hooked: dict[str, list[str]]
+    client: InstallTarget, source: HookSource, environ: Mapping[str, str], hooked: dict[str, list[str]]
 ) -> Iterator[Problem]:
     """What is wrong with the hooks of one file, each by itself; fills in which events are hooked where."""
     if source.settings is None:
@@ -65,7 +67,7 @@ def _looked_at(
         yield Problem(source.path, None, what, note=True)
 
 
-def _notes(client: Client, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
+def _notes(client: InstallTarget, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
     missing = [event for event in client.events if event not in hooked]
     if hooked and missing:
         puts = f"`agent-mailbox install {client.name}` puts in all of them"

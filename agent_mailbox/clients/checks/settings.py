@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..install.client_table import Target
-    from .hook_sources import Source
+    from .hook_sources import HookSource
 
 
-class Found(Record):
+class FoundHook(Record):
     """A hook that calls us: where, for which event, by what command; which of those one event may have."""
 
-    source: Source
+    source: HookSource
     event: str
     command: str
     part: str = ""
@@ -46,7 +46,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     shim, and where the client passes them by."""
     here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     projects = dict.fromkeys((here, os.path.dirname(directory)))
-    found: list[Found] = []
+    found: list[FoundHook] = []
     for source in hook_sources.sources(projects, here, environ):
         if source.settings is None:
             what = f"not JSON ({source.reason}): the client passes its hooks by"
@@ -72,7 +72,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
         yield from _stale(environ)
 
 
-def elsewhere(target: Target, environ: Mapping[str, str]) -> list[Source]:
+def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """What besides the target makes the same sessions call us: there every hook of an installation would run twice."""
     project = os.getcwd() if target.user else os.path.dirname(target.base)
     all_of_them = hook_sources.sources({project: None}, project, environ)
@@ -86,7 +86,7 @@ def is_there(target: Target) -> bool:
     return source is not None and any(_ours(source))
 
 
-def way_out(source: Source) -> str:
+def way_out(source: HookSource) -> str:
     """How what is installed there is taken out."""
     if source.plugin:
         return f"`claude plugin uninstall {source.plugin}`"
@@ -97,19 +97,19 @@ def way_out(source: Source) -> str:
     return "`agent-mailbox uninstall claude-code --user`"
 
 
-def name(source: Source) -> str:
+def name(source: HookSource) -> str:
     """Where it is, for people."""
     return f"the plugin {source.plugin}" if source.plugin else source.path
 
 
-def _ours(source: Source) -> Iterator[Found]:
+def _ours(source: HookSource) -> Iterator[FoundHook]:
     for event, group, hook in source.hooks():
         command = hook.get("command") if isinstance(hook, dict) else None
         matcher = texts.FILE_TOOLS if part(hook) == FILES else texts.MATCHERS.get(event)
         if not isinstance(command, str) or (matcher is not None and not covers(group, matcher)):
             continue
         if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-            yield Found(source, event, command, part(hook))
+            yield FoundHook(source, event, command, part(hook))
 
 
 def _line(text: bytes, command: str) -> int | None:
@@ -127,8 +127,8 @@ def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[
         yield Problem(directory, None, what, note=True)
 
 
-def _notes(found: Sequence[Found]) -> Iterator[Problem]:
-    parts: dict[str, dict[str, list[Source]]] = {"": {}, BELL: {}, PERMIT: {}, FILES: {}}
+def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
+    parts: dict[str, dict[str, list[HookSource]]] = {"": {}, BELL: {}, PERMIT: {}, FILES: {}}
     for hook in found:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
     hooked = parts[""]
@@ -145,7 +145,7 @@ def _notes(found: Sequence[Found]) -> Iterator[Problem]:
     yield from _doubled(found, parts[FILES], " for the files it may write")
 
 
-def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: str) -> Iterator[Problem]:
+def _doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]], why: str) -> Iterator[Problem]:
     doubled: dict[tuple[str, ...], list[str]] = {}
     for event, sources in hooked.items():
         if len(sources) > 1:
@@ -162,7 +162,9 @@ def _doubled(found: Sequence[Found], hooked: Mapping[str, list[Source]], why: st
         yield Problem(where[-1], None, what, note=True)
 
 
-def _passed_by(found: Sequence[Found], all_of_them: Sequence[Source], environ: Mapping[str, str]) -> Iterator[Problem]:
+def _passed_by(
+    found: Sequence[FoundHook], all_of_them: Sequence[HookSource], environ: Mapping[str, str]
+) -> Iterator[Problem]:
     """Settings by which the client runs no hooks, and a project it was not told to trust."""
     for source in (*hook_sources.managed(), *(source for source in all_of_them if not source.plugin)):
         if source.says("disableAllHooks"):
@@ -177,7 +179,7 @@ def _passed_by(found: Sequence[Found], all_of_them: Sequence[Source], environ: M
             yield Problem(project, None, what, note=True)
 
 
-def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source]) -> Iterator[Problem]:
+def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Agents that are kept from something by hooks alone: the client passes by a hook that fails."""
     for source in all_of_them:
         permissions = (source.settings or {}).get("permissions")
@@ -195,7 +197,7 @@ def _open(directory: str, found: Sequence[Found], all_of_them: Sequence[Source])
         yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
 
 
-def _outdated(all_of_them: Sequence[Source]) -> Iterator[Problem]:
+def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Rules of an earlier version, by which an agent decides unasked what its person would be asked."""
     for source in all_of_them:
         rules = (source.settings or {}).get("permissions")
@@ -209,9 +211,9 @@ def _outdated(all_of_them: Sequence[Source]) -> Iterator[Problem]:
 # -- does it do its work? ---------------------------------------------------------------------------------------------
 
 
-def _quiet(found: Sequence[Found], environ: Mapping[str, str]) -> Iterator[Problem]:
+def _quiet(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterator[Problem]:
     """Each program that hooks call, tried once, where the person installed it."""
-    programs: dict[tuple[str, ...], Found] = {}
+    programs: dict[tuple[str, ...], FoundHook] = {}
     for hook in found:
         if runnable.wrong(hook.command, hook.source.project, environ, hook.source.root) is None:
             program = _own_program(hook, environ)
@@ -226,7 +228,7 @@ def _quiet(found: Sequence[Found], environ: Mapping[str, str]) -> Iterator[Probl
             )
 
 
-def _own_program(hook: Found, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The program, if it is the one on ``PATH``, the shim an installation writes, or that of an installed plugin."""
     if not calls_us({"command": hook.command}):
         return ()

@@ -44,7 +44,7 @@ class Told(Record):
     tokens: Mapping[str, int]
 
 
-class Page(Record):
+class Sheet(Record):
     """What a delivery is written with: who is who, when it is, how an agent starts our program, and the name by which
     the delivery is known again (empty: it will not be looked for)."""
 
@@ -54,7 +54,7 @@ class Page(Record):
     nonce: str = ""
 
 
-def mail(items: Sequence[Item], page: Page, room: int) -> Told:
+def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     """``items`` as text, as many as fit into ``room`` UTF-16 units: at least one.
 
     In full: control and high priority first, then direct, role, tag, broadcast; of the same rank each sender's first
@@ -87,7 +87,7 @@ _HEAD = 200
 """Room for the lines around the messages, without the program's name."""
 
 
-def _head(items: Sequence[Item], page: Page) -> str:
+def _head(items: Sequence[Item], page: Sheet) -> str:
     count = f"{len(items)} message" + ("s" if len(items) != 1 else "")
     known = f" {page.nonce}" if page.nonce else ""
     # Factual, on purpose: orders in a system's voice are what models are taught to distrust.
@@ -106,7 +106,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
     return [items[place] for _, _, place in sorted(ranked)]
 
 
-def _block(item: Item, page: Page, room: int) -> str:
+def _block(item: Item, page: Sheet, room: int) -> str:
     """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
     lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
     head = 2 if item.message.subject else 1
@@ -140,7 +140,7 @@ def _at_a_sentence(lines: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1].rstrip()}…"] if lines[-1].strip(frame.BAR) else lines[:-1]
 
 
-def _digest(items: Sequence[Item], page: Page, room: int) -> tuple[dict[str, str], list[str]]:
+def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, str], list[str]]:
     """The items by their titles, a line for each sender and thread, as far as there is room: by id, and the lines."""
     if not items:
         return {}, []

@@ -224,7 +224,7 @@ class Hook(Record):
         before = "\n".join(parts)
         if not items:
             return budget.Told(before, (), {})
-        page = budget.Page(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "")
+        page = budget.Sheet(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "")
         told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before))
         return told.replace(text=f"{before}\n{told.text}") if before else told
 
@@ -246,7 +246,7 @@ def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str
         known = roster()
     except MailboxError:
         pass
-    caller = teammate.Caller(call.session_id, call.transcript, call.agent_id or "")
+    caller = teammate.CallingTeammate(call.session_id, call.transcript, call.agent_id or "")
     if (denial := own_commands_hook.denial(call.command, caller, known)) is not None:
         write(_json(denial))
 

@@ -6,7 +6,7 @@ turn, what is missing though the model spoke since; when a session ends or comes
 
 from __future__ import annotations
 
-from ...mailbox.receipts import Verdict
+from ...mailbox.receipts import Settlement
 from ...store import system
 from . import transcript
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from ...store.offers import Offer
 
 
-def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Verdict]:
+def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:
     """The judge that ``mailbox.receipts.settle`` asks: what the client's transcript at ``path`` says at this event of
     the client's process ``client``."""
 
-    def verdict(offers: Sequence[Offer]) -> Verdict:
+    def verdict(offers: Sequence[Offer]) -> Settlement:
         states = transcript.states(path, offers)
         if states is None:
             return _without_transcript(event, path, frozenset(offer.nonce for offer in offers))
         lost = frozenset(nonce for nonce, state in states.items() if state in _LOST.get(event, ()))
         if event == "SessionStart" and client:  # another hook of this very start has just shown it
             lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == transcript.OPEN}
-        return Verdict(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
+        return Settlement(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
 
     return verdict
 
@@ -37,11 +37,11 @@ _UNTAKEN = (transcript.SHOWN, transcript.PASSED, transcript.OPEN)
 _LOST = {"SessionStart": _UNTAKEN, "SessionEnd": _UNTAKEN, "Stop": (transcript.PASSED,)}
 
 
-def _without_transcript(event: str, path: str, nonces: frozenset[str]) -> Verdict:
+def _without_transcript(event: str, path: str, nonces: frozenset[str]) -> Settlement:
     """A client that keeps no transcripts can tell nothing, as shows at the end of its first turn. One that does, and
     has none when the session ends, was closed before anything was said."""
     if event == "Stop":
-        return Verdict(unknown=nonces)
+        return Settlement(unknown=nonces)
     if event == "SessionEnd" and system.is_directory(system.dirname(path)):
-        return Verdict(lost=nonces)
-    return Verdict()
+        return Settlement(lost=nonces)
+    return Settlement()

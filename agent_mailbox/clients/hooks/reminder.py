@@ -12,15 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.inbox import State
+    from ...core.inbox import MailState
     from ...core.records import Message
-    from ...mailbox.opened import Desk
+    from ...mailbox.opened import OpenMailbox
 
 MOST = 5
 """Messages named in each list: enough to go on, and ``status`` has the rest."""
 
 
-def lines(desk: Desk, session_id: str, program: str) -> list[str]:
+def lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
     """The reminder, empty if there is nothing to be reminded of."""
     state, now = desk.logs.asking(desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
@@ -32,13 +32,13 @@ def lines(desk: Desk, session_id: str, program: str) -> list[str]:
     return [_identity(session_id, state), *told] if told else []
 
 
-def _identity(session_id: str, state: State) -> str:
+def _identity(session_id: str, state: MailState) -> str:
     agent = state.roster.get(session_id)
     roles = f" ({', '.join(frame.roles_of(agent))})" if agent and agent.roles else ""
     return f"agent-mailbox: this session is {frame.name_of(session_id, state.roster)}{roles}"
 
 
-def _list(messages: Sequence[Message], state: State, now: int, program: str, way: str) -> list[str]:
+def _list(messages: Sequence[Message], state: MailState, now: int, program: str, way: str) -> list[str]:
     shown = []
     for m in messages[-MOST:]:
         who = frame.sender_of(m, state.roster) if way == "from" else frame.target_of(m, state.roster)

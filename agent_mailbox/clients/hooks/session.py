@@ -11,7 +11,7 @@ import os
 from ...core.address import check_id, check_name, check_role, check_tag
 from ...core.records import USER
 from ...core.roster import DEAD, FROZEN, Agent, Roster
-from ...core.roster_changes import Request
+from ...core.roster_changes import Registration
 from ...errors import MailboxError, Refused
 from ...identity import client_variables
 from ...mailbox import registry
@@ -21,13 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...mailbox.opened import Desk
+    from ...mailbox.opened import OpenMailbox
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
 
 
-def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
+def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
     """Register the session (or take note that it is back); returns what it has to be told.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
@@ -42,9 +42,9 @@ def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Map
     known = roster.get(session_id)
     old = _cleared(roster, client) if source == CLEARED and known is None else None
     if known is not None and known.state != DEAD and (known.proven or known.client):
-        request = Request(session_id=session_id, client=client)
+        request = Registration(session_id=session_id, client=client)
     elif old is not None:
-        request = Request(
+        request = Registration(
             session_id=session_id,
             name=old.name,
             tags=old.tags,
@@ -60,9 +60,9 @@ def enter(desk: Desk, session_id: str, source: str, directory: str, environ: Map
     return told
 
 
-def _register(desk: Desk, request: Request, told: list[str]) -> None:
+def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
     """Register with what can be had: all of it, else without the name, else without roles and tags."""
-    bare = Request(session_id=request.session_id, client=request.client, lead=request.lead and USER)
+    bare = Registration(session_id=request.session_id, client=request.client, lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare):
         try:
             _, decision = registry.register(desk, attempt, request.session_id)
@@ -76,7 +76,9 @@ def _register(desk: Desk, request: Request, told: list[str]) -> None:
             return
 
 
-def _wishes(desk: Desk, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]) -> Request:
+def _wishes(
+    desk: OpenMailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]
+) -> Registration:
     """What environment and configuration ask for, as far as it is well formed."""
     config = desk.config
 
@@ -93,7 +95,7 @@ def _wishes(desk: Desk, session_id: str, directory: str, environ: Mapping[str, s
     leads = [lead] if (lead := environ.get("AGENT_MAILBOX_LEAD", "").strip()) else []
     roles = _listed(environ.get("AGENT_MAILBOX_ROLE") or config.session_role)
     tags = [*_listed(environ.get("AGENT_MAILBOX_TAGS")), *config.session_tags]
-    return Request(
+    return Registration(
         session_id=session_id,
         name=next(iter(good(names, check_name)), None),
         lead=next(iter(good(leads, check_id)), USER) if leads else None,

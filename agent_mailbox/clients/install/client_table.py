@@ -25,7 +25,7 @@ BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 
 
-class Client(Record):
+class InstallTarget(Record):
     """A client. ``word``: how its hooks tell the shim whose they are. ``hooks``: what was seen to work with it.
     ``files``: those all ours, by their place under its directory, from how an agent starts our program and whether they
     are for all sessions."""
@@ -51,14 +51,14 @@ class Client(Record):
 class Target(Record):
     """Where a client looks: its settings, its memory, and the directory of its other files."""
 
-    client: Client
+    client: InstallTarget
     base: str
     settings: str
     memory: str
     user: bool
 
 
-def project(client: Client, directory: str) -> Target:
+def project(client: InstallTarget, directory: str) -> Target:
     """A project's files. Raises ``NotFound`` if there is no such directory."""
     if not os.path.isdir(directory):
         raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
@@ -67,19 +67,19 @@ def project(client: Client, directory: str) -> Target:
     return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(directory, client.memory), False)
 
 
-def user(client: Client, environ: Mapping[str, str]) -> Target:
+def user(client: InstallTarget, environ: Mapping[str, str]) -> Target:
     """The user's files, for every project."""
     base = os.path.abspath(user_directory(client, environ))
     return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
 
 
-def user_directory(client: Client, environ: Mapping[str, str]) -> str:
+def user_directory(client: InstallTarget, environ: Mapping[str, str]) -> str:
     """Where the client keeps what is the user's."""
     named = environ.get(client.variable) if client.variable else None
     return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
 
 
-CLAUDE_CODE = Client(
+CLAUDE_CODE = InstallTarget(
     name="claude-code",
     word="",
     hooks=(
@@ -99,7 +99,7 @@ CLAUDE_CODE = Client(
     files=lambda _, __: {f"commands/{name}": text for name, text in texts.COMMANDS.items()},
     rules=texts.rules,
 )
-CODEX = Client(
+CODEX = InstallTarget(
     name="codex",
     word="codex",
     hooks=(
@@ -116,7 +116,7 @@ CODEX = Client(
     after="Codex runs only hooks that you trust, and `codex exec` skips others without a word: start codex, trust these"
     " when it asks or by /hooks (again whenever they change; and the project itself)",
 )
-GEMINI = Client(
+GEMINI = InstallTarget(
     name="gemini",
     word="gemini",
     # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no

@@ -27,7 +27,7 @@ MAX_FILE = 4 << 20
 """Bytes of a settings or memory file: a person wrote it."""
 
 
-class Entry(Record):
+class Remembered(Record):
     """What is remembered of a file: its bytes before us (None: it was not there), the checksums of what we made of it,
     the directories we made for it."""
 
@@ -42,7 +42,7 @@ class Change(Record):
     path: str
     before: bytes | None
     after: bytes | None
-    entry: Entry | None
+    entry: Remembered | None
     mode: int = 0o666
 
 
@@ -137,13 +137,13 @@ class Records:
     def _path(self, path: str) -> str:
         return os.path.join(self.directory, f"{checksum(os.fsencode(path))[:32]}.json")
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> Remembered | None:
         """What is remembered of a file; None where that is nothing, or damaged."""
         data = read(self._path(path), 2 * MAX_FILE)
         obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
         return None if isinstance(obj, BadLine) else _entry(obj)
 
-    def keep(self, path: str, entry: Entry) -> None:
+    def keep(self, path: str, entry: Remembered) -> None:
         """Remember, durably."""
         original = None if entry.original is None else base64.b64encode(entry.original).decode()
         value = {
@@ -176,10 +176,10 @@ class Records:
             return True
 
 
-def _entry(obj: Mapping[str, Any]) -> Entry | None:
+def _entry(obj: Mapping[str, Any]) -> Remembered | None:
     original, written, directories = obj.get("original"), obj.get("written"), obj.get("directories")
     try:
-        return Entry(
+        return Remembered(
             original=None if original is None else base64.b64decode(original, validate=True),
             written=tuple(str(word) for word in written or ()),
             directories=tuple(os.fsdecode(bytes.fromhex(word)) for word in directories or ()),

@@ -46,7 +46,7 @@ class Bounds(Record):
 UNBOUND = Bounds()
 
 
-class Part(Record):
+class InstallPart(Record):
     """One file, and what becomes of its bytes (None: not there; the same where they stay). ``add`` is told if they are
     as we wrote them, ``remove`` what the file was before us; ``whole``: all of it is ours."""
 
@@ -56,7 +56,7 @@ class Part(Record):
     whole: bool = False
 
 
-class Plan(Record):
+class InstallPlan(Record):
     """What would change, in order, and what is left alone: (path, why)."""
 
     changes: tuple[files.Change, ...]
@@ -96,7 +96,7 @@ def _baked(environ: Mapping[str, str]) -> bytes:
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[Part]:
+def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
     more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
@@ -111,8 +111,8 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then
 
 
-def _whole(path: str, text: bytes) -> Part:
-    return Part(
+def _whole(path: str, text: bytes) -> InstallPart:
+    return InstallPart(
         path,
         add=lambda data, untouched: text if data is None or untouched else data,
         remove=lambda data, _: None if data == text else data,
@@ -120,18 +120,18 @@ def _whole(path: str, text: bytes) -> Part:
     )
 
 
-def _memory(path: str) -> Part:
+def _memory(path: str) -> InstallPart:
     def changed(data: bytes | None, change: Callable[[str], str]) -> bytes:
         return change((data or b"").decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
-    return Part(
+    return InstallPart(
         path,
         add=lambda data, _: changed(data, lambda text: merge.with_section(path, text, texts.SECTION)),
         remove=lambda data, _: changed(data, lambda text: merge.without_section(path, text)),
     )
 
 
-def _settings(path: str, ours: merge.Ours) -> Part:
+def _settings(path: str, ours: merge.Ours) -> InstallPart:
     def add(data: bytes | None, _: bool) -> bytes:
         settings, form = merge.read(path, data or b"")
         current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
@@ -147,13 +147,13 @@ def _settings(path: str, ours: merge.Ours) -> Part:
         kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
         return data if kept == settings else merge.write(kept, form)
 
-    return Part(path, add, remove)
+    return InstallPart(path, add, remove)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> Plan:
+def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> InstallPlan:
     """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
@@ -171,12 +171,12 @@ def installation(target: Target, environ: Mapping[str, str], program: str, bound
             changes.append(files.Change(part.path, data, wanted, _remembered(part, data, wanted, entry, untouched)))
         elif part.whole and wanted != part.add(None, False):
             left.append((part.path, "it is not ours, or was edited"))
-    return Plan(tuple(changes), tuple(left))
+    return InstallPlan(tuple(changes), tuple(left))
 
 
 def _remembered(
-    part: Part, data: bytes | None, wanted: bytes, entry: files.Entry | None, untouched: bool
-) -> files.Entry:
+    part: InstallPart, data: bytes | None, wanted: bytes, entry: files.Remembered | None, untouched: bool
+) -> files.Remembered:
     """What to remember of a file that becomes ``wanted``. Of one that somebody edited while ours was in it nobody knows
     what it was without: the old record stays, in case the edit is undone."""
     new = files.checksum(wanted)
@@ -184,11 +184,11 @@ def _remembered(
         return entry.replace(written=(files.checksum(data), new))
     if data is None or part.remove(data, data) == data:
         made = (*(entry.directories if entry else ()), *files.missing_directories(part.path))
-        return files.Entry(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
-    return entry or files.Entry(original=None, written=(), directories=())
+        return files.Remembered(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
+    return entry or files.Remembered(original=None, written=(), directories=())
 
 
-def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> Plan:
+def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> InstallPlan:
     """What uninstalling changes: a file that nobody edited since becomes what it was, any other loses only ours.
 
     Raises as ``installation`` does.
@@ -212,14 +212,14 @@ def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: s
             left.append((part.path, "it was edited"))
         if after != data or entry is not None:
             changes.append(files.Change(part.path, data, after, None))
-    return Plan(tuple(changes), tuple(left))
+    return InstallPlan(tuple(changes), tuple(left))
 
 
 def _is_bare(data: bytes | None) -> bool:
     return data is not None and data.strip() in (b"", b"{}")
 
 
-def diff(plan: Plan) -> str:
+def diff(plan: InstallPlan) -> str:
     """The plan as a unified diff."""
     from difflib import unified_diff
 
@@ -236,7 +236,7 @@ def _side(path: str, data: bytes | None) -> tuple[str, list[str]]:
     return path, data.decode("utf-8", "backslashreplace").splitlines()
 
 
-def carry_out(plan: Plan, environ: Mapping[str, str]) -> list[str]:
+def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     """Make the plan's changes; returns the paths of the files that changed.
 
     Killed at any step, each file is the old or the new one, and a repetition completes it. Raises ``Busy`` if somebody

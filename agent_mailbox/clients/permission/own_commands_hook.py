@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.roster import Roster
-    from .teammate import Caller
+    from .teammate import CallingTeammate
 
 
-def denial(command: str, caller: Caller, roster: Roster | None) -> dict[str, Any] | None:
+def denial(command: str, caller: CallingTeammate, roster: Roster | None) -> dict[str, Any] | None:
     """The answer that keeps the command from running, or has the client ask, with why; None where that is nothing to
     us."""
     if (member := caller.member()) is not None:

@@ -17,7 +17,7 @@ from ...core.text import ascii_json, clipped, is_utf8, neutral
 from ...identity import client_variables
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
-from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Verdict
+from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store import system
 from ..install import texts
 from ..install.hook_entries import PERMISSION
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...control.requests import Standing
     from ...core.control.messages import Payload
-    from ...core.control.state import Request
+    from ...core.control.state import ControlRequest
     from ...core.roster import Agent
     from ..hooks.hook_events import Call
 
@@ -108,22 +108,22 @@ class Permit(Record):
 
     # -- what the policy says -----------------------------------------------------------------------------------------
 
-    def _judged(self, standing: Standing, agent: Agent | None) -> Verdict:
+    def _judged(self, standing: Standing, agent: Agent | None) -> Judgement:
         call, given = self.call, self.given
         free = (*texts.rules(self.program), *self._own_answers())
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
-            return Verdict(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
+            return Judgement(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
         verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
-            return Verdict(ALLOW)
+            return Judgement(ALLOW)
         if (
             verdict == NO_OPINION
             and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
         ):
-            return Verdict(ALLOW)  # what asks before it is our own floor
+            return Judgement(ALLOW)  # what asks before it is our own floor
         return verdict
 
     def _own_answers(self) -> list[str]:
@@ -177,7 +177,7 @@ class Permit(Record):
             file=_carried(file) if isinstance(file, str) else "",
         )
 
-    def _request(self, verdict: Verdict) -> Payload:
+    def _request(self, verdict: Judgement) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written, plain = _written(dict(self.given))
@@ -232,7 +232,7 @@ class Permit(Record):
 
         return Beside((path,), why)
 
-    def _tell(self, request: Request, lead: str, seconds: float) -> None:
+    def _tell(self, request: ControlRequest, lead: str, seconds: float) -> None:
         answer = request.answer
         notes = clipped(neutral(answer.notes), MAX_SAID) if isinstance(answer, messages.Answer) else ""
         if request.state == transitions.APPROVED:
@@ -243,7 +243,7 @@ class Permit(Record):
         else:
             self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
 
-    def _approved(self, request: Request, lead: str, notes: str) -> None:
+    def _approved(self, request: ControlRequest, lead: str, notes: str) -> None:
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
@@ -330,7 +330,7 @@ class _Ended(BaseException):
     """The client waits no longer."""
 
 
-def _until_ended(do: Callable[[], Request]) -> Request:
+def _until_ended(do: Callable[[], ControlRequest]) -> ControlRequest:
     import signal  # only who waits can be told to stop
 
     def end(*_: object) -> None:

@@ -20,7 +20,7 @@ MAX_FILE = 1 << 20
 """Bytes of a file about a teammate, or of a team's configuration, that are read: the client writes a few thousand."""
 
 
-class Caller(Record):
+class CallingTeammate(Record):
     """Who calls: the session, its transcript (empty: another client, which has no teams), and the client's id of the
     subagent or teammate (empty: the session itself)."""
 

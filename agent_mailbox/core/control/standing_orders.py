@@ -35,7 +35,7 @@ class Order(Record):
     proven: bool = True
 
 
-class Policy(Record):
+class StandingOrders(Record):
     """Rules in the client's own syntax, and the hosts that may be talked to. A deny rule goes before any allow rule."""
 
     allow: tuple[str, ...] = ()
@@ -92,8 +92,8 @@ def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
     return _modes(orders, session_id, roster)[0]
 
 
-def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[Policy, list[Order]]:
-    found = Policy()
+def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[StandingOrders, list[Order]]:
+    found = StandingOrders()
     rests: list[Order] = []
     for order, may_loosen in _orders_of(orders, session_id, roster):
         if order.kind == HOSTS:
@@ -102,9 +102,9 @@ def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple
             update: PolicyUpdate = order.value
             if not may_loosen:  # its deny rules bind; it takes nothing away, and allows nothing
                 update = PolicyUpdate(deny=update.deny, adds=True)
-            base = found if update.adds else Policy()
+            base = found if update.adds else StandingOrders()
             rests = rests if update.adds else []
-            found = Policy(
+            found = StandingOrders(
                 _joined(base.allow, update.allow), _joined(base.deny, update.deny), _joined(base.hosts, update.hosts)
             )
         else:
@@ -117,7 +117,7 @@ def _joined(one: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one, *more)))
 
 
-def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> Policy:
+def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> StandingOrders:
     """The agent's policy: the last one set, and what was added since."""
     return _policies(orders, session_id, roster)[0]
 

@@ -32,7 +32,19 @@ from .messages import (
     Unknown,
     name,
 )
-from .standing_orders import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, Policy, mode, order_ids, policy, waits_for_plan
+from .standing_orders import (
+    HOLD,
+    HOSTS,
+    MODE,
+    POLICY,
+    RELEASE,
+    Order,
+    StandingOrders,
+    mode,
+    order_ids,
+    policy,
+    waits_for_plan,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +83,7 @@ def told(verdict: Verdict) -> str:
     return f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
 
 
-class Request(Record):
+class ControlRequest(Record):
     """A request, or a task, and how it stands. ``asker`` asked, ``answerer`` is who has to answer where that is one
     agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing. Who asked
     is ``proven``, or else nothing can be approved."""
@@ -107,8 +119,8 @@ class Plane:
 
     def __init__(self, roster: Roster, messages: Iterable[Message] = ()) -> None:
         self.roster = roster
-        self.requests: dict[str, Request] = {}
-        self.tasks: dict[str, Request] = {}
+        self.requests: dict[str, ControlRequest] = {}
+        self.tasks: dict[str, ControlRequest] = {}
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
         self._orders: list[Order] = []
@@ -123,7 +135,7 @@ class Plane:
         """The mode the agent works in."""
         return mode(self._orders, session_id, self.roster)
 
-    def policy(self, session_id: str) -> Policy:
+    def policy(self, session_id: str) -> StandingOrders:
         """The rules and hosts in force for the agent; deny rules go before allow rules."""
         return policy(self._orders, session_id, self.roster)
 
@@ -145,17 +157,17 @@ class Plane:
             if request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
         )
 
-    def open_requests(self) -> list[Request]:
+    def open_requests(self) -> list[ControlRequest]:
         """The requests that nobody has decided, oldest first."""
         return [request for request in self.requests.values() if request.is_open]
 
-    def may_answer(self, speaker: str, request: Request, when: int) -> bool:
+    def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """May the speaker decide the request at that instant? The worker a shutdown's, the worker's lead the rest."""
         if request.flow == transitions.SHUTDOWN:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
 
-    def may_deny(self, speaker: str, request: Request, when: int) -> bool:
+    def may_deny(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """May it say no? So may a lead whom nothing proves."""
         if request.flow == transitions.SHUTDOWN:
             return self.may_answer(speaker, request, when)
@@ -240,7 +252,7 @@ class Plane:
         if message.sender == USER and flow != transitions.SHUTDOWN:
             return Verdict(REFUSED, "", "the person asks nobody for leave", about=about)
         state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
-        self.requests[payload.request_id] = Request(
+        self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
             message.timestamp, state, proven=self._is_proven(message),
         )  # fmt: skip
@@ -276,7 +288,7 @@ class Plane:
             APPLIED, "", "" if self._is_proven(message) else UNPROVEN, before=request.state, after=after, about=about
         )
 
-    def _consequences(self, request: Request, message: Message) -> None:
+    def _consequences(self, request: ControlRequest, message: Message) -> None:
         """What a decision changes beside its request: mode, rules, hosts, the wait for a plan."""
         answer, to = request.answer, request.asker
         if isinstance(answer, PlanResponse):
@@ -325,7 +337,7 @@ class Plane:
                 self._order(message, worker, HOLD, len(self.verdicts))
             why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
             state = transitions.after(transitions.TASK, None, what) or transitions.ASSIGNED
-            self.tasks[payload.request_id] = Request(
+            self.tasks[payload.request_id] = ControlRequest(
                 payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
                 message.timestamp, state, proven=self._is_proven(message),
             )  # fmt: skip

@@ -27,7 +27,7 @@ _WRONG_CLOCK = "STALE_TIMESTAMP"
 _DOUBTFUL = ("NOT_MEMBER", "NOT_MASTER", "SWARM_NOT_FOUND", "NOT_AUTHORIZED", "")
 
 
-class Answer(Record):
+class PeerAnswer(Record):
     """What a peer answered; status 0: nothing. ``wait``: seconds it asks to wait, ``final``: trying again is vain."""
 
     status: int
@@ -38,7 +38,7 @@ class Answer(Record):
     final: bool = False
 
 
-def verdict(answer: Answer, queued_at: int, now: int) -> str:
+def verdict(answer: PeerAnswer, queued_at: int, now: int) -> str:
     """``DELIVERED``, ``FAILED``, or ``SENT``: to be tried again."""
     if answer.status in (200, 202):
         return DELIVERED
@@ -52,7 +52,7 @@ def verdict(answer: Answer, queued_at: int, now: int) -> str:
     return SENT if doubtful and now - queued_at < PATIENCE else FAILED
 
 
-def reason(answer: Answer) -> str:
+def reason(answer: PeerAnswer) -> str:
     """Why a message did not arrive, in words of ours: what the peer wrote goes into nobody's mail but its own."""
     if answer.status == 0:
         return answer.message

@@ -32,11 +32,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...core.inbox import Item, State
+    from ...core.inbox import Item, MailState
     from ...mailbox.facade import Mailbox
     from ...store.log import Log
     from ...store.poll import Cursor
-    from ...store.proof_view import View
+    from ...store.proof_view import ProofView
 
 FOLDED = 8 << 20
 """Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which
@@ -50,7 +50,7 @@ class Underived(Logs):
         super().__init__(logs.directory, logs.wait, logs.custody)
         self.derives = False
 
-    def _folded_roster(self, fd: int, end: int, view: View | None) -> Roster:
+    def _folded_roster(self, fd: int, end: int, view: ProofView | None) -> Roster:
         return Roster(parse_roster(lines_of(fd, 0, end), view))
 
 
@@ -67,7 +67,7 @@ class Truth:
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
         self.logs = Underived(mailbox.logs)
-        self._state: State | None = None
+        self._state: MailState | None = None
 
     def unread(self, session_id: str) -> list[Item]:
         """Its unread mail, in the order they are shown; nothing for the dead, whom nobody shows any."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...core.records import Message
 
 
-class Source(Record):
+class CheckedLog(Record):
     """A log to look at: its path, its numbered lines anew at each call, the month it is archived under, and how many of
     its lines are sealed."""
 
@@ -35,9 +35,9 @@ class Census:
     """Which message ids stand in which log, as numbers: two ids may share one, an id always has the same."""
 
     def __init__(self) -> None:
-        self._ids: list[tuple[Source, array[int]]] = []
+        self._ids: list[tuple[CheckedLog, array[int]]] = []
 
-    def of(self, source: Source) -> array[int]:
+    def of(self, source: CheckedLog) -> array[int]:
         """The list to add a log's ids to."""
         found = array("q")
         self._ids.append((source, found))
@@ -47,7 +47,7 @@ class Census:
         """No more will come: sort the lists, so that they answer."""
         self._ids = [(source, array("q", sorted(ids))) for source, ids in self._ids]
 
-    def homes(self, message_id: str) -> list[Source]:
+    def homes(self, message_id: str) -> list[CheckedLog]:
         """The logs in which a message of that id may stand."""
         wanted = hash(message_id)
         return [s for s, ids in self._ids if (at := bisect_left(ids, wanted)) < len(ids) and ids[at] == wanted]
@@ -66,7 +66,7 @@ class Census:
         return found
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[CheckedLog]:
         """The logs, in the order they were looked at."""
         return [source for source, _ in self._ids]
 
@@ -76,7 +76,7 @@ def twins(census: Census, moving: Callable[[], bool]) -> Iterator[Problem]:
     repeated = census.repeated()
     if not repeated:
         return
-    met: dict[str, tuple[Source, Message]] = {}
+    met: dict[str, tuple[CheckedLog, Message]] = {}
     both: Counter[str] = Counter()
     first: dict[str, tuple[int, str]] = {}
     for source in census.sources:

@@ -15,7 +15,7 @@ from ...store.line_numbers import newlines, numbered, numbered_in
 from ...store.manifest import Manifest
 from .clock_checks import Clock
 from .findings import Problem
-from .id_index import Census, Source, twins
+from .id_index import Census, CheckedLog, twins
 from .torn_lines import bad_line
 
 TYPE_CHECKING = False
@@ -69,22 +69,22 @@ def _examine(
         yield from _roster(_archived(archive.roster_log(), manifest), None)
 
 
-def _opened(log: Log, fd: int | None, end: int) -> Source:
-    return Source(log.path, lambda: iter(()) if fd is None else numbered_in(fd, end))
+def _opened(log: Log, fd: int | None, end: int) -> CheckedLog:
+    return CheckedLog(log.path, lambda: iter(()) if fd is None else numbered_in(fd, end))
 
 
-def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> Source:
+def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> CheckedLog:
     fd = log.open()
     if fd is None:
-        return Source(log.path, lambda: iter(()), month)
+        return CheckedLog(log.path, lambda: iter(()), month)
     try:
         sealed = newlines(fd, 0, manifest.sealed(os.path.basename(log.path)))
     finally:
         os.close(fd)
-    return Source(log.path, lambda: numbered(log, end), month, sealed)
+    return CheckedLog(log.path, lambda: numbered(log, end), month, sealed)
 
 
-def _messages(source: Source, ids: array[int], now: int | None) -> Iterator[Problem]:
+def _messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[Problem]:
     clock = Clock(source.path, now)
     for number, line in source.lines():
         message = codec.message(line)
@@ -99,7 +99,7 @@ def _messages(source: Source, ids: array[int], now: int | None) -> Iterator[Prob
     yield from clock.notes()
 
 
-def _reads(source: Source, census: Census | None, now: int | None) -> Iterator[Problem]:
+def _reads(source: CheckedLog, census: Census | None, now: int | None) -> Iterator[Problem]:
     clock, lost, astray = Clock(source.path, now), Tally(), Tally()
     for number, line in source.lines():
         record = codec.read(line)
@@ -122,7 +122,7 @@ def _reads(source: Source, census: Census | None, now: int | None) -> Iterator[P
     yield from clock.notes()
 
 
-def _roster(source: Source, now: int | None) -> Iterator[Problem]:
+def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
     clock = Clock(source.path, now)
     for number, line in source.lines():
         event = codec.roster_event(line)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...mailbox.facade import Mailbox
     from ...store.log import Log
-    from ...store.proof_view import View
+    from ...store.proof_view import ProofView
 
 TRUST = "`agent-mailbox doctor --trust`"
 ADOPT = "`agent-mailbox init --adopt`"
@@ -43,7 +43,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
     yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control, or about what the person asked")
 
 
-def _read(fd: int, view: View | None) -> bool:
+def _read(fd: int, view: ProofView | None) -> bool:
     """Go through the lines that decide, so that what is missing of them is noticed."""
     if view is not None:
         for _, position, line in _lines(fd):

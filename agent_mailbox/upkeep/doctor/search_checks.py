@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...mailbox.facade import Mailbox
-    from ...store.indexing import Source
+    from ...store.indexing import IndexSource
 else:
     sqlite3 = index.sqlite3  # None in an interpreter without it
 
@@ -78,7 +78,7 @@ def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
     return None
 
 
-def _differing(db: sqlite3.Connection, source: Source, end: int) -> int | None:
+def _differing(db: sqlite3.Connection, source: IndexSource, end: int) -> int | None:
     """The position of the first line that the index has otherwise, or an entry has where there is no such line."""
     assert source.fd is not None
     rows = iter(

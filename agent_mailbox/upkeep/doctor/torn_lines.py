@@ -7,10 +7,10 @@ import json
 from ...core.codec import MAX_LINE
 from ...core.records import BadLine
 from .findings import REMOVE_TORN, Problem
-from .id_index import Source
+from .id_index import CheckedLog
 
 
-def bad_line(source: Source, number: int, line: bytes, reason: BadLine) -> Problem:
+def bad_line(source: CheckedLog, number: int, line: bytes, reason: BadLine) -> Problem:
     """What to say of a line that is no record. What was torn before it was archived and sealed harms nobody."""
     if is_torn(line):
         if number <= source.sealed:
