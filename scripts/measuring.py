@@ -157,10 +157,27 @@ def figures(sources: Sources) -> dict[str, Any]:
         "class names that repeat": sorted(name for name, times in classes.items() if times > 1),
         "lazy imports": len(lazy),
         "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
-        "sentences that begin oddly": sum(sentence.split(" ")[0].strip("`,") in ODD for sentence in said),
-        f"sentences of more than {LONG} words": sum(len(sentence.split()) > LONG for sentence in said),
+        "sentences that begin oddly": sum(map(_begins_oddly, said)),
+        f"sentences of more than {LONG} words": sum(map(_is_long, said)),
         "longest sentence, in words": max((len(sentence.split()) for sentence in said), default=0),
     }
+
+
+def _begins_oddly(sentence: str) -> bool:
+    return sentence.split(" ")[0].strip("`,") in ODD
+
+
+def _is_long(sentence: str) -> bool:
+    return len(sentence.split()) > LONG
+
+
+def hard_sentences(sources: Sources, prefix: str) -> Iterator[str]:
+    """Yield the sentences to rewrite in the modules whose name begins so, each behind the name it documents."""
+    for name, text in sources.docstrings.items():
+        if name.startswith(f"{PACKAGE}.{prefix}"):
+            for sentence in sentences(text):
+                if _begins_oddly(sentence) or _is_long(sentence):
+                    yield f"{name}: {sentence}"
 
 
 def _loads_banned(tree: ast.Module) -> bool:
@@ -173,7 +190,11 @@ def _loads_banned(tree: ast.Module) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Print the figures of a checkout (default: this one), with ``--json`` whole."""
+    """Print the figures of a checkout (default: this one), with ``--json`` whole; after ``--hard ROOM`` the sentences
+    of a room that want rewriting."""
+    if words[:1] == ["--hard"]:
+        print("\n".join(hard_sentences(Sources(ROOT), ".".join(words[1:]))))
+        return 0
     places = [word for word in words if word != "--json"]
     found = figures(Sources(Path(places[0]) if places else ROOT))
     if "--json" in words:
