@@ -53,4 +53,4 @@ def load(directory: str) -> Config:
         return Config()
     from . import config_file  # 17 ms, paid only by a mailbox that has one
 
-    return config_file.read(fd, path)
+    return Config(**config_file.read(fd, path))

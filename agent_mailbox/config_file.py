@@ -11,12 +11,10 @@ import os
 import tomllib
 from functools import partial
 
-from .config import Config
 from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS
 from .errors import BadData
-from .own_config import OwnConfig
 from .store.paths import storage_failed
 
 TYPE_CHECKING = False
@@ -64,14 +62,16 @@ HOOK_TOKENS_MAX = 2375
 preview."""
 
 
-def read(fd: int, path: str) -> Config:
-    """The configuration in an open file, which this closes; raises ``BadData`` naming what is wrong."""
+def read(fd: int, path: str) -> dict[str, Any]:
+    """Return the fields of ``config.Config`` that an open file sets, and close it; raises ``BadData`` naming what is
+    wrong."""
     there = os.fstat(fd)
-    return parsed(_table(fd, path), path).replace(stamp=(there.st_ino, there.st_size, there.st_mtime_ns))
+    return {**parsed(_table(fd, path), path), "stamp": (there.st_ino, there.st_size, there.st_mtime_ns)}
 
 
-def read_own(fd: int, path: str, mailbox: str) -> OwnConfig:
-    """Return what the person's file, open, says for a mailbox; closes it. Raises as ``read`` does."""
+def read_own(fd: int, path: str, mailbox: str) -> dict[str, Any]:
+    """Return the fields of ``own_config.OwnConfig`` that the person's open file sets for a mailbox, and close it;
+    raises as ``read`` does."""
     return own(_table(fd, path), path, mailbox)
 
 
@@ -99,9 +99,9 @@ def _given(table: Mapping[str, Any], path: str) -> dict[tuple[str, str], Any]:
     return given
 
 
-def own(table: Mapping[str, Any], path: str, mailbox: str) -> OwnConfig:
-    """Return what the person's table of tables says for a mailbox, its own table before what is for all; raises
-    ``BadData`` that names the key of ``path`` that is wrong."""
+def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
+    """Return the fields of ``own_config.OwnConfig`` that the person's table of tables sets for a mailbox; the mailbox's
+    own table goes first. Raises ``BadData`` that names the wrong key of ``path``."""
     said: dict[str, Any] = {"swarm": {}}
     for found in (_general(table), _special(table, path, mailbox)):
         for spot, value in _given(found, path).items():
@@ -123,7 +123,7 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> OwnConfig:
             else:
                 what = f"{path}: {name} is no key of the person's own configuration"
                 raise BadData(what, _known(spot[0], {*PERSONAL, *(("swarm", key) for key in SWARM)}))
-    return OwnConfig(**said)
+    return said
 
 
 def _general(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,8 +138,9 @@ def _special(table: Mapping[str, Any], path: str, mailbox: str) -> Mapping[str, 
     return next((box for name, box in boxes.items() if os.path.realpath(os.path.expanduser(name)) == real), {})
 
 
-def parsed(table: Mapping[str, Any], path: str) -> Config:
-    """The configuration that a table of tables says; raises ``BadData`` naming the key of ``path`` that is wrong."""
+def parsed(table: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the fields of ``config.Config`` that a table of tables sets; raises ``BadData`` naming the wrong key of
+    ``path``."""
     wrong = partial(_wrong, path)
     known = {("ttl", mode) for mode in MODES} | {("session", "role"), ("session", "tags"), ("tags", "namespaces")}
     known |= _SWITCHES.keys()
@@ -185,8 +186,9 @@ def parsed(table: Mapping[str, Any], path: str) -> Config:
             said[{"session": "session_tags", "tags": "namespaces"}[spot[0]]] = tuple(value)
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
-    said["hook_tokens"] = min(said.get("hook_tokens", Config.hook_tokens), HOOK_TOKENS_MAX)
-    return Config(**said, misplaced=tuple(".".join(spot) for spot in every if spot in PERSONAL))
+    if "hook_tokens" in said:
+        said["hook_tokens"] = min(said["hook_tokens"], HOOK_TOKENS_MAX)
+    return {**said, "misplaced": tuple(".".join(spot) for spot in every if spot in PERSONAL)}
 
 
 def _known(section: str, keys: Iterable[tuple[str, str]]) -> str:

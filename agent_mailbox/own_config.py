@@ -40,7 +40,7 @@ def load(mailbox: str) -> OwnConfig:
         return OwnConfig()
     from . import config_file  # as for a mailbox's own
 
-    return config_file.read_own(fd, path, mailbox)
+    return OwnConfig(**config_file.read_own(fd, path, mailbox))
 
 
 def misplaced(key: str) -> str:

@@ -8,9 +8,7 @@ from tests.helpers import ROOT
 SOURCES = Sources(ROOT)
 FIGURES = figures(SOURCES)
 KNOWN_CYCLES = [
-    {"control.control_log", "control.effects", "control.orders", "mailbox.opened", "mailbox.sending"},
     {"store.custody", "store.custody_setup", "store.proof_view"},
-    {"config", "config_file", "own_config"},
     {"cli.doorbell_command", "cli.hook_command"},
     {"launch", "start.bundle"},
 ]

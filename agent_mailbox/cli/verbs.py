@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
-    desk.logs.derives = not peek
+    desk = desk.read_only() if peek else desk
     me = app.me(session, desk)
     patience = None if peek else PATIENCE  # a look holds no lock that others wait for
 

@@ -12,7 +12,6 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..control.requests import Control
 from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
@@ -48,7 +47,7 @@ class Looking:
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove)
-        self.control = Control(directory, prove=prove)
+        self.control = self.mailbox.control
         self.library = Browsing(self.mailbox)
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.control.state import Verdict
     from ..core.roster import Roster
     from ..mailbox.opened import OpenMailbox
-    from ..mailbox.sending import Posting
+    from ..store.archive import Archive
     from ..store.logs import Logs
     from ..store.proof_view import ProofView
 
@@ -32,8 +32,7 @@ _MARK = b'"control"'
 class Reading:
     """The fold of a mailbox's control messages, as far as it was read. Reading again reads what is new."""
 
-    def __init__(self, logs: Logs) -> None:
-        self._logs = logs
+    def __init__(self) -> None:
         self._forget()
         self._roster: Roster | None = None
 
@@ -43,10 +42,10 @@ class Reading:
         self.messages: list[Message] = []
         self._plane: Plane | None = None
 
-    def plane(self) -> Plane:
-        """Everything up to the log's end, folded. The roster is read after the log: who wrote is in it."""
-        fresh = self._logs.messages.attentively(self._news) or []
-        roster = self._logs.read_roster()
+    def plane(self, logs: Logs) -> Plane:
+        """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
+        fresh = logs.messages.attentively(self._news) or []
+        roster = logs.read_roster()
         if self._plane is None or roster is not self._roster:
             self._plane, fresh = Plane(roster), self.messages
             self._roster = roster
@@ -88,26 +87,23 @@ def _control(position: int | None, line: bytes, view: ProofView | None) -> Itera
 
 
 def of(desk: OpenMailbox) -> Plane:
-    """The control plane of an opened mailbox, up to this moment."""
-    if desk.reading is None:
-        desk.reading = Reading(desk.logs)
-    return desk.reading.plane()
+    """Return the control plane of an opened mailbox, up to this moment."""
+    return desk.once(Reading).plane(desk.logs)
 
 
-def archived(desk: Posting, word: str) -> tuple[Plane, list[Message]]:
+def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Message]]:
     """The fold of the archived control messages in which the word occurs, and those. A request is archived whole, once
     it is decided, so they tell what became of it; in which order months were written, the clock had a say."""
     mark = word.encode("utf-8", "surrogatepass")
-    view = desk.logs.messages.view()
-    found = [one for line in desk.archive.lines() if mark in line for one in _control(None, line, view)]
+    view = logs.messages.view()
+    found = [one for line in archive.lines() if mark in line for one in _control(None, line, view)]
     found.sort(key=lambda message: not state.opens(message.content))
-    return Plane(desk.logs.read_roster(), found), found
+    return Plane(logs.read_roster(), found), found
 
 
 def history(desk: OpenMailbox) -> list[tuple[Message, Verdict]]:
     """The live control messages in log order, each with what became of it."""
-    fold = of(desk)
-    return told(fold, desk.reading.messages if desk.reading is not None else ())
+    return told(of(desk), desk.once(Reading).messages)
 
 
 def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:

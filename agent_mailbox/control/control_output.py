@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..cli.options import App
     from ..core.control.state import ControlRequest, Verdict
     from ..core.records import Message
-    from .requests import Control, Standing
+    from .requests import Control
+    from .standing import Standing
 
 
 def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:

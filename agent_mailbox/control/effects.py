@@ -13,30 +13,31 @@ from ..core.compose import Draft
 from ..core.control import authority, messages, state
 from ..core.records import USER
 from ..errors import MailboxError
-from ..mailbox.sending import Posting
-from . import control_log, orders
+from . import control_log, standing
 
 ORDERS = tuple(messages.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment))
 """The messages by which a lead binds an agent unasked."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..core.control.state import Plane, Verdict
     from ..core.inbox import Item
     from ..core.records import Message
     from ..mailbox.opened import OpenMailbox
 
+    Send = Callable[[Draft], object]
 
-def sent(desk: Posting, those: Sequence[Message]) -> None:
-    """Tell what became of control messages that were just sent; what goes wrong here undoes no sending."""
+
+def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
+    """Tell the outcome of control messages that were just sent; a failure here undoes no sending. ``send`` reports."""
     try:
         fold = control_log.of(desk)
         for message in those:
             if message.id in fold.verdicts:
                 _bind(desk, message, fold)
-                _tell(desk, message, fold, "sending", message.sender)
+                _tell(desk, message, fold, "sending", message.sender, send)
     except MailboxError:
         pass
 
@@ -46,12 +47,12 @@ def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
     if fold.verdicts[message.id].kind not in ORDERS:
         return
     for session_id in fold.roster.agents if ALL in message.recipients else message.recipients:
-        if orders.binds(orders.standing(fold, session_id), fold.roster.get(session_id)):
+        if standing.binds(standing.of(fold, session_id), fold.roster.get(session_id)):
             desk.logs.trail.bind(session_id)
 
 
-def judged(desk: OpenMailbox, me: str, items: Sequence[Item], *, apply: bool) -> list[Item]:
-    """The items as ``me`` is shown them, control messages with what became of them; ``apply``: for good, told."""
+def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:
+    """Return the items as ``me`` is shown them, control messages with their outcome; with ``send`` it is reported."""
     fold = control_log.of(desk)
     found = []
     for item in items:
@@ -59,8 +60,8 @@ def judged(desk: OpenMailbox, me: str, items: Sequence[Item], *, apply: bool) ->
         if verdict is None:
             found.append(item)
             continue
-        if apply:
-            _tell(desk, item.message, fold, me, me)
+        if send is not None:
+            _tell(desk, item.message, fold, me, me, send)
         found.append(item.replace(note=_note(item.message, verdict, fold, me)))
     return found
 
@@ -74,16 +75,16 @@ def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
     return state.told(verdict)
 
 
-def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str) -> None:
+def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, send: Send) -> None:
     verdict = fold.verdicts[message.id]
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
     control_log.note_verdict(desk, message, verdict, asked, at)
     if verdict.outcome == state.REFUSED and verdict.forbidden:
-        _report(desk, message, verdict, fold, me)
+        _report(message, verdict, fold, me, send)
 
 
-def _report(desk: OpenMailbox, message: Message, verdict: Verdict, fold: Plane, me: str) -> None:
+def _report(message: Message, verdict: Verdict, fold: Plane, me: str, send: Send) -> None:
     """Tell the lead, once whoever notices it first: the report's id follows from the message's."""
     lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
     if lead in (me, message.sender) or lead in message.recipients:
@@ -99,7 +100,7 @@ def _report(desk: OpenMailbox, message: Message, verdict: Verdict, fold: Plane, 
         id=_derived(message.id),
     )
     try:
-        Posting(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove).send(draft)
+        send(draft)
     except MailboxError:
         pass  # told before, by somebody else; or nobody is there to be told, which telemetry has
 

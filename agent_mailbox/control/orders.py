@@ -10,12 +10,11 @@ from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
 from ..core.control.state import REFUSED, ControlRequest, Plane
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..core.roster import DEAD
 from ..errors import Ambiguous, BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
-from ..permissions import policy
-from . import control_log
+from . import control_log, standing
 from .control_log import ControlStep, note
 
 TYPE_CHECKING = False
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.control.messages import Payload
-    from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import Verdict
     from ..core.records import Message
-    from ..core.roster import Agent
     from ..mailbox.sending import Sent
+    from .standing import Standing
 
 MIN_PREFIX = 4
 """Characters of a request's id that may stand for it, as of a message's."""
@@ -46,18 +44,6 @@ def written(payload: Payload) -> str:
         ) from None
 
 
-class Standing(Record):
-    """What an agent is under: its mode, its policy, whether it waits for a plan's approval, whether it agreed to end;
-    who decides for it."""
-
-    session_id: str
-    mode: str
-    policy: StandingOrders
-    waits_for_plan: bool
-    is_shut_down: bool
-    lead: str
-
-
 class Coordination(Posting):
     """The part of the facade for orders and reports, on which ``Control`` is built."""
 
@@ -67,7 +53,7 @@ class Coordination(Posting):
 
     def standing(self, session_id: str) -> Standing:
         """What the agent is under at this moment."""
-        return standing(self.plane(), session_id)
+        return standing.of(self.plane(), session_id)
 
     def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
         """Send one control message. Raises as ``send`` does."""
@@ -91,9 +77,9 @@ class Coordination(Posting):
         found = _meant(word, self.plane())
         if found is None and len(word) >= MIN_PREFIX:
             found = _meant(
-                word, control_log.archived(self, word)[0]
+                word, control_log.archived(self.logs, self.archive, word)[0]
             )  # live before archive: the steward moves it that way
-            found = found and _meant(found.id, control_log.archived(self, found.id)[0])
+            found = found and _meant(found.id, control_log.archived(self.logs, self.archive, found.id)[0])
             if found is not None and found.state in transitions.UNFINISHED:
                 raise NotFound(f"{found.id} was archived undecided: {found.worker} is gone", "nobody waits for it")
         if found is None:
@@ -143,7 +129,7 @@ class Coordination(Posting):
             return live
         now = self.plane()
         if request_id not in now.requests and request_id not in now.tasks:
-            fold, messages = control_log.archived(self, request_id)
+            fold, messages = control_log.archived(self.logs, self.archive, request_id)
             live = [*control_log.told(fold, messages), *live]
         return [entry for entry in live if entry[1].request_id == request_id]
 
@@ -200,47 +186,6 @@ class Coordination(Posting):
         if lead == USER or authority.leads_itself(me, roster):
             return None
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
-
-
-def standing(now: Plane, session_id: str) -> Standing:
-    """What the agent is under, by the fold."""
-    return Standing(
-        session_id,
-        now.mode(session_id),
-        now.policy(session_id),
-        now.waits_for_plan(session_id),
-        now.is_shut_down(session_id),
-        authority.lead_of(session_id, now.roster),
-    )
-
-
-def binds(standing: Standing, agent: Agent | None) -> bool:
-    """Is there anything that may keep the agent from using a tool?"""
-    led = agent is not None and agent.lead is not None
-    return led or is_over(standing, agent) or policy_of(standing).binds
-
-
-def withholds(standing: Standing) -> bool:
-    """Is there anything in it that keeps the agent from something?"""
-    mode = "default" if standing.mode == "acceptEdits" else standing.mode
-    return policy_of(standing).replace(mode=mode, allow=()).binds
-
-
-def is_over(standing: Standing, agent: Agent | None) -> bool:
-    """Did the agent agree to end, and was not begun anew since?"""
-    return standing.is_shut_down and agent is not None and agent.state == DEAD
-
-
-def policy_of(standing: Standing) -> policy.Policy:
-    """All that the agent's calls are judged by."""
-    given = standing.policy
-    return policy.Policy(
-        mode=standing.mode,
-        allow=given.allow,
-        deny=given.deny,
-        hosts=given.hosts or None,
-        plan_required=standing.waits_for_plan,
-    )
 
 
 def _meant(word: str, fold: Plane) -> ControlRequest | None:

@@ -15,7 +15,8 @@ from ..core.roster import DEAD
 from ..errors import Malformed, Refused
 from ..store import system
 from .control_log import ControlStep, note
-from .orders import Coordination, Standing, written
+from .orders import Coordination, written
+from .standing import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import subprocess
 
 from ..core.control.state import SHUT_DOWN
-from ..mailbox import registry
 from ..mailbox.opened import OpenMailbox
+from ..mailbox.registry import Registry
 
 
 def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
@@ -18,7 +18,7 @@ def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouc
 
     ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
     """
-    registry.end(desk, session_id, "retire", actor, SHUT_DOWN)
+    Registry.sharing(desk).end(session_id, "retire", actor, SHUT_DOWN)
     words = desk.own.cleanup
     if not words or not vouched:
         return

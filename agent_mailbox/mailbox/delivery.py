@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..core.compose import Draft
     from ..core.inbox import Item
 
 
@@ -41,14 +42,11 @@ class Delivery(OpenMailbox):
     """The part of the facade that shows sessions their mail."""
 
     def peek(self, session_id: str) -> list[Item]:
-        """The session's unread mail; writes nothing at all. ``Refused`` to the dead."""
-        self.logs.derives, before = False, self.logs.derives
-        try:
-            if self.logs.read_roster().state(session_id) == DEAD:
-                self._admit(session_id)
-            return self._judged(session_id, self._poll(session_id).unread(self.now(), adopt=False))
-        finally:
-            self.logs.derives = before
+        """Return the session's unread mail; writes nothing at all. Raises ``Refused`` for the dead."""
+        desk = self.read_only()
+        if desk.logs.read_roster().state(session_id) == DEAD:
+            desk._admit(session_id)
+        return desk._judged(session_id, desk._poll(session_id).unread(desk.now(), adopt=False))
 
     def deliver(
         self,
@@ -115,12 +113,17 @@ class Delivery(OpenMailbox):
         return len(shown)
 
     def _judged(self, me: str, items: list[Item], *, apply: bool = False) -> list[Item]:
-        """The items, control messages with what became of them; ``apply``: with what follows from that."""
+        """Return the items, control messages with their outcome; ``apply``: with what follows from that."""
         if not any(item.message.type == "control" for item in items):
             return items
         from ..control import effects  # most mail is none
 
-        return effects.judged(self, me, items, apply=apply)
+        return effects.judged(self, me, items, self._send if apply else None)
+
+    def _send(self, draft: Draft) -> object:
+        from .sending import Posting  # a delivery rarely reports anything
+
+        return Posting.sharing(self).send(draft)
 
     def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
         """The records as an offering has them, which is kept among the session's open offers: before they are written,
@@ -158,6 +161,6 @@ class Delivery(OpenMailbox):
 
     def _admit(self, session_id: str) -> None:
         """Let in a session that is not alive, as far as the roster's rules allow it."""
-        from . import registry  # the rare case; a poll of a living session is spared the import
+        from .registry import Registry  # the rare case; a poll of a living session is spared the import
 
-        registry.admit(self, session_id)
+        Registry.sharing(self).admit(session_id)

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..control.requests import Control
     from ..core.compose import Draft
     from ..core.roster import Roster
     from .sending import Sent
@@ -37,7 +38,14 @@ class FoundMessage(Record):
 
 
 class Mailbox(Posting, Delivery, Registry):
-    """A mailbox, opened; see ``Desk`` for the arguments."""
+    """A mailbox, opened; see ``OpenMailbox`` for the arguments."""
+
+    @property
+    def control(self) -> Control:
+        """Requests, orders and reports on the same open mailbox."""
+        from ..control.requests import Control  # most mail is none
+
+        return Control.sharing(self)
 
     def reply(self, message_id: str, draft: Draft, *, strict: bool = False) -> Sent:
         """Answer a message: to its sender unless ``draft.to`` says otherwise, in its thread; an ack where one was

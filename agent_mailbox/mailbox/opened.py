@@ -17,11 +17,13 @@ from ..store.system import environment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, Self, TypeVar
 
     from ..config import Config
-    from ..control.control_log import Reading
     from ..core.inbox import MailState
     from ..own_config import OwnConfig
+
+    T = TypeVar("T")
 
 
 def nobody(_: str) -> str | None:
@@ -56,8 +58,28 @@ class OpenMailbox:
         self.now = clock
         self.prove = prove or nobody
         self._config: Config | None = None
-        self.reading: Reading | None = None  # of the control plane; see ``control.control_log``
+        self._made: dict[Callable[[], Any], Any] = {}
         self._new_id = new_id
+
+    @classmethod
+    def sharing(cls, opened: OpenMailbox) -> Self:
+        """Return this part of the facade on a mailbox that is open already: with its logs, roster, clock and proofs."""
+        part = cls.__new__(cls)
+        part.__dict__ = opened.__dict__
+        return part
+
+    def read_only(self) -> Self:
+        """Return the same mailbox for a reader who leaves no trace: nothing derived is written down."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only()}
+        return twin
+
+    def once(self, make: Callable[[], T]) -> T:
+        """Return what ``make`` makes, the same each time: a reader's memory lives as long as the mailbox is open."""
+        if make not in self._made:
+            self._made[make] = make()
+        found: T = self._made[make]
+        return found
 
     @property
     def config(self) -> Config:

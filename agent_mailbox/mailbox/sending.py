@@ -89,7 +89,7 @@ class Posting(OpenMailbox):
         if any(draft.type == "control" for draft in drafts):
             from ..control import effects  # what most mail is spared
 
-            effects.sent(self, [made.message for made in prepared if made.message.type == "control"])
+            effects.sent(self, [made.message for made in prepared if made.message.type == "control"], self.send)
         return [
             Sent(
                 message=known.get(made.message.id, made.message),

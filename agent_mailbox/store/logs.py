@@ -49,7 +49,7 @@ class Logs:
         self.directory = directory
         self.wait = wait
         self.custody = custody
-        self.derives = True  # off: not even a derived file is written
+        self.derives = True  # see ``read_only``
         self.trail = Trail(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
@@ -58,6 +58,12 @@ class Logs:
             Log(self.path(name), wait, self.trail, None if custody is None else custody.log(name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
+
+    def read_only(self) -> Logs:
+        """Return the same logs for a reader who writes not even a derived file."""
+        twin = Logs.__new__(Logs)
+        twin.__dict__ = {**self.__dict__, "derives": False}
+        return twin
 
     def path(self, *names: str) -> str:
         """A path inside the mailbox."""

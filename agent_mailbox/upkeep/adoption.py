@@ -6,7 +6,6 @@ then. Whose word that takes is the command line's business.
 
 from __future__ import annotations
 
-from ..control.requests import Control
 from ..core import codec, frame, proofs, seals
 from ..core.records import USER, BadLine, Record
 from ..core.roster import DEAD
@@ -117,7 +116,7 @@ def _is_the_person_s(line: bytes) -> bool:
 
 def _standing(mailbox: Mailbox) -> Iterator[str]:
     """The rules that agents are under, as far as anything is said of them."""
-    control = Control(mailbox.directory)
+    control = mailbox.control
     roster = control.plane().roster
     for agent in roster.agents.values():
         if agent.state == DEAD:

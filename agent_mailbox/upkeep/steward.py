@@ -16,7 +16,6 @@ from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..core.text import shell_quoted
 from ..errors import Refused
-from ..mailbox import registry
 from ..mailbox.facade import Mailbox
 from ..store import events, rotation
 from . import doctor
@@ -81,7 +80,7 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = [r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state)]
     if debtors:
-        registry.give_back(mailbox, debtors, STEWARD)
+        mailbox.give_back(debtors, STEWARD)
     return decision.events
 
 

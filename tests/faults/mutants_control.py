@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     Mutant(
         "who agreed to end runs nothing any more",
-        "orders.is_over",
+        "standing.is_over",
         ("    return standing.is_shut_down and agent is not None and agent.state == DEAD\n", "    return False\n"),
         tests=f"{PERMIT}::test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew",
     ),

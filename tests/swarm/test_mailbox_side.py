@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox import config_file
+from agent_mailbox.config import Config
 from agent_mailbox.console import presenters
 from agent_mailbox.core import address, frame
 from agent_mailbox.core import references as pointers
@@ -15,6 +16,7 @@ from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox.sending import Posting
+from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
 from tests.helpers import Post, refused
 
@@ -107,8 +109,10 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
 
 def test_the_configuration_of_the_gateway() -> None:
     """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
-    told = config_file.parsed({"swarm": {"joins_per_hour": 3}}, "x")
-    found = swarm_settings.of(told, config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
+    told = Config(**config_file.parsed({"swarm": {"joins_per_hour": 3}}, "x"))
+    found = swarm_settings.of(
+        told, OwnConfig(**config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
+    )
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
     assert not swarm_settings.GatewaySettings().private_addresses

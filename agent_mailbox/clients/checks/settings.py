@@ -11,8 +11,8 @@ import os
 import shlex
 import shutil
 
-from ...control.orders import withholds
 from ...control.requests import Control
+from ...control.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD

@@ -216,9 +216,7 @@ class Hook(Record):
         if agent is not None and agent.lead not in (None, USER):
             from ...control.requests import Control  # a worker's turn ends
 
-            desk = self.desk
-            control = Control(desk.directory, clock=desk.now, wait=desk.logs.wait, prove=desk.prove)
-            control.report_idle(agent.session_id)
+            Control.sharing(self.desk).report_idle(agent.session_id)
 
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
         before = "\n".join(parts)
@@ -318,10 +316,10 @@ def _flush(hook: Hook) -> None:
 
 def _session_end(hook: Hook) -> None:
     if hook.state() == "alive":
-        from ...mailbox import registry  # once in a session's life
+        from ...mailbox.registry import Registry  # once in a session's life
 
         me = hook.call.session_id
-        registry.end(hook.desk, me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        Registry.sharing(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
         hook.settle()
 
 

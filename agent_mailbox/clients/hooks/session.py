@@ -14,7 +14,7 @@ from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
 from ...errors import MailboxError, Refused
 from ...identity import client_variables
-from ...mailbox import registry
+from ...mailbox.registry import Registry
 from ...store import creation, paths
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
     bare = Registration(session_id=request.session_id, client=request.client, lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare):
         try:
-            _, decision = registry.register(desk, attempt, request.session_id)
+            _, decision = Registry.sharing(desk).register(attempt, request.session_id)
         except Refused as error:
             if attempt is bare:
                 raise

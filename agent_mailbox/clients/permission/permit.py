@@ -8,8 +8,8 @@ rules (``floor``).
 
 from __future__ import annotations
 
-from ...control.orders import binds, is_over, policy_of
 from ...control.requests import Beside, Control
+from ...control.standing import binds, is_over, policy_of
 from ...core import codec, frame
 from ...core.control import messages, transitions
 from ...core.records import Record
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...control.requests import Standing
+    from ...control.standing import Standing
     from ...core.control.messages import Payload
     from ...core.control.state import ControlRequest
     from ...core.roster import Agent

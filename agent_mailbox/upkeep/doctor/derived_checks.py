@@ -14,7 +14,7 @@ import os
 from contextlib import ExitStack
 from functools import partial
 
-from ...control import orders
+from ...control import standing
 from ...control.orders import Coordination
 from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
@@ -155,7 +155,7 @@ def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
     def lies(desk: Coordination) -> bool:
         agent = desk.plane().roster.get(session_id)
         stamped = mailbox.logs.trail.is_unbound(session_id)
-        return stamped and orders.binds(desk.standing(session_id), agent)
+        return stamped and standing.binds(desk.standing(session_id), agent)
 
     desk = _coordination(mailbox)
     for session_id in mailbox.logs.trail.unbound():
