@@ -1,4 +1,4 @@
-"""The benchmarks behind ``docs/benchmarks.md``: run them with ``scripts/bench``.
+"""The benchmarks behind ``docs/internals/benchmarks.md``: run them with ``scripts/bench``.
 
 One module a question: ``world`` builds mailboxes, ``launch`` says how the programs are called, ``timing`` runs whole
 processes against a bare interpreter, ``measures`` is what is measured, ``worker`` what runs inside children, ``plain``

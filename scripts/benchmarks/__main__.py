@@ -26,9 +26,9 @@ The groups:
   rebuild  cursor and first search with everything derived gone
   writers  messages a second by one and by eight processes, against raw appends
 
-A whole run writes docs/benchmarks.md and docs/poll-cost.svg, takes about a quarter of an hour, 1.5 GB of scratch space
-(TMPDIR says where; the disk measured is that one) and wants a quiet machine. With --quick or --only the report goes to
-standard output; --out DIR writes both files there.
+A whole run writes benchmarks.md and poll-cost.svg in docs/internals, takes about a quarter of an hour, 1.5 GB of
+scratch space (TMPDIR says where; the disk measured is that one) and wants a quiet machine. With --quick or --only the
+report goes to standard output; --out DIR writes both files there.
 """
 SIZES, AGENTS, ROUNDS, WRITES = (1_000, 100_000, 1_000_000), (10, 1_000), 41, 1_000
 QUICK_SIZES, QUICK_AGENTS, QUICK_ROUNDS, QUICK_WRITES = (1_000, 10_000), (10,), 3, 20
@@ -74,7 +74,7 @@ def main() -> int:
             except Failed as error:
                 print(f"error: {group}: {error}", file=sys.stderr)
                 return 1
-        _hand_out(bench, options.out or (ROOT / "docs" if whole else None))
+        _hand_out(bench, options.out or (ROOT / "docs" / "internals" if whole else None))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``scripts/night``: run the long parts in turn, and rewrite their rows in docs/night.md."""
+"""``scripts/night``: run the long parts in turn, and rewrite their rows in docs/internals/night.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "night.md"
+PAGE = ROOT / "docs" / "internals" / "night.md"
 PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault, every mutant", ("scripts/faults",), {}),

@@ -1,8 +1,9 @@
 """Each protection taken away in turn: is there a test that notices?
 
 ``python -m tests.faults.mutants [WORD…]`` patches a copy of the package, runs the tests that are expected to fail on
-it, and writes which did to docs/reliability.md. The same tests must pass on an unpatched copy, or they prove nothing.
-With words only the mutants in whose description, place or file one of them occurs are tried; the others' rows stay.
+it, and writes which did to docs/internals/reliability.md. The same tests must pass on an unpatched copy, or they prove
+nothing. With words only the mutants in whose description, place or file one of them occurs are tried; the others' rows
+stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sections of docs/reliability.md that are measured: ``python -m tests.faults.report TABLE`` writes the matrix.
+"""The measured sections of docs/internals/reliability.md: ``python -m tests.faults.report TABLE`` writes the matrix.
 
 ``TABLE`` is what the tests wrote where ``AGENT_MAILBOX_FAULTS_TABLE`` told them to: a row, a fault, a number of cases.
 """
@@ -16,7 +16,7 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DOCUMENT = ROOT / "docs" / "reliability.md"
+DOCUMENT = ROOT / "docs" / "internals" / "reliability.md"
 COLUMNS = (
     *("killed", "killed within", "refused", "cut short", "short writes", "file size limit", "file system full"),
     *("sync repeated", "synced before done", "torn tails"),
