@@ -24,7 +24,7 @@ from tests.e2e.standin import StandIn, bash, in_turn
 from tests.helpers import ROOT, Post, until
 
 ROUNDS = 50
-DOCUMENT = ROOT / "docs/claude-code.md"
+DOCUMENT = ROOT / "docs/internals/client-observations.md"
 BEGIN = "<!-- scripts/bench-control writes this -->\n"
 LEAD, ME = "boss", "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Ready = Callable[[str], bool]
 
 ROUNDS = 20
-DOCUMENT = ROOT / "docs/claude-code.md"
+DOCUMENT = ROOT / "docs/internals/client-observations.md"
 BEGIN = "<!-- scripts/bench-doorbell writes this -->\n"
 PROGRAM = f"{sys.executable} -I -S -X utf8 {ROOT / 'agent_mailbox/__main__.py'}"
 
