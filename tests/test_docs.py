@@ -1,8 +1,10 @@
-"""The documents say what the program does: every command and option has help, and README names no other."""
+"""The documents say what the program does: every command and option has help, the generated pages are those the
+program writes, and no page names a command, an option, a file or a module that is not there."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +24,15 @@ from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands
 from agent_mailbox.teams import teams_commands
+from scripts.documents import markdown, pages
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
 PAGES = (
-    *("clients", "commands", "concepts", "configuration", "console", "coordination", "file-format", "operations"),
-    *("swarm", "teams"),
+    *("claude-code", "clients", "commands", "concepts", "configuration", "console", "coordination", "file-format"),
+    *("operations", "swarm", "teams", "trust"),
 )
-MANUAL = "\n".join([README, *((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)])
+MANUAL = "\n".join([README, *((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)])
 """What users read: README, and the pages that it leads to."""
 # Importing registers.
 assert all(
@@ -255,7 +259,7 @@ def test_the_manual_lists_every_configuration_key() -> None:
 
     from agent_mailbox import config_file
 
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     table, own = (tomllib.loads(block) for block in blocks)
     assert config_file.parsed(table, "configuration.md")["misplaced"] == ()
@@ -285,7 +289,14 @@ def test_readme_is_read_in_five_minutes() -> None:
     assert [page for page in PAGES if f"docs/{page}.md" not in README] == []
 
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+INTERNALS = sorted([ROOT / "CONTRIBUTING.md", *(DOCS / "internals").glob("*.md")])
+
+
+def headings(page: Path) -> list[str]:
+    """The anchors of a page's headings, in order; what stands in a block of code is none."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [markdown.anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -296,6 +307,62 @@ def test_the_files_that_a_page_links_to_exist(document: Path) -> None:
         name, _, heading = link.partition("#")
         target = (document.parent / name) if name else document
         assert target.exists(), link
-        if heading:
-            said = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
-            assert heading in {re.sub(r"[^\w -]", "", one).strip().lower().replace(" ", "-") for one in said}, link
+        assert not heading or heading in headings(target), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_two_headings_of_a_page_have_one_anchor(document: Path) -> None:
+    """A Git host and the site number such anchors differently. Of a changelog's releases nobody links to a part."""
+    found = [] if document.name == "CHANGELOG.md" else headings(document)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("name", pages.GENERATED)
+def test_the_generated_pages_are_what_the_program_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the terminal's width: ``scripts/docs`` writes them, and what people wrote above stays."""
+    kept = (DOCS / name).read_text(encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert pages.renewed(name) == kept, "run scripts/docs"
+    assert pages.MARKER in kept
+    assert kept.index(pages.MARKER) > 500
+
+
+def test_the_commands_page_has_every_command_once() -> None:
+    """By the sections of the help, each with all options but those that every command or its whole group has."""
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    parts = re.split(r"^#{3,4} `agent-mailbox ([^`]+)`$", page, flags=re.MULTILINE)
+    told = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert len(told) == len(parts[1::2])
+    assert CONTRACT.keys() <= told.keys()
+    for path, command in LEAVES.items():
+        entry = told[" ".join(path)] + told.get(path[0], "")
+        shown = {word for span in re.findall(r"`([^`\n]+)`", entry) for word in re.findall(r"--[a-z-]+", span)}
+        assert options(command) - {"--dir", "--json"} <= shown, path
+    assert set(cli.sections) <= set(re.findall(r"^## (.+)$", page, flags=re.MULTILINE))
+
+
+def test_the_manual_names_every_variable_that_the_program_reads() -> None:
+    """``AGENT_MAILBOX_…`` and ``AGENT_SWARM_…`` in the code, but for those of tests and of completion."""
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    sources = [*(ROOT / "agent_mailbox").rglob("*.py"), ROOT / "agent_mailbox/clients/agent-mailbox-hook"]
+    read = {word for path in sources for word in re.findall(r"\bAGENT_(?:MAILBOX|SWARM)_[A-Z]+\b", path.read_text())}
+    assert read - {word for word in read if "_TEST" in word} <= set(re.findall(r"`(AGENT_[A-Z_]+)`", page))
+
+
+@pytest.mark.parametrize("document", INTERNALS, ids=lambda path: path.name)
+def test_the_modules_that_a_page_names_are_there(document: Path) -> None:
+    """``room/module.py: name`` names a module of the package, and something that it defines."""
+    for place, name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)(?:: (\w+))?`", document.read_text(encoding="utf-8")):
+        found = [base / place for base in (ROOT / "agent_mailbox", ROOT, DOCS) if (base / place).exists()]
+        alone = [] if "/" in place else [*(ROOT / "agent_mailbox").rglob(place), *(ROOT / "tests").rglob(place)]
+        assert found or alone, place
+        if name and found:
+            defined = rf"^\s*(?:def|class) {name}\b|^{name}\b.* = "
+            assert re.search(defined, found[0].read_text(encoding="utf-8"), flags=re.MULTILINE), (place, name)
+
+
+def test_every_page_stands_in_the_navigation() -> None:
+    """The site lists each page of docs/ once, by section, and README leads to the site's sections."""
+    navigation = runpy.run_path(str(DOCS / "conf.py"))
+    listed = [page for section in navigation["SECTIONS"].values() for page in section]
+    assert sorted(listed) == sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))

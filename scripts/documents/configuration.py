@@ -1,0 +1,122 @@
+"""The table of docs/configuration.md from the program's own: each key with its type, default and variable.
+
+Belongs here: the meaning of each key, in a sentence. Keys, types and defaults are the program's; a key without a
+meaning is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_mailbox import config_file
+from agent_mailbox.config import Config
+from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.own_config import OwnConfig
+from agent_mailbox.swarm import swarm_settings
+
+from .markdown import code, table
+
+MEANINGS = {
+    ("ttl", "direct"): "hours until mail to an agent expires",
+    ("ttl", "role"): "hours until mail to a role expires",
+    ("ttl", "tag"): "hours until mail to a tag expires",
+    ("ttl", "broadcast"): "hours until mail to `all` expires",
+    ("tags", "namespaces"): "namespaces that tags may have beside `role`, `project`, `concern`, `domain` and `team`",
+    ("session", "role"): "the role that a hook registers a new session with",
+    ("session", "tags"): "the tags that a hook registers a new session with",
+    ("limits", "content_bytes"): "the longest text of a message",
+    ("limits", "long_words"): "longer mail is sent with a warning",
+    ("limits", "messages_per_minute"): "messages from one sender; the person has no limit",
+    ("hook", "tokens"): "the most that a hook shows at once, four characters to a token",
+    ("hook", "doorbell"): "mail wakes idle sessions",
+    ("control", "timeout"): "seconds that a tool's call waits for its lead",
+    ("control", "default"): "the answer when a lead does not answer in time: `deny`, or `ask` as the client would",
+    ("control", "cleanup"): "the program that runs when an agent agreed to end; no shell",
+    ("teams", "bridge"): "a session that leads a team has a bridge of its own",
+    ("steward", "max_live"): "live messages above which the steward archives",
+    ("steward", "freeze_after_hours"): "hours of silence after which the steward freezes an agent",
+    ("steward", "retire_after_days"): "days frozen after which the steward retires an agent",
+    ("swarm", "messages_per_minute"): "messages taken from one sender",
+    ("swarm", "swarm_messages_per_minute"): "messages taken in one swarm",
+    ("swarm", "joins_per_hour"): "requests to join, from one address and of one key",
+    ("swarm", "requests_per_minute"): "requests of any kind from one address",
+    ("swarm", "body_bytes"): "the largest request",
+    ("swarm", "retry_seconds"): "the longest pause between two tries to deliver",
+    ("swarm", "private_addresses"): "peers may be on this machine or a private network: for tests",
+    ("swarm", "require_join_proof"): "refuse requests to join that are not sealed",
+    ("swarm", "ca_file"): "certificates of authorities to believe; default: the system's",
+    ("swarm", "wake_url"): "where another program is told of new mail",
+    ("swarm", "wake_secret_file"): "the file whose content is sent as `X-Wake-Secret`",
+    ("swarm", "trusted_proxies"): "addresses whose `X-Forwarded-For` is believed",
+}
+"""What each key means, in the order of the page."""
+VARIABLES = {
+    ("session", "role"): "`AGENT_MAILBOX_ROLE` comes first",
+    ("session", "tags"): "`AGENT_MAILBOX_TAGS` adds to them",
+}
+"""The variables that say the same for one session."""
+BOUNDS = {
+    ("control", "timeout"): f"{config_file.CONTROL_WAIT_MAX} at most",
+    ("hook", "tokens"): f"{config_file.HOOK_TOKENS_MAX} at most",
+}
+
+
+def text() -> str:
+    """Return the generated part of the page."""
+    known = keys()
+    if MEANINGS.keys() != known.keys():
+        raise SystemExit(f"keys without a meaning, or the reverse: {sorted(MEANINGS.keys() ^ known.keys())}")
+    mailbox = [_row(spot, *known[spot]) for spot in MEANINGS if spot not in config_file.PERSONAL]
+    own = [_row(spot, *known[spot]) for spot in MEANINGS if spot in config_file.PERSONAL]
+    heads = ("key", "type", "default", "meaning")
+    return (
+        f"## Every key\n\nIn a mailbox's `config.toml`; the limits of `[swarm]` in your own as well:\n\n"
+        f"{table(heads, mailbox)}\n\nIn your own configuration alone:\n\n{table(heads, own)}\n"
+    )
+
+
+def keys() -> dict[tuple[str, str], tuple[str, Any]]:
+    """Return each key's type and default, as the program has them."""
+    shared, own = Config(), OwnConfig()
+    found: dict[tuple[str, str], tuple[str, Any]] = {}
+    found |= {("ttl", mode): ('hours, or "none"', hours or "none") for mode, hours in DEFAULT_TTL.items()}
+    found |= {spot: ("integer", getattr(shared, field)) for spot, field in config_file._INTEGERS.items()}
+    found |= {spot: ("number", getattr(shared, field)) for spot, field in config_file._NUMBERS.items()}
+    found |= {spot: ("true or false", getattr(shared, field)) for spot, field in config_file._SWITCHES.items()}
+    found |= {
+        ("tags", "namespaces"): ("list of texts", ()),
+        ("session", "role"): ("text", shared.session_role),
+        ("session", "tags"): ("list of texts", shared.session_tags),
+        ("control", "timeout"): ("number", shared.control_timeout),
+        ("control", "default"): ('"deny" or "ask"', own.control_default),
+        ("control", "cleanup"): ("list of texts", own.cleanup),
+        ("teams", "bridge"): ("true or false", own.bridge),
+    }
+    gateway = swarm_settings.of(shared, own)
+    return found | {("swarm", key): (_kind(key), getattr(gateway, key)) for key in config_file.SWARM}
+
+
+def _kind(key: str) -> str:
+    """Return the type of a gateway's key."""
+    kinds = (
+        (config_file._SWARM_INTEGERS, "integer"),
+        (config_file._SWARM_TEXTS, "text"),
+        (config_file._SWARM_SWITCHES, "true or false"),
+    )
+    return next((kind for names, kind in kinds if key in names), "list of texts")
+
+
+def _row(spot: tuple[str, str], kind: str, default: Any) -> tuple[str, ...]:
+    section, key = spot
+    types = f"{kind}, {BOUNDS[spot]}" if spot in BOUNDS else kind
+    meaning = f"{MEANINGS[spot]}; {VARIABLES[spot]}" if spot in VARIABLES else MEANINGS[spot]
+    return code(f"[{section}] {key}"), types, _shown(default), meaning
+
+
+def _shown(value: Any) -> str:
+    """Return a default as TOML writes it."""
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
