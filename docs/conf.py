@@ -32,6 +32,7 @@ exclude_patterns = [".*", "agent_mailbox", "tests", "scripts"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 nitpicky = True
+smartquotes = False  # what is quoted may be typed
 
 html_theme = "furo"
 html_static_path = ["static"]
@@ -39,6 +40,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_use_index = False
 
 
 def navigation() -> str:
