@@ -1,0 +1,40 @@
+"""``scripts/package``: build, look inside, install three ways, run the demo with each."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from . import archives, installs
+from .steps import summary, told
+
+
+def main() -> int:
+    """Run all steps; return 1 if one failed. Without the archives nothing else is tried."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        built = scratch / "dist"
+        endings = [told("build sdist and wheel", partial(archives.build, built))]
+        if endings == ["done"]:
+            steps = [
+                ("check the metadata", partial(archives.check_metadata, built)),
+                ("check the wheel's contents", partial(archives.check_wheel, built)),
+                ("check the sdist, and the wheel it builds", partial(archives.check_sdist, built)),
+                *((f"install by {way}, and run the demo", partial(_try, built, scratch, way)) for way in installs.WAYS),
+            ]
+            with ThreadPoolExecutor(2) as pool:
+                endings += pool.map(lambda step: told(*step), steps)
+    print(summary(endings))
+    return int("failed" in endings)
+
+
+def _try(built: Path, scratch: Path, way: str) -> None:
+    wheel = archives.wheel(built)
+    installs.works(wheel, installs.WAYS[way](wheel, scratch / way.replace(" ", "-")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

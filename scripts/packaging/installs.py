@@ -1,0 +1,50 @@
+"""Installing the wheel as people do, and the demo's main job with the command that came of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .archives import ROOT
+from .steps import UV, Failed, online, run
+
+PYTHON = ("--python", sys.executable)
+
+
+def into_venv(wheel: Path, place: Path) -> Path:
+    """Install into an empty virtual environment; return the directory of its commands."""
+    run(*UV, "venv", "--quiet", *PYTHON, place)
+    online(*UV, "pip", "install", "--quiet", "--python", place / "bin/python", wheel)
+    return place / "bin"
+
+
+def by_pipx(wheel: Path, place: Path) -> Path:
+    """Install by pipx; return the directory of its commands."""
+    commands = place / "bin"
+    where = {"PIPX_HOME": str(place / "home"), "PIPX_BIN_DIR": str(commands), "PIPX_MAN_DIR": str(place / "man")}
+    online(sys.executable, "-m", "pipx", "install", *PYTHON, wheel, environ=where)
+    return commands
+
+
+def by_uv_tool(wheel: Path, place: Path) -> Path:
+    """Install by ``uv tool``; return the directory of its commands."""
+    commands = place / "bin"
+    where = {"UV_TOOL_DIR": str(place / "tools"), "UV_TOOL_BIN_DIR": str(commands)}
+    online(*UV, "tool", "install", "--quiet", *PYTHON, wheel, environ=where)
+    return commands
+
+
+WAYS = {"a virtual environment": into_venv, "pipx": by_pipx, "uv tool": by_uv_tool}
+
+
+def works(wheel: Path, commands: Path) -> None:
+    """Check that the installed command is this version, finds none of the checkout, and does the demo's main job."""
+    version = wheel.name.split("-")[1]
+    said = run(commands / "agent-mailbox", "--version")
+    if version not in said:
+        raise Failed(f"installed is another version than {version}: {said}")
+    outside = {name: "" for name in ("PYTHONPATH", "VIRTUAL_ENV") if name in os.environ}
+    said = run(ROOT / "scripts/demo", commands, environ={**outside, "PYTHON": sys.executable})
+    if "nothing wrong" not in said:
+        raise Failed(f"the demo ended otherwise:\n{said}")

@@ -1,0 +1,70 @@
+"""What ``scripts/package`` says of its steps, and looks for in the archives; CI runs it whole."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.packaging import archives, steps
+from tests.helpers import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_no_step_passes_silently(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure and a step that cannot be done offline are named, each with its reason, and counted."""
+
+    def fails() -> None:
+        raise steps.Failed("the wheel is empty")
+
+    def is_offline() -> None:
+        raise steps.Offline("no package index can be reached")
+
+    endings = [steps.told(name, step) for name, step in (("a", lambda: None), ("b", fails), ("c", is_offline))]
+    assert endings == ["done", "failed", "skipped"]
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("done    a (")
+    assert second.startswith("FAILED  b (")
+    assert second.endswith(": the wheel is empty")
+    assert third.startswith("SKIPPED c (")
+    assert third.endswith(": no package index can be reached")
+    assert steps.summary(endings) == "scripts/package: 1 done, 1 skipped, 1 failed"
+
+
+def test_a_command_that_fails_is_a_failure_that_shows_what_it_said() -> None:
+    """With its words, its code, and both its streams."""
+    with pytest.raises(steps.Failed, match=r"(?s)sh -c .* ended with 3\nout\nerr"):
+        steps.run("sh", "-c", "echo out; echo err >&2; exit 3")
+
+
+def wheel(directory: Path, names: set[str]) -> None:
+    """A wheel of these files of the package."""
+    with zipfile.ZipFile(directory / "p-0-py3-none-any.whl", "w") as archive:
+        for name in names:
+            archive.write(ROOT / name, name)
+        archive.write(ROOT / "LICENSE", "p-0.dist-info/licenses/LICENSE")
+        archive.writestr(
+            "p-0.dist-info/entry_points.txt", "[console_scripts]\nagent-mailbox = agent_mailbox.launch:start"
+        )
+
+
+def test_a_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
+    """Whole it passes; without one of the console's pages, or with a test in it, it does not."""
+    wheel(tmp_path, archives.expected())
+    archives.check_wheel(tmp_path)
+    for other in (
+        archives.expected() - {"agent_mailbox/console/templates/base.html"},
+        archives.expected() | {"tests/test_docs.py"},
+    ):
+        wheel(tmp_path, other)
+        with pytest.raises(steps.Failed, match=r"base\.html|test_docs"):
+            archives.check_wheel(tmp_path)
+
+
+def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
+    """In this order, and nothing stands behind the tests, whose last line says how they ended."""
+    lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    assert lines[-3:] == ["scripts/docs --check --build", "scripts/package", "exec scripts/test"]
