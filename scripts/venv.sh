@@ -1,5 +1,6 @@
 # Makes .venv in the checkout with the package and the extras named in $extras installed; sourced by demo and test.
-# Leaves $python, the environment's interpreter. Nothing is installed again while pyproject.toml is unchanged.
+# Leaves $python, the environment's interpreter. Nothing is installed again while pyproject.toml is unchanged. uv installs in
+# a fifth of pip's time; where it cannot (an index that only pip is told of), pip does.
 root=$(cd "$(dirname "$0")/.." && pwd)
 host=
 for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
@@ -22,6 +23,8 @@ if [ ! -x "$python" ]; then
     }
 fi
 if ! cmp -s "$root/pyproject.toml" "$stamp"; then
-    "$python" -m pip install --quiet --disable-pip-version-check --editable "$root$extras"
+    pip() { "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
+    { pip uv && "$python" -m uv pip install --quiet --python "$python" --editable "$root$extras"; } 2>/dev/null ||
+        pip --editable "$root$extras"
     cp "$root/pyproject.toml" "$stamp"
 fi
