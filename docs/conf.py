@@ -47,7 +47,8 @@ def navigation() -> str:
     """Return the navigation as MyST writes it: a hidden list for each section."""
     listed = {title: [f"docs/{page}" for page in pages] for title, pages in SECTIONS.items()} | TOP
     blocks = (f":caption: {title}\n:hidden:\n\n" + "\n".join(pages) for title, pages in listed.items())
-    return "".join(f"\n\n```{{toctree}}\n{block}\n```\n" for block in blocks)
+    home = ":hidden:\n\nHome <self>"
+    return "".join(f"\n\n```{{toctree}}\n{block}\n```\n" for block in (home, *blocks))
 
 
 def add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
