@@ -1,4 +1,4 @@
-"""The mailbox itself: opening it, sending, delivering, the roster's changes, receipts, queries, and one facade for all.
+"""The mailbox itself: opening it, sending, delivering, changing the roster, receipts, queries, and one facade for all.
 
 ``Mailbox`` is looked up when it is asked for (PEP 562): a hook needs a third of this room.
 """

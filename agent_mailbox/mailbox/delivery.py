@@ -1,7 +1,7 @@
 """Delivering unread mail: choose, show, record.
 
-Belongs here: the order of those steps and the locks around them. What is unread is ``core.inbox``; how the answer is
-found without reading everything is ``store.poll``.
+Belongs here: the order of those steps and the locks around them. ``core.inbox`` decides what is unread; ``store.poll``
+finds it without reading everything.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 
 class Offering(Record):
-    """How a hook offers mail: what its reading is recorded with.
+    """A hook's offer of mail, as the read records keep it.
 
-    ``nonce``: by which the delivery will be looked for in the client's transcript (``length`` bytes long so far), and
-    ``seen`` recorded; None where nobody can tell. ``client``: its process, if it tells. ``tokens``: the cost
-    by message id, which ``show`` fills in.
-    ``quiet``: whether the session may be left with nothing to do for the hooks that follow.
+    ``nonce`` finds the delivery again in the client's transcript, which is ``length`` bytes long so far; None: nobody
+    can tell whether it was seen. ``client``: its process, if known. ``show`` fills in ``tokens``, the cost by message
+    id. ``quiet``: may the offer leave a quiet stamp, which spares later hooks their work?
     """
 
     nonce: str | None
@@ -56,12 +55,12 @@ class Delivery(OpenMailbox):
         role_wait: float | None = None,
         offering: Offering | None = None,
     ) -> int:
-        """Show the session its unread mail, then record as read what was shown; returns how many that was.
+        """Show the session its unread mail, then record as read what was shown; return how many that was.
 
-        ``show`` gets all unread mail in order, writes out *and flushes* what it has room for, and returns exactly
-        that; if it raises, nothing is recorded. Choosing, showing and recording happen under the session's delivery
-        lock, and under the shared role lock if role mail is among it. With ``role_wait`` (seconds; a hook's way) role
-        mail is left for next time where that lock is not to be had; without it, ``Busy``. ``Refused`` to the dead.
+        ``show`` gets all unread mail in order. It writes *and flushes* as much as it has room for, and returns exactly
+        that; if it raises, nothing is recorded. The session's delivery lock is held all the time, and the shared role
+        lock if role mail is among it. If another holds the role lock, a hook, which gives ``role_wait`` (seconds),
+        leaves role mail for next time; without it this raises ``Busy``. Raises ``Refused`` for the dead.
         """
         self.check_in(session_id)
         with self.logs.delivery(session_id):
@@ -89,17 +88,17 @@ class Delivery(OpenMailbox):
         offering: Offering | None,
     ) -> int:
         if items:
-            # What cannot be recorded must not be shown: a log that cannot be written to is found out first.
+            # Mail that cannot be recorded must not be shown: try first whether the log can be written.
             with self.logs.reads.held():
                 pass
-        # Control runs ahead of chat: it is in force, and what was refused of it told, before anything is shown.
+        # Control runs ahead of chat: it is in force, and refusals are reported, before anything is shown.
         shown = show(self._judged(poll.session_id, items, apply=True))
         now, me = self.now(), poll.session_id
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
         if offering is not None and records:
             records = self._offered(me, records, offering)
         size = 0
-        if records:  # with more patience than before: what is not recorded now is shown again
+        if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
             size = self.logs.patient_reads().append(map(codec.read_line, records), (), proofs)
         if not items and self.logs.trail.is_quiet(me):
@@ -126,8 +125,9 @@ class Delivery(OpenMailbox):
         return Posting.sharing(self).send(draft)
 
     def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
-        """The records as an offering has them, which is kept among the session's open offers: before they are written,
-        for one that was never recorded does no harm there."""
+        """Return the records with the offering's marks, and keep it among the session's open offers.
+
+        It is kept before the records are written: an open offer without records does no harm."""
         nonce = offering.nonce
         if nonce is not None:
             ids = tuple(record.message_id for record in records)
@@ -136,9 +136,10 @@ class Delivery(OpenMailbox):
         return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
-        """Keep the way covered, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it
-        (``store.stamps``: why that is sound; without a stamp nobody has to stand still for us). ``recorded`` was read
-        since, in ``size`` bytes; if anything else was written, the logs are asked."""
+        """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.
+
+        ``store.stamps`` says why that is sound; without a stamp no lock is needed. ``recorded`` was read since, in
+        ``size`` bytes; if anything else was written, the logs are read again."""
         logs = self.logs
         if not quiet:
             poll.without(recorded, size)
@@ -154,7 +155,7 @@ class Delivery(OpenMailbox):
                 logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
 
     def check_in(self, session_id: str) -> None:
-        """A sign of life: beats the heart, registers the unknown, thaws the frozen; ``Refused`` to the dead."""
+        """Take a sign of life: beat the heart, register the unknown, thaw the frozen; raises ``Refused`` for the dead."""
         if session_id != USER and self.logs.read_roster().state(session_id) != ALIVE:
             self._admit(session_id)
         self.logs.beat(session_id, self.now())

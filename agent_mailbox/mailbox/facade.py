@@ -1,8 +1,8 @@
 """``Mailbox``: the one facade. Every door translates its world into these calls.
 
-Belongs here: all parts together, and what is done to a message that was looked up by its id. The parts hold the order
-of things (look, decide in the core, append) and no rule of their own; nothing here ever prints. What is only looked up
-stands in ``mailbox.queries``; upkeep in ``steward`` and ``doctor``. A hook imports just the part it needs.
+Belongs here: all parts together, and acts on a message that is looked up by its id. The parts hold the order of steps
+(look, decide in the core, append) and no rule of their own; nothing here ever prints. Questions that change nothing are
+in ``mailbox.queries``, upkeep in ``upkeep``. A hook imports just the part it needs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
-"""Characters of a message id that may stand for it: what a few thousand messages rarely share."""
+"""Characters by which a message id may be shortened to: a few thousand messages rarely share four."""
 
 
 class FoundMessage(Record):
-    """A message looked up by id, with the reads that concern it; ``archived`` tells where it stands."""
+    """A message looked up by id, with the reads that concern it; ``archived``: is it in the archive?"""
 
     message: Message
     reads: claims.Reads
@@ -48,8 +48,9 @@ class Mailbox(Posting, Delivery, Registry):
         return Control.sharing(self)
 
     def reply(self, message_id: str, draft: Draft, *, strict: bool = False) -> Sent:
-        """Answer a message: to its sender unless ``draft.to`` says otherwise, in its thread; an ack where one was
-        asked of the replier. Raises as ``find`` and ``send`` do."""
+        """Answer a message in its thread, to its sender unless ``draft.to`` says otherwise.
+
+        An answer also acks the message if that asks for it. Raises as ``find`` and ``send`` do."""
         parent = self.find(message_id).message
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
@@ -67,7 +68,7 @@ class Mailbox(Posting, Delivery, Registry):
         return sent
 
     def ack(self, message_id: str, session_id: str) -> Message:
-        """Deal with a message the session has read. Again is no error; ``Refused`` to who did not read it."""
+        """Record that the session dealt with a message; idempotent. Raises ``Refused`` if it has not read it."""
         found = self.find(message_id)
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
@@ -80,7 +81,7 @@ class Mailbox(Posting, Delivery, Registry):
         return found.message
 
     def release(self, message_id: str, session_id: str) -> Message:
-        """Give a message back, unread again. Again is no error; ``Refused`` for archived mail and to non-readers."""
+        """Give a message back, unread again; idempotent. Raises ``Refused`` for archived mail, and for non-readers."""
         found = self.find(message_id)
         _refuse_archived(found.message, found.archived)
         roster = self.logs.read_roster()
@@ -103,12 +104,12 @@ class Mailbox(Posting, Delivery, Registry):
         return any(isinstance(m, Message) and m.id == message_id for m in map(codec.message, lines))
 
     def _sync_reads(self) -> None:
-        """What is acknowledged again is synced first: whoever wrote it may have died, or been refused, before that."""
+        """Sync the reads before an ack is confirmed again: its writer may have died before the sync."""
         with self.logs.reads.held() as log:
             log.sync()
 
     def find(self, message_id: str) -> FoundMessage:
-        """The message of an id or a unique prefix of one, live or archived; raises ``NotFound`` or ``Ambiguous``."""
+        """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
         matches: dict[str, tuple[Message, bool]] = {}
         for message, archived in self._matching(message_id):
             matches.setdefault(message.id, (message, archived))
@@ -123,13 +124,13 @@ class Mailbox(Posting, Delivery, Registry):
         return FoundMessage(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
 
     def receipts(self, message: Message) -> list[Read]:
-        """Everything recorded about a message, oldest first."""
+        """Return everything recorded about a message, oldest first."""
         live = list(self.logs.read_records())  # before the archive: a record moves from here to there, never back
         everything = [*self.archive.reads_of(message), *live]
         return list(dict.fromkeys(record for record in everything if record.message_id == message.id))
 
     def _matching(self, wanted: str) -> Iterator[tuple[Message, bool]]:
-        """Messages whose id is, or begins with, what is wanted (case does not count), live ones first."""
+        """Yield the messages whose id is ``wanted`` or begins with it, in any case, live ones first."""
         wanted = wanted.casefold()
         prefixes = len(wanted) >= MIN_MESSAGE_PREFIX
         view = self.logs.messages.view()
@@ -144,7 +145,7 @@ class Mailbox(Posting, Delivery, Registry):
 
 def _refuse_archived(message: Message, archived: bool) -> None:
     if archived:
-        raise Refused(f"{message.id} is archived and cannot be given back", "send it anew", code="archived")
+        raise Refused(f"{message.id} is archived and cannot be given back", "send it again", code="archived")
 
 
 def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> None:

@@ -1,7 +1,7 @@
-"""A mailbox directory, opened: where the parts of the facade start from.
+"""A mailbox directory, opened: the parts of the facade start from it.
 
-Belongs here: the directory, its logs and configuration, the clock. What is done with them: ``mailbox.delivery``,
-``mailbox.sending``, ``mailbox.registry``, and ``mailbox`` for all together.
+Belongs here: the directory, its logs and configuration, the clock. ``mailbox.delivery``, ``mailbox.sending`` and
+``mailbox.registry`` act on them; ``mailbox.facade`` has all together.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 def nobody(_: str) -> str | None:
-    """Prove nothing of who writes: what a program that only imports us may say of itself."""
+    """Prove nothing: a program that imports the package cannot say for whom it writes."""
     return None
 
 
 def wall_clock() -> int:
-    """Milliseconds since 1970 UTC."""
+    """Return the milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000
 
 
 class OpenMailbox:
     """A mailbox directory, opened.
 
-    ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs), ``wait`` the seconds to wait for a
-    lock. ``prove`` tells what is proven when a record is written in the name of an agent (``core.proofs``; None:
-    nothing). Raises ``NoMailbox`` where there is none, ``Refused`` if it is another user's.
+    ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs); ``wait`` is the seconds to wait for a
+    lock. ``prove`` gives the proof for a record in an agent's name (``core.proofs``; None: nothing is proven). Raises
+    ``NoMailbox``, or ``Refused`` if the directory is another user's.
     """
 
     def __init__(
@@ -83,27 +83,27 @@ class OpenMailbox:
 
     @property
     def config(self) -> Config:
-        """The mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
+        """Return the mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
         if self._config is None:
             self._config = configuration.load(self.directory)
         return self._config
 
     @property
     def own(self) -> OwnConfig:
-        """What the person's own configuration says for the mailbox; raises ``BadData`` if it is wrong."""
+        """Return the person's own configuration for the mailbox; raises ``BadData`` if it is wrong."""
         from .. import own_config  # where a setting of it counts
 
         return own_config.load(self.directory)
 
     def notice(self) -> None:
-        """Notice if a log does not continue what our writers left; see ``broken``."""
+        """Notice if a log does not continue where our writers left it; see ``broken``."""
         for log in (self.logs.messages, self.logs.reads, self.logs.roster):
             log.notice()
 
     def broken(self) -> str | None:
-        """Return why the logs do not continue what our writers left, as far as anybody noticed; else None."""
+        """Return why the logs do not continue where our writers left them, as far as noticed; else None."""
         return None if self.logs.custody is None else self.logs.custody.broken()
 
     def state(self) -> MailState:
-        """The live logs, folded."""
+        """Return the live logs, folded."""
         return self.logs.state(self.config.ttls)

@@ -1,8 +1,8 @@
-"""Leafing through mail: which of it, page by page, with what hangs on it.
+"""Paging through mail: a selection of it, page by page, with its receipts and replies.
 
-Belongs here: a selection of mail as a value, the page of it before a place, what a stretch of time holds. The same
-selection says of a message that was just sent if it belongs. Like all of ``mailbox.queries`` it asks the index, and
-looks through everything where there is none; what belongs is decided by the same function either way.
+Belongs here: a selection of mail as a value, the page of it before a position, the mail of a time. The same selection
+tells whether a message that was just sent belongs. As in ``mailbox.queries`` the index gives the candidates, or a scan
+if there is none; one function decides which of them belong.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 
 class Selection(Record):
-    """Which mail: from or to an ``address`` (an agent, a role, a tag, ``all``); of these only what the person wrote or
-    was written (``person``); what an agent wrote or may see (``reader``, its id); with all ``query`` words in it;
-    between two instants in ms, both included. What is empty does not narrow."""
+    """A choice of mail; an empty field does not narrow.
+
+    ``address``: mail from or to an agent, a role, a tag or ``all``. ``person``: mail from or to the person. ``reader``:
+    mail that the agent of this id wrote or may see. ``query``: mail with all these words. ``since`` and ``until``: mail
+    between two instants in ms, both included."""
 
     address: str = ""
     person: bool = False
@@ -36,14 +38,14 @@ class Selection(Record):
 
 
 class Position(Record):
-    """A place between two messages of a selection: just before the one of that instant (ms) and id."""
+    """A position in a selection: just before the message of that instant (ms) and id."""
 
     timestamp: int
     id: str
 
 
 class Page(Record):
-    """Messages, newest last, with their reads and how many answer each; ``before``: where older ones go on."""
+    """Messages, newest last, with their reads and the number of replies to each; older ones continue at ``before``."""
 
     messages: tuple[Message, ...]
     reads: claims.Reads
@@ -60,11 +62,10 @@ class Recent(Record):
 
 
 class Browsing(Library):
-    """The reading room, for who leafs through it."""
+    """The library, page by page."""
 
     def chooses(self, selection: Selection, roster: Roster) -> Callable[[Message], bool]:
-        """The question if a message belongs to the selection. Raises ``NotFound`` or ``Ambiguous`` for an address that
-        means nobody."""
+        """Return the predicate of the selection. Raises ``NotFound`` or ``Ambiguous`` for an address that means nobody."""
         phrases = words.phrases(selection.query)
         reader = roster.reader(selection.reader) if selection.reader else None
         if selection.address:
@@ -83,7 +84,7 @@ class Browsing(Library):
         return chosen
 
     def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
-        """The newest ``limit`` messages of the selection that stand before a place (None: the newest of all)."""
+        """Return the newest ``limit`` messages of the selection before a position (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
         chosen, older = self.chooses(selection, roster), _Older(before)
 
@@ -98,7 +99,7 @@ class Browsing(Library):
         return Page(shown, reads, {i: count for i, count in replies.items() if count}, first)
 
     def stretch(self, since: int, limit: int) -> Recent:
-        """The newest ``limit`` messages since an instant (ms)."""
+        """Return the newest ``limit`` messages since an instant (ms)."""
 
         def answer(view: IndexView) -> Recent:
             found, _ = view.newest(view.between((), since), lambda _: True, limit + 1)
@@ -114,7 +115,7 @@ class Browsing(Library):
         return Recent(tuple(found[-limit:]), tuple(r for r in records if r.message_id in ids), len(found) <= limit)
 
     def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
-        """The messages of these ids, as far as there are any, with their reads."""
+        """Return the messages of these ids, as far as they exist, with their reads."""
         wanted = [*dict.fromkeys(ids)]
 
         def answer(view: IndexView) -> tuple[list[Message], claims.Reads]:
@@ -128,8 +129,7 @@ class Browsing(Library):
         return [everything.messages[i] for i in wanted if i in everything.messages], everything.reads
 
     def prepare(self) -> bool:
-        """Bring the index up to date, which may take a minute the first time in a large mailbox; False where none can
-        be had."""
+        """Bring the index up to date, which may take a minute in a large mailbox; False if no index is possible."""
         return self._ask(lambda _: True) is not None
 
 
@@ -151,15 +151,16 @@ def _candidates(view: IndexView, selection: Selection, before: Position | None, 
 
 
 class _Older:
-    """Asked of messages from the newest on: does it stand before the place? Of those at the very instant, what comes
-    after the one that is named."""
+    """A predicate for messages from the newest on: is the message before the position?
+
+    Of messages at the very instant, those after the named one are."""
 
     def __init__(self, before: Position | None) -> None:
         self._before = before
         self._passed = False
 
     def begin(self) -> None:
-        """The messages are gone through once more."""
+        """Begin again with the newest message."""
         self._passed = False
 
     def __call__(self, message: Message) -> bool:

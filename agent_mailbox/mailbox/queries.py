@@ -1,8 +1,8 @@
 """Looking things up: history, threads, search, receipts, status, dead letters, waiting.
 
 Belongs here: questions that may read the archive and write nothing but derived files. Polling asks none of them.
-History, threads and search ask the index for candidates, and scan everything where there is none; what belongs into the
-answer is decided by the same function either way.
+History, threads and search take candidates from the index, or from a scan if there is none. One function decides which
+of them belong into the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Status(Record):
-    """Where a session stands."""
+    """A session's mail and obligations in figures, and its line of the roster."""
 
     session_id: str
     unread: int
@@ -48,8 +48,9 @@ class Library:
         self._mailbox = mailbox
 
     def everything(self) -> MailState:
-        """Live and archived mail with its reads, oldest first (then in log order, the live log last); of twins the
-        live one counts."""
+        """Return live and archived mail with its reads, oldest first (then in log order, the live log last).
+
+        A message that is in both counts once, as the live one."""
         # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
         live = self._mailbox.state()
         live_reads = list(self._mailbox.logs.read_records())
@@ -59,7 +60,7 @@ class Library:
         return live.replace(messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(), *live_reads]))
 
     def status(self, session_id: str) -> Status:
-        """Unread count, obligations, dead letters, roster line."""
+        """Return the session's unread count, obligations, dead letters and roster line."""
         state, now = self._mailbox.state(), self._mailbox.now()
         return Status(
             session_id=session_id,
@@ -72,7 +73,7 @@ class Library:
         )
 
     def costs(self, session_id: str | None) -> list[Cost]:
-        """What hooks spent on showing the session (or one it continues) its mail; None: on everyone's."""
+        """Return the tokens that hooks spent on a session's mail, or its predecessors'; None: on everyone's."""
         from ..core.cost import costs  # which no other question needs
 
         messages = self.everything().messages
@@ -81,22 +82,22 @@ class Library:
         return costs((r for r in records if lineage is None or r.session_id in lineage), messages)
 
     def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
-        """The roster's agents (in one state, or all) with the ms each was last seen."""
+        """Return the roster's agents, in one state or all, each with the ms it was last seen."""
         seen = self._mailbox.logs.last_seen()
         roster = self._mailbox.logs.read_roster()
         return [(a, last_seen(a, seen)) for a in roster.agents.values() if state is None or a.state == state]
 
     def agent(self, word: str) -> tuple[Agent, int]:
-        """The agent a word means, with the ms it was last seen; raises ``NotFound`` or ``Ambiguous``."""
+        """Return the agent a word means, and the ms it was last seen; raises ``NotFound`` or ``Ambiguous``."""
         found = self._mailbox.logs.read_roster().find(word)
         return found, last_seen(found, self._mailbox.logs.last_seen())
 
     def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
-        """Dead letters with their reason: the session's, or everyone's."""
+        """Return the dead letters with their reason: the session's, or everyone's."""
         return owing.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
-        """The whole chain of a message, oldest first, with the reads; raises as ``Mailbox.find`` does."""
+        """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""
         answer = self._ask(lambda index: _chain(message_id, index))
         if answer is None:
             found = self._mailbox.find(message_id)
@@ -107,7 +108,7 @@ class Library:
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
     ) -> tuple[list[Message], claims.Reads]:
-        """Mail the session sent or may see (None: everyone's), archives included, newest last, with its reads.
+        """Return mail the session sent or may see (None: everyone's), archived too, newest last, with its reads.
 
         ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
         """
@@ -117,7 +118,7 @@ class Library:
         if reader is not None:
             parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
         if with_address is not None:
-            threads.exchanged((), with_address, roster)  # refuses what means nobody
+            threads.exchanged((), with_address, roster)  # refuses an address of nobody
             parties.append(meant(with_address, roster))
 
         def wanted(message: Message) -> bool:
@@ -130,10 +131,10 @@ class Library:
         return self._newest(lambda index: index.between(parties, since), wanted, limit)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
-        """The newest ``limit`` messages in which every word of the query occurs, newest last, with their reads.
+        """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
 
-        A word matches a whole word of the subject, the content or the sender; case and accents do not count, nor does
-        anything but letters and digits. A query without any finds nothing.
+        A word matches a whole word of the subject, the content or the sender. Only letters and digits count, without
+        case and accents; a query that has none finds nothing.
         """
         phrases = words.phrases(query)
         if not phrases:
@@ -154,7 +155,7 @@ class Library:
         return answer
 
     def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
-        """What the index answers; None where none is to be had."""
+        """Return the index's answer; None without an index."""
         from ..store.index import MailIndex  # SQLite, which no other question needs
 
         return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question)
@@ -172,12 +173,12 @@ class Library:
 
 
 def last_seen(agent: Agent, seen: dict[str, int]) -> int:
-    """The ms an agent was last seen: its heartbeat, else its registration."""
+    """Return the ms an agent was last seen: its heartbeat, else its registration."""
     return max(seen.get(agent.session_id, 0), agent.registered)
 
 
 def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:
-    """The thread of the one message the word means; None if that is not one."""
+    """Return the thread of the one message that the word means; None for no message, and for several."""
     ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
     if len(ids) != 1:
         return None
@@ -187,12 +188,12 @@ def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Rea
 
 
 def either_way(*addresses: str) -> set[str]:
-    """The addresses, roles with their prefix and without: foreign writers store either."""
+    """Return the addresses, roles with their prefix and without: foreign writers store either."""
     return {*addresses, *(address.removeprefix("role:") for address in addresses)}
 
 
 def meant(word: str, roster: Roster) -> set[str]:
-    """Every party that mail exchanged with a written address may name; narrows, decides nothing."""
+    """Return every party that mail exchanged with an address may name; this narrows, and decides nothing."""
     try:
         lineage = roster.lineage(roster.find(word).session_id)
     except MailboxError:

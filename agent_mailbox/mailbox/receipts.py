@@ -1,7 +1,7 @@
-"""Honest receipts: what was offered to a session becomes ``seen``, or is offered again.
+"""Honest receipts: mail that was offered to a session becomes ``seen``, or is offered again.
 
-Belongs here: settling a session's open offers under its delivery lock. Whether it saw them its client's transcript
-tells (``clients.hooks.transcript``); what follows for reading and archiving is ``core.claims`` and ``core.retention``.
+Belongs here: settling a session's open offers under its delivery lock. The client's transcript tells whether it saw
+them (``clients.hooks.transcript``); ``core.claims`` and ``core.retention`` say what follows for reading and archiving.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Settlement(Record):
-    """What is known of some offers, by their nonces: ``seen`` by the session; ``lost``, to be offered again;
-    ``unknown``, not to be asked about any more. The others stay open."""
+    """The known fate of some offers, by nonce: ``seen`` by the session; ``lost``, to be offered again; ``unknown``, to
+    be given up. All others stay open."""
 
     seen: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
@@ -30,10 +30,10 @@ class Settlement(Record):
 def settle(
     desk: OpenMailbox, session_id: str, judge: Callable[[Sequence[Offer]], Settlement], *, recall: bool = False
 ) -> bool:
-    """Have ``judge`` look at the session's open offers and record what it says; returns whether any is left open.
+    """Have ``judge`` look at the session's open offers and record its judgement; return whether any is left open.
 
-    ``recall``: they are looked for in the reads log. Raises ``Busy`` where mail is being shown to the session, or a log
-    is locked; ``StorageFailed``.
+    ``recall``: look for the offers in the reads log. Raises ``Busy`` while the session is shown mail or a log is locked,
+    and ``StorageFailed``.
     """
     with desk.logs.delivery(session_id):
         open_offers = (offers.recalled if recall else offers.load)(desk.logs, session_id)
@@ -41,7 +41,7 @@ def settle(
             return False
         verdict, now = judge(open_offers), desk.now()
         events = dict.fromkeys(verdict.seen, "seen") | dict.fromkeys(verdict.lost, "release")
-        if verdict.lost and not recall:  # what was acked meanwhile must not be given back
+        if verdict.lost and not recall:  # mail that was acked meanwhile must not be given back
             known = {offer.nonce: offer for offer in offers.recalled(desk.logs, session_id)}
             open_offers = [known.get(offer.nonce, offer.replace(messages=())) for offer in open_offers]
         lines = [

@@ -1,6 +1,6 @@
 """Carrying out decisions about the roster.
 
-Belongs here: looking and appending under the roster's lock, and what follows a death. Who may be what is
+Belongs here: looking and appending under the roster's lock, and the consequences of a death. The rules are
 ``core.roster_changes``.
 """
 
@@ -27,8 +27,8 @@ class Registry(OpenMailbox):
     def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
         """Carry out a decision about the roster, taken and appended under its lock; raises what ``decide`` raises.
 
-        ``actor`` is in whose name it is done (default: the session that an event is about). Whoever's death is recorded
-        gives back, at once, the role mail that waits for its ack.
+        ``actor`` is the agent in whose name it is done (default: the session that an event is about). An agent whose
+        death is recorded gives back, at once, the role mail that waits for its ack.
         """
         with self.logs.roster.held() as log:
             roster = self.logs.read_roster()
@@ -37,7 +37,7 @@ class Registry(OpenMailbox):
             heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
             proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
             log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
-            log.sync()  # also where nothing changed: whoever wrote what stands there may have died before its sync
+            log.sync()  # even if nothing changed: the last writer may have died before its sync
         for event in decision.events:
             if event.lead is not None:
                 self.logs.trail.bind(event.session_id)  # although the log is cut before the session's next call
@@ -50,13 +50,13 @@ class Registry(OpenMailbox):
         return decision
 
     def admit(self, session_id: str) -> None:
-        """A check by a session that is not alive: registers the unknown, thaws the frozen; ``Refused`` to the dead."""
+        """Register an unknown session, or thaw a frozen one, because it checks; raises ``Refused`` for the dead."""
         self.change_roster(lambda roster: roster_changes.checked_in(session_id, roster, self.now()))
 
     def give_back(self, sessions: Iterable[str], actor: str | None = None) -> None:
-        """Append releases for what dead agents still owed, decided under the reads' lock, so that no ack is lost.
+        """Append releases of all mail that dead agents still owed, under the reads' lock, so that no ack is lost.
 
-        ``actor`` is in whose name (default: each agent's own)."""
+        ``actor``: the agent in whose name (default: each agent's own)."""
         with self.logs.reads.held() as log:
             state, now = self.state(), self.now()
             records = [
@@ -68,7 +68,7 @@ class Registry(OpenMailbox):
             log.sync()
 
     def register(self, request: Registration, actor: str) -> tuple[Agent, Decision]:
-        """Register or update a session as ``actor`` asks; returns the agent and what was decided."""
+        """Register or update a session as ``actor`` asks; return the agent and the decision."""
         decision = self.change_roster(
             lambda roster: roster_changes.enrolled(request, roster, actor, self.now(), self.config.namespaces),
             actor,
@@ -88,12 +88,14 @@ class Registry(OpenMailbox):
         )
         roster = self.logs.read_roster()
         agent = roster.find(session_id)
-        if event == "retire" and not decision.events:  # whoever recorded its death may have died before giving back
+        if (
+            event == "retire" and not decision.events
+        ):  # the process that recorded its death may have died before giving back
             self.give_back(roster.lineage(agent.session_id), actor)
         return agent
 
     def _proof(self, event: RosterEvent, actor: str) -> str | None:
-        """Return what is proven of an event's writer: if possible that it speaks for the agent which is continued."""
+        """Return the proof for an event's writer: if possible that it speaks for the agent which is continued."""
         older = None if event.continues is None or actor == USER else self.prove(event.continues)
         return older or self.prove(actor)
 

@@ -1,6 +1,6 @@
 """Sending mail: compose, append durably, say whom it reaches.
 
-Belongs here: the order of those steps. What may be sent to whom is ``core.compose``.
+Belongs here: the order of those steps. The rules of who may send what are ``core.compose``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def random_id() -> str:
 
 
 class Sent(Record):
-    """A message that is durably in the log, whom it reaches, and what its sender should know."""
+    """A message that is durably in the log, its reach, and warnings for its sender."""
 
     message: Message
     delivery: recipients.Reach
@@ -46,7 +46,7 @@ class Sent(Record):
 
 
 class _Prepared(Record):
-    """A message that may be sent: its line, what its addresses mean, what its sender should know."""
+    """A message that may be sent: its line, the meaning of its addresses, warnings for its sender."""
 
     message: Message
     line: bytes
@@ -59,24 +59,24 @@ class Posting(OpenMailbox):
 
     @property
     def archive(self) -> Archive:
-        """What the steward moved."""
+        """Return the archive, to which the steward moves mail."""
         from ..store.archive import Archive  # asked only for an id that is given
 
         return Archive(self.logs.path(paths.ARCHIVE), self.logs.custody)
 
     def send(self, draft: Draft, *, strict: bool = False) -> Sent:
-        """Append one message durably; the same id with the same mail again is the same message.
+        """Append one message durably; idempotent for the same id with the same mail.
 
-        Raises ``Malformed`` and ``BadData`` for what can never be sent, ``Refused`` for a dead recipient or an id that
-        belongs to other mail, ``NotFound`` under ``strict`` for a word nobody answers to, ``StorageFailed``.
+        Raises ``Malformed`` and ``BadData`` for mail that can never be sent, and ``StorageFailed``. Raises ``Refused``
+        for a dead recipient or another message's id, and under ``strict`` ``NotFound`` for a name that nobody has.
         """
         return self.send_all([draft], strict=strict)[0]
 
     def send_all(
         self, drafts: Sequence[Draft], *, strict: bool = False, answering: str | None = None, sealed: bool = True
     ) -> list[Sent]:
-        """Append many messages as one durable batch, all or none; raises as ``send`` does. ``sealed``: off for mail
-        that proves nothing of its writer, whoever appends it."""
+        """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
+        proves nothing of its writer."""
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
@@ -100,7 +100,7 @@ class Posting(OpenMailbox):
         ]
 
     def delivery(self, message: Message, roster: Roster) -> recipients.Reach:
-        """Whom a message reaches at this moment. It waits for a teammate of a client's team that nobody bridges."""
+        """Return whom a message reaches at this moment. It waits for a teammate whose team nobody bridges."""
         found = recipients.delivery(message, roster)
         mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
         if not mates:
@@ -112,10 +112,10 @@ class Posting(OpenMailbox):
         return recipients.Reach(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
     def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
-        """Append mail that came from elsewhere, whose ids its door knows to be new; durable when this returns.
+        """Append mail from elsewhere, whose ids its door knows to be new; durable when this returns.
 
-        ``again``: ids of those that may stand there already; they are looked for, and not appended a second time.
-        Raises ``BadData`` for what cannot be stored, ``Busy``, ``StorageFailed``.
+        ``again``: the ids that may be in the log already; such mail is not appended a second time. Raises ``BadData``
+        for mail that cannot be stored, ``Busy``, ``StorageFailed``.
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
         with self.logs.messages.held() as log:
@@ -127,7 +127,7 @@ class Posting(OpenMailbox):
                 log.sync()
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
-        """Append those whose id is new; returns the ones that were there already, which are synced again."""
+        """Append the messages whose id is new; return those that were there already, synced again."""
         with self.logs.messages.held() as log:
             known = self._known(given, log) if given else {}
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
@@ -143,7 +143,7 @@ class Posting(OpenMailbox):
         return known
 
     def _refuse_flood(self, senders: Sequence[str], most: int, log: HeldLog) -> None:
-        """Anyone but the person may write only so much in a minute: an agent in a loop is stopped here."""
+        """Raise ``Refused`` for an agent that writes too much in a minute: an agent in a loop stops here."""
         from ..store import rate  # only where a mailbox sets the limit
 
         now = self.now()
@@ -151,13 +151,15 @@ class Posting(OpenMailbox):
             lately = rate.count(log.fd, sender, now - MINUTE, now)
             if lately + senders.count(sender) > most:
                 raise Refused(
-                    f"{sender} sent {lately} messages in the last minute; this mailbox takes {most} a minute from one",
-                    "wait a minute, or say it in one message",
+                    f"{sender} sent {lately} messages in the last minute; this mailbox allows {most}",
+                    "wait a minute, or send one message",
                     code="rate_limited",
                 )
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
-        """Whose quiet stamps the messages end; asked under the messages' lock, so that no stamp is newer than this."""
+        """Return the sessions whose quiet stamps the messages end; None: everyone's.
+
+        The caller holds the messages' lock, so that no stamp is newer."""
         roster = self.logs.read_roster()
         found: set[str] = set()
         for message in messages:
@@ -181,7 +183,7 @@ class Posting(OpenMailbox):
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
     def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:
-        """Those of the ids that are taken, live or archived."""
+        """Return the messages, live or archived, that have one of the ids."""
         known: dict[str, Message] = {}
         wanted = {i.encode() for i in ids}
         live = (line for _, line in log.lines() if may_be_message(line, wanted))
@@ -193,7 +195,7 @@ class Posting(OpenMailbox):
 
 
 def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:
-    """``do`` for every item; an error says which one it was about."""
+    """Return ``do`` of every item; an error gets the index of its item as ``at``."""
     results = []
     for place, item in enumerate(items):
         try:
@@ -209,7 +211,7 @@ def _refuse_twins(ids: Sequence[str]) -> None:
     for place, message_id in enumerate(ids):
         if message_id in seen:
             error = Refused(
-                f"id {message_id} stands in the batch twice", "give each message its own", code="id_conflict"
+                f"id used twice in the batch: {message_id}", "give each message an id of its own", code="id_conflict"
             )
             error.at = place
             raise error
@@ -217,15 +219,18 @@ def _refuse_twins(ids: Sequence[str]) -> None:
 
 
 def retryable(error: E, ids: Sequence[str]) -> E:
-    """The error of a send that may have happened, or of what was to follow it, with the id under which to repeat it."""
+    """Return the error of a send that may have happened, with the id under which a retry sends nothing twice."""
     same = (
         f"repeat it with --id {ids[0]}" if len(ids) == 1 else f'repeat it with an "id" in each line: {", ".join(ids)}'
     )
-    return type(error)(error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is doubled", code=error.code)
+    return type(error)(
+        error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is sent twice", code=error.code
+    )
 
 
 def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None) -> None:
-    """A new message must not go to the dead; a known id must be the same mail (to whom, even if they died since)."""
+    """Raise ``Refused`` for new mail to the dead, and for a known id with other mail. A known message may have recipients
+    that died since."""
     if known is None:
         compose.refuse_dead(resolved)
     elif not compose.same_mail(message, known, resolved):
