@@ -1,4 +1,4 @@
-"""The control plane on a mailbox: requests and orders, the log of both, and what they bring about.
+"""The control plane on a mailbox: requests and orders, the log of both, and their effects.
 
 ``Control`` is looked up when it is asked for (PEP 562).
 """

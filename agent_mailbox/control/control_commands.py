@@ -1,4 +1,4 @@
-"""``control``: what a worker asks, what its lead answers and orders, and what became of it all."""
+"""``control``: a worker's requests, its lead's answers and orders, and the log of all."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from . import control_output
 from .requests import Control
 
 _session = click.option(
-    "--session", metavar="ID", help="Who speaks (else the client's session).", shell_complete=complete_session
+    "--session",
+    metavar="ID",
+    help="The session that acts (default: the client's own).",
+    shell_complete=complete_session,
 )
-_reason = click.option("--reason", metavar="TEXT", help="Why, in a sentence.")
+_reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
 _request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
-_expires = click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds that an answer will be waited for."
-)
+_expires = click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for an answer.")
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 
 @cli.group(cls=Commands)
 def control() -> None:
-    """Coordination: requests, decisions, modes and policies, apart from mail.
+    """Coordinate agents: requests, decisions, modes and policies.
 
-    A worker asks its lead (roster `lead`, else the person) and waits; only the lead or the person may answer, and the
-    first decision counts. A REQUEST is an id or its unique beginning.
+    A worker asks its lead, or the person if it has none, and waits. Only the lead or the person may answer, and the
+    first decision counts. REQUEST is the id of a request, or a unique beginning of it.
     """
 
 
 @control.group(cls=Commands)
 def request() -> None:
-    """Ask: permission, plan, sandbox of your lead; shutdown, task of an agent."""
+    """Ask your lead, or an agent you lead."""
 
 
 def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
@@ -49,7 +50,7 @@ def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
 
 
 def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
-    """Open the mailbox for a decision; raises ``Refused`` to a program, which makes none."""
+    """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
     return _desk(app, session)
 
@@ -66,19 +67,23 @@ def _ask(
 
 
 def _object(app: App, /, given: str | None) -> dict[str, Any] | None:
-    """The JSON object of ``--input``: itself, standard input for ``-``, a file for ``@FILE``."""
+    """Return the JSON object of ``--input``: its text, standard input for ``-``, a file for ``@FILE``."""
     if given is None:
         return None
     try:
         value = orjson.loads(values.body(app, given))
     except orjson.JSONDecodeError as error:
-        raise BadData(f"the input is not JSON: {error}", "a tool's input is a JSON object") from None
+        raise BadData(
+            f"--input is not JSON: {error}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
+        ) from None
     if not isinstance(value, dict):
-        raise BadData("the input is no JSON object", 'for Bash it is {"command": "…"}')
+        raise BadData("--input is not a JSON object", 'give the tool\'s input, for Bash {"command": "…"}')
     return value
 
 
-_input = click.option("--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE.")
+_input = click.option(
+    "--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE a file."
+)
 
 
 @request.command(cls=Verb)
@@ -98,7 +103,7 @@ def permission(app: App, /, session: str | None, tool: str, tool_input: str | No
 @request.command(cls=Verb)
 @_session
 @click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
-@click.option("--file", metavar="PATH", help="Where the plan stands.")
+@click.option("--file", metavar="PATH", help="The file that holds the plan.")
 @_expires
 @_request_id
 @pass_app
@@ -109,7 +114,9 @@ def plan(app: App, /, session: str | None, body: str | None, file: str | None, *
 
 @request.command(cls=Verb)
 @_session
-@click.option("--host", "hosts", multiple=True, metavar="HOST", required=True, help="A host; repeat for several.")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="HOST", required=True, help="A host; repeat the option for several."
+)
 @_reason
 @_expires
 @_request_id
@@ -128,7 +135,7 @@ def sandbox(app: App, /, session: str | None, hosts: Sequence[str], **given: Any
 @_request_id
 @pass_app
 def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None:
-    """Ask an agent you lead to end its work; it says yes or no."""
+    """Ask an agent you lead to end its work; it may refuse."""
     app.caller.refuse_deciding("a shutdown")
     _ask(app, session, messages.ShutdownRequest(reason=given["reason"] or ""), given, agent)
 
@@ -136,9 +143,9 @@ def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None
 @request.command(cls=Verb)
 @_agent
 @_session
-@click.option("--title", metavar="TEXT", required=True, help="A short name for it.")
-@click.option("--body", metavar="TEXT", help="What to do; - reads standard input, @FILE a file.")
-@click.option("--plan-required", is_flag=True, help="Nothing irreversible before a plan is approved.")
+@click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
+@click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
+@click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
 @_request_id
 @pass_app
 def task(
@@ -153,11 +160,11 @@ def task(
 @control.command(cls=Verb)
 @_which
 @_session
-@click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="How far the task is; done ends it.")
-@click.option("--body", metavar="TEXT", help="What there is to say; - reads standard input, @FILE a file.")
+@click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
+@click.option("--body", metavar="TEXT", help="The report; - reads standard input, @FILE a file.")
 @pass_app
 def report(app: App, /, request: str, session: str | None, phase: str, body: str | None) -> None:
-    """Say how far a task of yours is; REQUEST is the task."""
+    """Report on a task of yours; REQUEST is the task."""
     desk, me = _desk(app, session)
     reported = desk.report(me, request, phase, "" if body is None else values.body(app, body))
     app.done(
@@ -166,11 +173,11 @@ def report(app: App, /, request: str, session: str | None, phase: str, body: str
 
 
 def _answering(command: Any) -> Any:
-    """What an approval may say beside."""
+    """Add the options of an approval to a command."""
     for option in (
-        click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only these of the hosts asked for."),
-        click.option("--scope", type=click.Choice(messages.SCOPES), help="Of a host: this once, or for the session."),
-        click.option("--mode", type=click.Choice(messages.MODES), help="The mode to work in from now on."),
+        click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
+        click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
+        click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
         _input,
         _reason,
         _session,
@@ -198,7 +205,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         control_output.request_text(decided, desk, app.style), {"request": control_output.request_json(decided, desk)}
     )
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
-    if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # said again, it ends no new life
+    if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # a repeated answer ends no new life
         from . import shutdown as ending
 
         ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
@@ -208,7 +215,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
 @_answering
 @pass_app
 def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
-    """Approve a request, perhaps with another input, a narrower scope, a mode."""
+    """Approve a request, as it is or with another input, a narrower scope, a mode."""
     _decide(app, request, session, True, given)
 
 
@@ -227,19 +234,19 @@ def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
 def answer(app: App, /, request: str, session: str | None, decision: str, **given: Any) -> None:
-    """Approve or deny a request; a worker answers a shutdown with it.
+    """Approve or deny a request; a worker answers a shutdown with this.
 
-    To approve a shutdown is to go: the lead is told, the roster says so, and the command of `[control] cleanup` runs.
+    An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
     """
     _decide(app, request, session, decision == "approve", given)
 
 
 @control.command(cls=Verb)
 @_session
-@click.option("--all", "everyones", is_flag=True, help="Everyone's, not only what you are to decide.")
+@click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
-    """The requests that wait for your decision, oldest first."""
+    """Show the requests that wait for your decision, oldest first."""
     desk, me = _desk(app, session)
     found = desk.pending(me, everyones=everyones)
     value = {"session": me, "requests": [control_output.request_json(r, desk) for r in found]}
@@ -252,7 +259,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @_session
 @pass_app
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
-    """Have AGENT (or all whom you lead) work in MODE; without MODE show what it, or you, are under."""
+    """Set the MODE of AGENT, or of `all` you lead; without MODE show its mode and rules, or yours."""
     desk, me = _deciding(app, session, "a mode") if mode is not None else _desk(app, session)
     if agent is not None and mode is not None:
         desk.set_mode(me, [agent], mode)
@@ -261,21 +268,26 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
 
 @control.command(cls=Verb)
 @click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
-@click.option("--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat for several.")
-@click.option("--deny", multiple=True, metavar="RULE", help="The same for what is denied; goes before any --allow.")
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that may be reached.")
-@click.option("--add", is_flag=True, help="To what is in force, not in its place.")
-@click.option("--clear", is_flag=True, help="Take all rules and hosts away.")
+@click.option(
+    "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."
+)
+@click.option("--deny", multiple=True, metavar="RULE", help="A rule that denies; it goes before any --allow.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that tools may reach.")
+@click.option("--add", is_flag=True, help="Add to the rules in force; do not replace them.")
+@click.option("--clear", is_flag=True, help="Remove all rules and hosts.")
 @_session
 @pass_app
 def policy(
     app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
 ) -> None:
-    """Put agents (or all whom you lead) under rules; without rules show what they, or you, are under."""
+    """Put agents, or `all` you lead, under rules; without rules show theirs, or yours."""
     said = any(rules.values())
     desk, me = _deciding(app, session, "a policy") if said or clear else _desk(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
-        raise Malformed("rules for whom?" if not agents else "--clear and rules do not go together", "see --help")
+        raise Malformed(
+            "AGENT is missing" if not agents else "--clear and rules do not go together",
+            "`agent-mailbox control policy --help` shows the arguments",
+        )
     if said or clear:
         desk.set_policy(me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add)
     control_output.show_standing(app, desk, me, agents, changed=said or clear)
@@ -289,10 +301,10 @@ def policy(
 def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
     """Block until REQUEST is decided: exit 0 if approved (a task: done), else 1.
 
-    Where it is your own request, the time-out is a decision, too: an answer that comes later changes nothing.
+    If the request is your own, the time-out decides it: a later answer changes nothing.
     """
     if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
-        raise Malformed(f"--timeout {timeout} is no number of seconds", "leave it out to wait for ever")
+        raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
     desk, me = _desk(app, session)
     found = desk.wait(me, request, timeout)
     app.out(control_output.request_text(found, desk, app.style), {"request": control_output.request_json(found, desk)})
@@ -300,10 +312,10 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 
 
 @control.command(cls=Verb)
-@click.option("--request", metavar="REQUEST", help="Only what concerns this request.")
-@click.option("--follow", is_flag=True, help="Go on as more comes, a line each (with --json: a document each).")
+@click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
+@click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
 @pass_app
 def log(app: App, /, request: str | None, follow: bool) -> None:
-    """Every control message in order, and what became of it; refused ones too."""
+    """Show every control message in order, with its outcome, refused ones too."""
     desk = app.desk(Control)
     control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)

@@ -1,7 +1,7 @@
-"""The control plane of a mailbox: the fold of its control messages, kept up with the log, and what is told of it.
+"""The control plane of a mailbox: the fold of its control messages, kept up with the log, and its telemetry.
 
-Belongs here: finding the control messages in the log, folding them, one event of telemetry for a step. The rules are
-``core.control``; asking and answering is ``control``, what a delivery does with control messages ``control.effects``.
+Belongs here: finding the control messages in the log, folding them, one telemetry event for a step. The rules are
+``core.control``; ``control.requests`` asks and answers; ``control.effects`` acts on messages that are sent or shown.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ..store.proof_view import ProofView
 
 _MARK = b'"control"'
-"""What a control message's line holds: in the text of other mail its quotation marks are escaped."""
+"""Bytes in each control message's line; in the text of other mail the quotation marks are escaped."""
 
 
 class Reading:
-    """The fold of a mailbox's control messages, as far as it was read. Reading again reads what is new."""
+    """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
 
     def __init__(self) -> None:
         self._forget()
@@ -69,14 +69,14 @@ class Reading:
         return news
 
     def _resumes(self, view: ProofView | None) -> bool:
-        """Does the record still say of what was read what it said then?"""
+        """Return whether the record still vouches for the part that was read, as it did then."""
         if view is None:
             return self._counted is None
         return self._counted is not None and view.resume(*self._counted)
 
 
 def _control(position: int | None, line: bytes, view: ProofView | None) -> Iterator[Message]:
-    """The control message on a line, with what is proven of its writer, if it is one."""
+    """Yield the control message on a line, if it is one, with the proof for its writer."""
     if _MARK not in line:
         return
     message = codec.message(line)
@@ -92,8 +92,10 @@ def of(desk: OpenMailbox) -> Plane:
 
 
 def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Message]]:
-    """The fold of the archived control messages in which the word occurs, and those. A request is archived whole, once
-    it is decided, so they tell what became of it; in which order months were written, the clock had a say."""
+    """Return the fold of the archived control messages that contain the word, and the messages.
+
+    A decided request is archived whole, so they tell its outcome. Requests go first: the order of months in the archive
+    depends on the clock."""
     mark = word.encode("utf-8", "surrogatepass")
     view = logs.messages.view()
     found = [one for line in archive.lines() if mark in line for one in _control(None, line, view)]
@@ -102,12 +104,12 @@ def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Messa
 
 
 def history(desk: OpenMailbox) -> list[tuple[Message, Verdict]]:
-    """The live control messages in log order, each with what became of it."""
+    """Return the live control messages in log order, each with its outcome."""
     return told(of(desk), desk.once(Reading).messages)
 
 
 def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
-    """Folded messages, each id once, with what became of them."""
+    """Return folded messages, each id once, with their outcomes."""
     first: dict[str, Message] = {}
     for message in messages:
         first.setdefault(message.id, message)
@@ -115,7 +117,8 @@ def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdic
 
 
 class ControlStep(Record):
-    """What telemetry tells: who did what to which request; from which state to which; why; how long it had waited."""
+    """A telemetry event: its actor, the act, the request, its states before and after, the reason, the time it
+    waited."""
 
     who: str
     what: str
@@ -130,7 +133,7 @@ class ControlStep(Record):
     at: str = ""
 
     def told(self, now: int) -> Mapping[str, Any]:
-        """The event as it is written; ``latency`` in ms."""
+        """Return the event as it is written; ``latency`` in ms."""
         return {
             "timestamp": instant.text(now),
             "who": self.who,
@@ -148,13 +151,14 @@ class ControlStep(Record):
 
 
 def note(desk: OpenMailbox, step: ControlStep) -> None:
-    """Write a step down."""
+    """Write a step to telemetry."""
     events.note(desk.logs, step.told(desk.now()))
 
 
 def note_verdict(desk: OpenMailbox, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
-    """Write down what became of a control message; ``asked``: when what it answers was asked (ms); ``at``: at its
-    sending, or whose reading of it."""
+    """Write the outcome of a control message to telemetry.
+
+    ``asked``: the ms of the request it answers; ``at``: ``sending``, or the session that read it."""
     note(
         desk,
         ControlStep(

@@ -1,6 +1,6 @@
 """The control plane as text and as JSON.
 
-Belongs here: how requests, standings and the log are shown. What is in a message goes through ``core.control.summary``.
+Belongs here: how requests, standings and the log are shown. ``core.control.summary`` shows the contents of a message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
-    """A request as programs see it; the messages' own bodies in their canonical form."""
+    """Return a request as programs see it; the messages' own bodies in their canonical form."""
     return {
         "id": request.id,
         "flow": request.flow,
@@ -53,7 +53,7 @@ def _names(desk: Control, ids: Sequence[str]) -> str:
 
 
 def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
-    """What who asked is told."""
+    """Return the answer to an agent that asked."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
         lines.append(f"  agent-mailbox control wait {neutral(request.id)} --timeout 600")
@@ -61,7 +61,7 @@ def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
 
 
 def request_text(request: ControlRequest, desk: Control, style: Style) -> str:
-    """How a request stands, in a line or two."""
+    """Return the state of a request, in a line or two."""
     by = f" by {_names(desk, [request.by])}" if request.by else ""
     lines = [f"{style(neutral(request.id), 'id')}  {request.state.replace('_', ' ')}{by}"]
     if request.answer is not None:
@@ -70,7 +70,7 @@ def request_text(request: ControlRequest, desk: Control, style: Style) -> str:
 
 
 def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
-    """The queue, oldest first: who asks, for how long, what, and the command that decides it."""
+    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it."""
     if not requests:
         return "nothing waits for you\n"
     now = desk.now()
@@ -90,7 +90,7 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
 
 
 def standing_json(found: Standing) -> dict[str, Any]:
-    """What an agent is under, as programs see it."""
+    """Return an agent's standing as programs see it."""
     return {
         "session": found.session_id,
         "lead": found.lead,
@@ -104,7 +104,7 @@ def standing_json(found: Standing) -> dict[str, Any]:
 
 
 def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, changed: bool) -> None:
-    """Answer with what agents are under; ``all``: those that ``me`` decides for; none: ``me``."""
+    """Show the standing of agents; ``all``: of those that ``me`` decides for; none: of ``me``."""
     roster = desk.logs.read_roster()
     ids: list[str] = []
     for word in agents or [me]:
@@ -126,8 +126,8 @@ def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
 
 
 def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -> None:
-    """Print the control messages, each with its fate; ``follow``: and those to come, until interrupted or left
-    alone by their reader."""
+    """Print the control messages, each with its outcome; ``follow``: new ones too, until interrupted, or until the
+    reader of the pipe leaves."""
     shown: set[str] = set()
 
     def fresh() -> list[tuple[Message, Verdict]]:
@@ -152,12 +152,12 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
 
 
 def _pipe() -> list[int]:
-    """Standard output, where that is a pipe: a waiting that includes it ends when its reader leaves."""
+    """Return standard output's descriptor if it is a pipe: waiting for it ends when its reader leaves."""
     return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
 
 
 def _is_left() -> bool:
-    """Has the reader of the pipe gone?"""
+    """Return whether the reader of the pipe is gone."""
     poll = select.poll()
     for fd in _pipe():
         poll.register(fd, 0)

@@ -1,8 +1,8 @@
-"""What follows from control messages as they are sent, and as they reach a reader.
+"""Effects of control messages as they are sent, and as they reach a reader.
 
-Belongs here: telling telemetry of each, and the lead of what was refused because of who sent it; marking what a reader
-is shown. They are in force by standing in the log (``core.control.state``): nothing has to be done for that, nothing
-can be forgotten, and nothing is done twice.
+Belongs here: telemetry of each; telling the lead about a message whose sender had no right to it; marking messages for
+their reader. A control message is in force because it is in the log (``core.control.state``): no other step is needed,
+so none can be forgotten or repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
 
 
 def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
-    """Note among the user's own records whom an order binds: it holds although the log is cut before they look."""
+    """Note among the user's own records whom an order binds: it holds even if the log is cut before they look."""
     if fold.verdicts[message.id].kind not in ORDERS:
         return
     for session_id in fold.roster.agents if ALL in message.recipients else message.recipients:
@@ -85,28 +85,28 @@ def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, se
 
 
 def _report(message: Message, verdict: Verdict, fold: Plane, me: str, send: Send) -> None:
-    """Tell the lead, once whoever notices it first: the report's id follows from the message's."""
+    """Tell the lead, once: the report's id follows from the message's, so a second report is refused."""
     lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
     if lead in (me, message.sender) or lead in message.recipients:
-        return  # it sees the message itself, or sent it
+        return  # the lead sees the message itself, or sent it
     name, about = frame.name_of(message.sender, fold.roster), frame.name_of(verdict.about, fold.roster)
     draft = Draft(
         sender=me,
         to=(lead,),
         subject=f"Refused: {verdict.kind} from {name}",
         content=f"{name} sent {verdict.kind} {verdict.request_id}".rstrip()
-        + f", which is not theirs to send: {verdict.why}. It concerns {about}. Nothing was changed.",
+        + f", which is not theirs to send: {verdict.why}. It concerns {about}. Nothing changed.",
         type="notification",
         id=_derived(message.id),
     )
     try:
         send(draft)
     except MailboxError:
-        pass  # told before, by somebody else; or nobody is there to be told, which telemetry has
+        pass  # another process told it before, or the lead is gone; telemetry has it
 
 
 def _derived(message_id: str) -> str:
-    """A UUID that follows from a message's id (version 8, RFC 9562)."""
+    """Return a UUID that follows from a message's id (version 8, RFC 9562)."""
     from hashlib import sha256  # for what was refused only
 
     digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,7 @@
-"""What everything on the control plane shares, and what a lead orders: modes, policies; what a worker reports.
+"""Orders of a lead (modes, policies), reports of a worker, and the steps that all of the control plane shares.
 
-Belongs here: looking into the fold, sending one control message, finding a request, who is refused; orders and reports.
-Requests and their answers are ``control``.
+Belongs here: looking into the fold, sending one control message, finding a request, refusing who has no right; orders
+and reports. Requests and their answers are ``control.requests``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from .standing import Standing
 
 MIN_PREFIX = 4
-"""Characters of a request's id that may stand for it, as of a message's."""
+"""Characters to which a request's id may be shortened, as a message's."""
 
 TEAM = "team:"
-"""The tag that names an agent's team, in a mailbox that takes such tags; of two teams neither is told."""
+"""The tag that names an agent's team, in a mailbox that takes such tags; an agent of two teams names none."""
 
 
 def written(payload: Payload) -> str:
-    """The message's text; raises ``BadData`` where it cannot be written down."""
+    """Return the message's text; raises ``BadData`` if it cannot be written as JSON."""
     try:
         return message_text.written(payload)
     except ValueError as error:
@@ -48,11 +48,11 @@ class Coordination(Posting):
     """The part of the facade for orders and reports, on which ``Control`` is built."""
 
     def plane(self) -> Plane:
-        """The fold of all control messages, up to this moment."""
+        """Return the fold of all control messages, up to this moment."""
         return control_log.of(self)
 
     def standing(self, session_id: str) -> Standing:
-        """What the agent is under at this moment."""
+        """Return the agent's standing at this moment."""
         return standing.of(self.plane(), session_id)
 
     def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
@@ -68,11 +68,11 @@ class Coordination(Posting):
         )
         content = written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
-        # An answer goes to who asked, whatever the roster says of it by now.
+        # An answer goes to the asker, even if the roster has it dead by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
     def find(self, word: str) -> ControlRequest:
-        """The request of an id, of its message's id, or of a unique beginning of either, be it archived; raises
+        """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
         found = _meant(word, self.plane())
         if found is None and len(word) >= MIN_PREFIX:
@@ -81,9 +81,11 @@ class Coordination(Posting):
             )  # live before archive: the steward moves it that way
             found = found and _meant(found.id, control_log.archived(self.logs, self.archive, found.id)[0])
             if found is not None and found.state in transitions.UNFINISHED:
-                raise NotFound(f"{found.id} was archived undecided: {found.worker} is gone", "nobody waits for it")
+                raise NotFound(
+                    f"{found.id} was archived undecided: {found.worker} is gone", "send a new request to its successor"
+                )
         if found is None:
-            raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists those that wait")
+            raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists the open ones")
         return found
 
     def refuse_other(self, me: str, worker: str, what: str) -> None:
@@ -95,14 +97,14 @@ class Coordination(Posting):
         who = USER if lead == USER else f"{lead} or {USER}"
         why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
         note(self, ControlStep(me, what, REFUSED, worker, cause=why))
-        raise Refused(f"{what}: {why}", f"only {who} may", code="not_lead")
+        raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
 
     def report(self, me: str, word: str, phase: str, text: str) -> ControlRequest:
-        """Say how far a task is (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``, and ``Refused``
-        to who was not given it or where it is done."""
+        """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``; ``Refused`` if the
+        task is done or is another agent's."""
         task = self.find(word)
         if task.flow != transitions.TASK:
-            raise Refused(f"{task.id} is no task", "`agent-mailbox control answer` decides a request")
+            raise Refused(f"{task.id} is not a task", "`agent-mailbox control answer` decides a request")
         if not authority.is_same(me, task.answerer, self.now(), self.plane().roster):
             raise Refused(
                 f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
@@ -110,19 +112,19 @@ class Coordination(Posting):
         if task.state == transitions.DONE and phase == "done":
             return task
         if task.state == transitions.DONE:
-            raise Refused(f"{task.id} is done", "what is done stays so; ask for a new task", code="decided")
+            raise Refused(f"{task.id} is done", "ask for a new task", code="decided")
         done = messages.TaskCompleted(request_id=task.id, summary=text)
         payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         self.post(me, payload, (task.asker,), thread=task.message_id)
         return self.find(task.id)
 
     def led(self, me: str) -> list[str]:
-        """The agents, not dead, that ``me`` decides for."""
+        """Return the living and frozen agents that ``me`` decides for."""
         roster = self.logs.read_roster()
         return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
 
     def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
-        """The live control messages in log order, each with what became of it; ``request_id``: those about that
+        """Return the live control messages in log order, each with its outcome; ``request_id``: those about that
         request, live or archived."""
         live = control_log.history(self)
         if request_id is None:
@@ -134,12 +136,12 @@ class Coordination(Posting):
         return [entry for entry in live if entry[1].request_id == request_id]
 
     def set_mode(self, me: str, to: Sequence[str], mode: str) -> Sent:
-        """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). ``Refused`` to who does not
-        lead them, ``Malformed`` for a mode that cannot be set."""
+        """Have agents work in a mode (``to``: ids, names, or ``all`` whom ``me`` leads). Raises ``Refused`` unless
+        ``me`` leads them, ``Malformed`` for a mode that cannot be set."""
         try:
             mode = message_text.mode(mode)
         except ValueError as error:
-            raise Malformed(str(error), f"one of {', '.join(messages.MODES)}") from None
+            raise Malformed(str(error), f"choose one of {', '.join(messages.MODES)}") from None
         return self._command(me, to, messages.ModeSet(mode=mode))
 
     def set_policy(
@@ -152,11 +154,11 @@ class Coordination(Posting):
         hosts: Sequence[str] = (),
         adds: bool = False,
     ) -> Sent:
-        """Put agents under rules and hosts, in the place of earlier ones unless ``adds``; raises as ``set_mode``."""
+        """Put agents under rules and hosts, which replace earlier ones unless ``adds``; raises as ``set_mode``."""
         try:
             rules = [tuple(map(message_text.check_rule, given)) for given in (allow, deny)]
         except ValueError as error:
-            raise Malformed(str(error), "a rule is Tool or Tool(what), such as Bash(git:*)") from None
+            raise Malformed(str(error), "write a rule as Tool or Tool(what), such as Bash(git:*)") from None
         return self._command(
             me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds)
         )
@@ -172,15 +174,16 @@ class Coordination(Posting):
         return sent
 
     def refuse_unapplied(self, sent: Sent) -> None:
-        """Raise ``Refused`` where the fold did: nothing proved who wrote it, or its writer may not any more."""
+        """Raise ``Refused`` if the fold refused it: nothing proved its writer, or the writer lost the right."""
         verdict = self.plane().verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
-            hint = "a session, or the person in a terminal of their own, decides; a program does not"
+            hint = "decide in the session itself, or as the person at a terminal; a program may not"
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
-        """Tell the lead that the agent's turn ended; nothing where it has none, or that is the person, who has no turns
-        to be woken in and would find mail that nobody reads."""
+        """Tell the lead that the agent's turn ended.
+
+        A person who leads is not told: they have no turns to be woken in, and need no such mail."""
         roster = self.logs.read_roster()
         lead = authority.lead_of(me, roster)
         if lead == USER or authority.leads_itself(me, roster):

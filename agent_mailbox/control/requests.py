@@ -1,8 +1,7 @@
 """Asking and answering on the control plane: requests, decisions, waiting for them.
 
-Belongs here: the order of those steps. A message is appended, then the log is asked what became of it: of two that
-decide one request at the same instant the log's order says which counts, to everyone alike. The rules are
-``core.control``.
+Belongs here: the order of those steps. A message is appended, then the fold tells its outcome. If two decide one
+request at the same instant, the log's order says which counts, to everyone alike. The rules are ``core.control``.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ PREFIXES = {
     messages.TaskAssignment: "task",
 }
 _FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
-"""Fields of an answer that do something: one that says them otherwise is not the same again."""
+"""Fields of an answer that have effects: an answer with others is not the same answer."""
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
 
 
 class Beside(Record):
-    """What may end a wait beside a decision: ``why`` (empty: nothing yet), and the files or directories whose changes
-    are a reason to ask it again."""
+    """Another end of a wait than a decision: ``why`` returns the reason, empty while there is none. It is asked again
+    when a file or directory of ``places`` changes."""
 
     places: tuple[str, ...]
     why: Callable[[], str]
@@ -55,16 +54,16 @@ class Control(Coordination):
     def request(self, me: str, payload: Payload, *, to: str | None = None) -> ControlRequest:
         """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown, a task).
 
-        Without a ``request_id`` one is made; the same id again with the same words is the same request. Raises
-        ``Refused`` where the sender may not ask this, else as ``send``.
+        Without a ``request_id`` one is made; idempotent for the same id with the same words. Raises ``Refused`` if the
+        sender may not ask this, else as ``send``.
         """
         roster = self.logs.read_roster()
         if isinstance(payload, _ASKS):
             if me == USER:
-                raise Refused("the person asks nobody for leave", "requests are an agent's, with --session ID")
+                raise Refused("the person needs no permission", "name the asking agent with --session ID")
             to = authority.lead_of(me, roster)
         elif to is None:
-            raise Malformed("nobody to ask", "name the agent with --to")
+            raise Malformed("the agent to ask is missing", "name it with --to")
         else:
             to = roster.find(to).session_id
             if isinstance(payload, messages.ShutdownRequest) or (
@@ -87,15 +86,15 @@ class Control(Coordination):
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def pending(self, me: str, *, everyones: bool = False) -> list[ControlRequest]:
-        """The open requests that ``me`` is to decide, oldest first; ``everyones``: that anybody is. Not those whose
-        asker waits no longer."""
+        """Return the open requests that ``me`` is to decide, oldest first; ``everyones``: all open ones. A request that
+        has timed out is left out."""
         now = self.now()
         found = [request for request in self.plane().open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
     def deciders(self, request: ControlRequest) -> list[str]:
-        """Who is to decide a request: the worker a shutdown, its lead the rest; the person where there is no lead. Of
-        a task: who has it."""
+        """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
+        a task: its assignee."""
         roster = self.plane().roster
         if request.answerer:
             return roster.heirs(request.answerer) or [request.answerer]
@@ -105,8 +104,8 @@ class Control(Coordination):
         """Decide a request. ``said`` are fields of the response's type (``notes``, ``mode``, ``updated_input``,
         ``updates``, ``scope``, ``hosts``; ``pane``, ``backend``, ``reason``).
 
-        The same decision again is no error and changes nothing. Raises ``NotFound``; ``Refused``: who may not decide
-        it, what is decided otherwise, what its asker no longer waits for; ``Malformed``.
+        Idempotent for the same decision. Raises ``NotFound``, ``Malformed``; ``Refused`` if ``me`` may not decide it,
+        or if it is decided otherwise or has timed out.
         """
         request = self.find(word)
         self._refuse_decider(me, request, approved)
@@ -115,8 +114,8 @@ class Control(Coordination):
         _refuse_decided(request)
         if overdue(request, self.now()):
             raise Refused(
-                f"{request.id} was not answered in time; who asked waits no longer",
-                "nothing is changed by it now",
+                f"{request.id} has timed out",
+                "an answer changes nothing now; the agent may ask again",
                 code="too_late",
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
@@ -128,33 +127,33 @@ class Control(Coordination):
 
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
-            raise Refused(f"{request.id} is a task, which nobody approves", "`agent-mailbox send` tells its assignee")
+            raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
         now = self.plane()
         if (now.may_answer if approved else now.may_deny)(me, request, self.now()):
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",
-                    f"`agent-mailbox control deny {request.id}`, or have it asked again",
+                    f"deny it with `agent-mailbox control deny {request.id}`, or have it asked again",
                     code="unverified",
                 )
             return
         who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
         note(self, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why))
-        raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"only {who} may", code="not_lead")
+        raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> ControlRequest:
-        """Block until the request is decided, at most ``timeout`` seconds; how it stands then.
+        """Block until the request is decided, at most ``timeout`` seconds; return the request as it is then.
 
-        If ``me`` asked, the time-out is a decision, appended before this returns: what comes later changes nothing. So
-        is that nobody waits for the answer any more (``beside``). Who only looks on decides nothing, and gets an open
+        If ``me`` asked, a time-out decides the request, and so does the reason that ``beside`` gives. The decision is
+        appended before this returns: a later answer changes nothing. A mere onlooker decides nothing, and gets the open
         request. Raises ``NotFound``.
         """
         request = self.find(word)
         if _waits(request):
-            from ..store import watch  # ctypes, which only who waits needs
+            from ..store import watch  # ctypes, for a wait alone
 
             with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
@@ -166,17 +165,17 @@ class Control(Coordination):
         return request
 
     def give_up(self, me: str, request: ControlRequest, why: str = "") -> ControlRequest:
-        """Decide a request of one's own by waiting no longer; how it stands then (an answer may have come first)."""
+        """Decide one's own request by a time-out; return it as it is then (an answer may have come first)."""
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
             to = self.deciders(request)[-1]
             if self.plane().roster.state(to) == DEAD:
-                to = USER  # who was to decide is gone: nobody else is left to be told
+                to = USER  # the decider is gone: only the person is left
             self.post(me, response, (to,), thread=request.message_id)
         return self.find(request.id)
 
     def consume(self, me: str, request: ControlRequest) -> None:
-        """Record the answer as read by ``me``, who acted on it: it is not shown as mail once more."""
+        """Record the answer as read by ``me``, who acted on it: it is not shown again as mail."""
         from ..core import codec
 
         if request.answer_id and request.by != me:
@@ -185,7 +184,7 @@ class Control(Coordination):
 
 
 def overdue(request: ControlRequest, now: int) -> bool:
-    """Is the time over until which the asker of an open request said it would wait?"""
+    """Return whether an open request has timed out, by the time its asker said it would wait."""
     expires = request.payload.expires if isinstance(request.payload, messages.Ask) else None
     return request.is_open and expires is not None and now >= expires
 
@@ -203,7 +202,7 @@ def _is_shutdown(request: ControlRequest) -> bool:
 
 
 def _stands(request: ControlRequest, approved: bool, said: dict[str, Any]) -> bool:
-    """Is it decided so already, and with what follows from that?"""
+    """Return whether the request has this very decision already, with the same effects."""
     follows = {key: said[key] for key in _FOLLOWS if said.get(key) not in (None, "", ())}
     same = all(getattr(request.answer, key, None) == value for key, value in follows.items())
     return same and request.state == (transitions.APPROVED if approved else transitions.DENIED)
@@ -214,13 +213,13 @@ def _refuse_decided(request: ControlRequest) -> None:
         state = request.state.replace("_", " ")
         raise Refused(
             f"{request.id} is decided: {state}, by {frame.word(request.by)}",
-            "the first decision counts; nothing was changed",
+            "the first decision counts; send a message to change the agent's course",
             code="decided",
         )
 
 
 def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> Payload:
-    """The response of the request's flow; raises ``Malformed`` for a field that it does not have."""
+    """Return the response of the request's flow; raises ``Malformed`` for a field that it does not have."""
     kinds: dict[str, type[Payload]] = {
         transitions.PLAN: messages.PlanResponse,
         transitions.PERMISSION: messages.PermissionResponse,
@@ -243,7 +242,7 @@ def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> 
             "leave it out",
         )
     payload = kind(request_id=request.id, **given)
-    read = message_text.parse(written(payload))  # what the reader would not take is not sent
+    read = message_text.parse(written(payload))  # do not send what the reader would refuse
     if isinstance(read, messages.Unknown):
-        raise Malformed(f"no such answer: {read.reason}", "`agent-mailbox control answer --help`")
+        raise Malformed(f"answer invalid: {read.reason}", "`agent-mailbox control answer --help` shows the options")
     return payload

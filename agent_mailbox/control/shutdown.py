@@ -1,6 +1,6 @@
-"""What follows when an agent agreed to end: its entry is retired, and the configured command cleans up after it.
+"""The end of an agent that agreed to it: its entry is retired, and the configured command cleans up after it.
 
-Belongs here: those two steps. Doing them again does no harm; nothing here starts work.
+Belongs here: those two steps; both are idempotent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from ..mailbox.registry import Registry
 
 
 def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
-    """Retire the agent, then start the person's ``[control] cleanup`` beside us, without waiting: it may close our own
-    terminal.
+    """Retire the agent, then start the person's ``[control] cleanup`` without waiting: it may close our own terminal.
 
-    ``vouched``: the mailbox is one its user made or named; a stranger's configuration starts no program.
+    ``vouched``: the user made or named the mailbox; a stranger's configuration starts no program.
     """
     Registry.sharing(desk).end(session_id, "retire", actor, SHUT_DOWN)
     words = desk.own.cleanup

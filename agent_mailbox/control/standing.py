@@ -1,6 +1,6 @@
-"""What an agent is under: its mode, its policy, its lead; and if that keeps it from anything.
+"""An agent's standing: its mode, its policy, its lead; and whether that keeps it from anything.
 
-Belongs here: the fold's answers for one agent, together. How they come about is ``core.control.standing_orders``.
+Belongs here: the fold's answers for one agent, together. ``core.control.standing_orders`` derives them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 class Standing(Record):
-    """What an agent is under: its mode, its policy, whether it waits for a plan's approval, whether it agreed to end;
-    who decides for it."""
+    """An agent's mode and policy, whether it waits for a plan's approval or agreed to end, and who decides for it."""
 
     session_id: str
     mode: str
@@ -30,7 +29,7 @@ class Standing(Record):
 
 
 def of(now: Plane, session_id: str) -> Standing:
-    """What the agent is under, by the fold."""
+    """Return the agent's standing by the fold."""
     return Standing(
         session_id,
         now.mode(session_id),
@@ -42,24 +41,24 @@ def of(now: Plane, session_id: str) -> Standing:
 
 
 def binds(standing: Standing, agent: Agent | None) -> bool:
-    """Is there anything that may keep the agent from using a tool?"""
+    """Return whether anything may keep the agent from using a tool."""
     led = agent is not None and agent.lead is not None
     return led or is_over(standing, agent) or policy_of(standing).binds
 
 
 def withholds(standing: Standing) -> bool:
-    """Is there anything in it that keeps the agent from something?"""
+    """Return whether the standing keeps the agent from anything."""
     mode = "default" if standing.mode == "acceptEdits" else standing.mode
     return policy_of(standing).replace(mode=mode, allow=()).binds
 
 
 def is_over(standing: Standing, agent: Agent | None) -> bool:
-    """Did the agent agree to end, and was not begun anew since?"""
+    """Return whether the agent agreed to end and did not begin again since."""
     return standing.is_shut_down and agent is not None and agent.state == DEAD
 
 
 def policy_of(standing: Standing) -> policy.Policy:
-    """All that the agent's calls are judged by."""
+    """Return the policy by which the agent's calls are judged."""
     given = standing.policy
     return policy.Policy(
         mode=standing.mode,

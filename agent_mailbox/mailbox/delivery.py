@@ -155,7 +155,8 @@ class Delivery(OpenMailbox):
                 logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
 
     def check_in(self, session_id: str) -> None:
-        """Take a sign of life: beat the heart, register the unknown, thaw the frozen; raises ``Refused`` for the dead."""
+        """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Raises ``Refused`` for the
+        dead."""
         if session_id != USER and self.logs.read_roster().state(session_id) != ALIVE:
             self._admit(session_id)
         self.logs.beat(session_id, self.now())

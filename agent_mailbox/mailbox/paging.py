@@ -65,7 +65,8 @@ class Browsing(Library):
     """The library, page by page."""
 
     def chooses(self, selection: Selection, roster: Roster) -> Callable[[Message], bool]:
-        """Return the predicate of the selection. Raises ``NotFound`` or ``Ambiguous`` for an address that means nobody."""
+        """Return the predicate of the selection. Raises ``NotFound`` or ``Ambiguous`` for an address that means
+        nobody."""
         phrases = words.phrases(selection.query)
         reader = roster.reader(selection.reader) if selection.reader else None
         if selection.address:
@@ -153,7 +154,7 @@ def _candidates(view: IndexView, selection: Selection, before: Position | None, 
 class _Older:
     """A predicate for messages from the newest on: is the message before the position?
 
-    Of messages at the very instant, those after the named one are."""
+    At the position's own instant, the messages that follow the named one are."""
 
     def __init__(self, before: Position | None) -> None:
         self._before = before

@@ -32,8 +32,8 @@ def settle(
 ) -> bool:
     """Have ``judge`` look at the session's open offers and record its judgement; return whether any is left open.
 
-    ``recall``: look for the offers in the reads log. Raises ``Busy`` while the session is shown mail or a log is locked,
-    and ``StorageFailed``.
+    ``recall``: look for the offers in the reads log. Raises ``Busy`` while the session is shown mail or a log is
+    locked, and ``StorageFailed``.
     """
     with desk.logs.delivery(session_id):
         open_offers = (offers.recalled if recall else offers.load)(desk.logs, session_id)

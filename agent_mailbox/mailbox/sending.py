@@ -151,7 +151,7 @@ class Posting(OpenMailbox):
             lately = rate.count(log.fd, sender, now - MINUTE, now)
             if lately + senders.count(sender) > most:
                 raise Refused(
-                    f"{sender} sent {lately} messages in the last minute; this mailbox allows {most}",
+                    f"{sender} sent {lately} messages in the last minute; this mailbox allows {most} a minute",
                     "wait a minute, or send one message",
                     code="rate_limited",
                 )
@@ -229,8 +229,8 @@ def retryable(error: E, ids: Sequence[str]) -> E:
 
 
 def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None) -> None:
-    """Raise ``Refused`` for new mail to the dead, and for a known id with other mail. A known message may have recipients
-    that died since."""
+    """Raise ``Refused`` for new mail to the dead, and for a known id with other mail. A known message may have
+    recipients that died since."""
     if known is None:
         compose.refuse_dead(resolved)
     elif not compose.same_mail(message, known, resolved):

@@ -190,7 +190,7 @@ def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tupl
     """Neither the worker itself nor a peer; the error says who may; nothing is written but telemetry."""
     request = team.asks()
     before = team.lines(MESSAGES)
-    refused_both(team.call, 1, "control", *words, request, "--session", me, said=("only lead-1 or user may",))
+    refused_both(team.call, 1, "control", *words, request, "--session", me, said=("ask lead-1 or user to decide",))
     assert team.lines(MESSAGES) == before
     assert team.state_of(request) == "open"
     last = team.events()[-1]
@@ -225,7 +225,7 @@ def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
 def test_without_a_lead_the_person_decides(team: Team) -> None:
     """And nobody else."""
     request = team.asks(me=PEER)
-    refused(team.call("control", "approve", request, "--session", LEAD), 1, "only user may")
+    refused(team.call("control", "approve", request, "--session", LEAD), 1, "ask user to")
     assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
     assert team.control("approve", request, me="user")["request"]["state"] == "approved"
 
@@ -235,27 +235,27 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
     [
         (1, ("control", "approve", "nothing", "--session", LEAD), "no request 'nothing'"),
         (1, ("control", "wait", "nothing", "--session", LEAD), "control pending"),
-        (1, ("control", "mode", WORKER, "plan", "--session", PEER), "only lead-1 or user may"),
+        (1, ("control", "mode", WORKER, "plan", "--session", PEER), "ask lead-1 or user to do it"),
         (1, ("control", "mode", WORKER, "plan", "--session", WORKER), "no agent commands itself"),
         (1, ("control", "policy", WORKER, "--allow", "Bash", "--session", WORKER), "no agent commands itself"),
         (1, ("control", "mode", "nobody", "plan", "--session", LEAD), "no agent 'nobody'"),
         (2, ("control", "mode", WORKER, "bypassPermissions", "--session", LEAD), "bypassPermissions"),
         (2, ("control", "policy", WORKER, "--allow", "*", "--session", LEAD), "no permission rule"),
-        (2, ("control", "policy", "--allow", "Bash", "--session", LEAD), "rules for whom"),
-        (1, ("control", "request", "shutdown", WORKER, "--session", PEER), "only lead-1 or user may"),
+        (2, ("control", "policy", "--allow", "Bash", "--session", LEAD), "AGENT is missing"),
+        (1, ("control", "request", "shutdown", WORKER, "--session", PEER), "ask lead-1 or user to do it"),
         (
             1,
             ("control", "request", "task", WORKER, "--title", "T", "--plan-required", "--session", PEER),
-            "only lead-1",
+            "ask lead-1",
         ),
         (2, ("control", "request", "permission", "--session", WORKER), "--tool"),
         (3, ("control", "request", "permission", "--tool", "B", "--input", "{", "--session", WORKER), "not JSON"),
         (
             3,
             ("control", "request", "permission", "--tool", "B", "--input", "[]", "--session", WORKER),
-            "no JSON object",
+            "not a JSON object",
         ),
-        (1, ("control", "request", "permission", "--tool", "B", "--session", "user"), "asks nobody"),
+        (1, ("control", "request", "permission", "--tool", "B", "--session", "user"), "needs no permission"),
         (
             3,
             ("send", "--from", LEAD, "--to", WORKER, "--type", "control", "--body", BYPASS),
@@ -390,7 +390,7 @@ def test_a_killed_waiter_loses_nothing(team: Team) -> None:
         assert ended(again)[1]["state"] == "approved"
     over = team.asks("make", WORKER, "--timeout", "0")
     assert team.control("pending", me=LEAD)["requests"] == []
-    refused_both(team.call, 1, "control", "approve", over, "--session", LEAD, said=("waits no longer",))
+    refused_both(team.call, 1, "control", "approve", over, "--session", LEAD, said=("has timed out",))
 
 
 # -- forged -----------------------------------------------------------------------------------------------------------
@@ -535,7 +535,7 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
     team.configure(f"[control]\ncleanup = {json.dumps(words)}\n")
     request = team.control("request", "shutdown", "Wu", "--reason", "all done", me=LEAD)["request"]["id"]
     assert f"control answer {request} approve" in team.call("check", "--session", WORKER).stdout
-    refused(team.call("control", "answer", request, "approve", "--session", LEAD), 1, "only worker-1 may")
+    refused(team.call("control", "answer", request, "approve", "--session", LEAD), 1, "ask worker-1")
     with ExitStack() as stack:
         waiter = team.waits(stack, request, LEAD)
         how = {"me": WORKER, "env": {"TMUX_PANE": "%7"}}

@@ -333,7 +333,7 @@ def test_ack_and_release(pair: Post) -> None:
     assert [r["event"] for r in pair.ok("show", sent)["receipts"]].count("ack") == 1
     assert pair.ok("status", "--session", "second")["obligations"] == []
     assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 1
-    refused(pair.call("release", sent, "--session", "second"), 1, "archived", "anew")
+    refused(pair.call("release", sent, "--session", "second"), 1, "archived", "send it again")
     assert pair.ok("ack", sent, "--session", "second")["event"] == "ack"
 
 
