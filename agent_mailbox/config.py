@@ -1,6 +1,6 @@
-"""Configuration: read once, frozen. Everything in it is optional, and so is the file (``config_file`` reads it).
+"""Configuration: read once, frozen. Each setting is optional, and so is the file, which ``config_file`` reads.
 
-Belongs here: what there is to configure, and its defaults.
+Belongs here: the settings and their defaults.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """What a mailbox may set. TTLs in hours (None: no expiry); sizes in bytes; budgets in tokens of four characters;
-    waiting in seconds.
+    """The settings of a mailbox. TTLs are in hours (None: no expiry), sizes in bytes, budgets in tokens of four
+    characters, waiting in seconds.
 
-    ``swarm`` is the gateway's (``swarm.swarm_settings``): what of it is set. ``misplaced`` are keys that count in the
-    person's own configuration alone (``own_config``), and that this file holds for nothing.
-    ``stamp`` identifies the file this was read from, for whoever derives something from it.
+    ``swarm`` has the gateway's settings that the file sets (``swarm.swarm_settings``). ``misplaced`` are keys of the
+    file that have no effect: they count in the person's own configuration alone (``own_config``). ``stamp`` identifies
+    the file, for programs that derive something from it.
     """
 
     ttls: Mapping[str, float | None] = DEFAULT_TTL
@@ -45,12 +45,12 @@ class Config(Record):
 
 
 def load(directory: str) -> Config:
-    """The mailbox's configuration; raises ``BadData`` naming the file and key that is wrong."""
+    """Return the mailbox's configuration; raises ``BadData`` that names the wrong file and key."""
     path = system.join(directory, CONFIG)
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return Config()
-    from . import config_file  # 17 ms, paid only by a mailbox that has one
+    from . import config_file  # 17 ms, for a mailbox that has one
 
     return Config(**config_file.read(fd, path))

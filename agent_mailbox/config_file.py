@@ -1,8 +1,8 @@
 """``config.toml``, a mailbox's and the person's own: their keys, and clear errors for wrong values. They are data;
 reading them executes nothing.
 
-Belongs here: which key may be in which file. A mailbox's file names no program, URL, network or permission, for it
-comes with a checkout. Such a key in it is passed by, and told, so that an upgrade stops no mail.
+Belongs here: the keys of each file. A mailbox's file comes with a checkout, so it names no program, URL, network or
+permission. Such a key in it is ignored with a warning: an error would stop the mail after an upgrade.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ PERSONAL = {
     ("swarm", "private_addresses"): "a network",
     ("swarm", "require_join_proof"): "a permission",
 }
-"""The keys that count in the person's own configuration alone, and what each names."""
+"""The keys that count in the person's own configuration alone, each with its kind of danger."""
 _MAILBOX = "mailbox"
 """The person's table of tables for single mailboxes, by their paths."""
 CONTROL_WAIT_MAX = 540
-"""Claude Code waits 600 s for a hook and then goes on as if there were none."""
+"""Claude Code waits 600 s for a hook and then goes on without it."""
 HOOK_TOKENS_MAX = 2375
 """Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
 preview."""
@@ -121,7 +121,7 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
             elif spot[0] == "swarm" and spot[1] in SWARM:
                 said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
             else:
-                what = f"{path}: {name} is no key of the person's own configuration"
+                what = f"{path}: {name} is not a key of the person's own configuration"
                 raise BadData(what, _known(spot[0], {*PERSONAL, *(("swarm", key) for key in SWARM)}))
     return said
 
@@ -174,7 +174,7 @@ def parsed(table: Mapping[str, Any], path: str) -> dict[str, Any]:
             said[_SWITCHES[spot]] = value
         elif spot == ("control", "timeout"):
             if not _positive(value, CONTROL_WAIT_MAX):
-                raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client waits no longer")
+                raise wrong(name, f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client gives up then")
             said["control_timeout"] = value
         elif spot == ("session", "role"):
             if not isinstance(value, str):
@@ -200,7 +200,7 @@ def _known(section: str, keys: Iterable[tuple[str, str]]) -> str:
 
 
 def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
-    """A value of ``[swarm]``; raises what ``wrong`` makes of what it should have been."""
+    """Return a value of ``[swarm]``, checked; raises ``wrong`` with the expected kind."""
     if key in _SWARM_INTEGERS:
         if not _positive(value) or type(value) is not int:
             raise wrong("a positive integer")

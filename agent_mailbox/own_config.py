@@ -1,8 +1,8 @@
-"""The person's own configuration: settings that name a program, a network or a permission. No mailbox may say these.
+"""The person's own configuration: settings that name a program, a network or a permission. No mailbox may set these.
 
-Belongs here: what there is to set, and its defaults (``config_file`` reads it). A mailbox's own file comes with a
-checkout and can be written by whoever works there; this one is outside every project. It is read only where a setting
-of it counts.
+Belongs here: the settings and their defaults (``config_file`` reads them). A mailbox's own file comes with a checkout,
+and anybody who works there can write it; this file is outside every project. It is read only when a setting of it
+counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class OwnConfig(Record):
 
 
 def place() -> str:
-    """Return where the person's configuration is."""
+    """Return the path of the person's configuration."""
     return system.join(user_state.configuration_of_process(), CONFIG)
 
 
 def load(mailbox: str) -> OwnConfig:
-    """Return what the person says for this mailbox; raises ``BadData`` that names the file and the key."""
+    """Return the person's settings for this mailbox; raises ``BadData`` that names the wrong file and key."""
     path = place()
     try:
         fd = open_file(path, system.O_RDONLY)
@@ -44,5 +44,5 @@ def load(mailbox: str) -> OwnConfig:
 
 
 def misplaced(key: str) -> str:
-    """Return what is told of a key of this configuration that is in a mailbox's."""
-    return f"{key} does not count in a mailbox's file: take it out, and set it in {place()}"
+    """Return the warning about a key of this configuration that is in a mailbox's."""
+    return f"{key} has no effect in a mailbox's file: take it out, and set it in {place()}"
