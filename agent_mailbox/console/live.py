@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
-from ..store.lines import boundary, lines_of
+from ..store.growing_log import GrowingLog
 from ..store.logs import weighed
 from ..store.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from ..store.log import Log
     from ..store.logs import Logs
 
 QUEUE = 256
@@ -55,42 +54,18 @@ class Event(Record):
     ids: tuple[str, ...] = ()
 
 
-class LogTail:
-    """A log, read on as it grows."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._inode, self._position = self._end()
-
-    def _end(self) -> tuple[int, int]:
-        try:
-            there = os.stat(self._log.path)
-        except FileNotFoundError:
-            return 0, 0
-        return there.st_ino, there.st_size
-
-    def news(self) -> list[bytes] | None:
-        """The lines since the last time; None where the log was replaced, so that nobody can say."""
-        if self._end() == (self._inode, self._position):
-            return []
-        fd = self._log.open()
-        if fd is None:
-            return []
-        try:
-            there = os.fstat(fd)
-            if not self._inode:
-                self._inode = there.st_ino  # it was made since
-            if there.st_ino != self._inode or there.st_size < self._position:
-                self._inode, self._position = there.st_ino, there.st_size
-                return None
-            end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
-            if end <= self._position:
-                return []
-            found = [line for _, line in lines_of(fd, self._position, end)]
-            self._position = end
-            return found
-        finally:
-            os.close(fd)
+def _news(log: GrowingLog) -> list[bytes] | None:
+    """Return the lines since the last time; None if the log was replaced, so that nobody can say."""
+    fd = log.log.open() if log.changed() else None
+    if fd is None:
+        return []
+    try:
+        if log.inode and not log.continues(fd):
+            log.skip()
+            return None
+        return [line for _, line in log.lines(fd)]
+    finally:
+        os.close(fd)
 
 
 class Watcher:
@@ -99,7 +74,9 @@ class Watcher:
     def __init__(self, logs: Logs, tell: Callable[[list[Event]], None]) -> None:
         self._logs = logs
         self._tell = tell
-        self._messages, self._reads, self._roster = LogTail(logs.messages), LogTail(logs.reads), LogTail(logs.roster)
+        self._followed = [GrowingLog(log) for log in (logs.messages, logs.reads, logs.roster)]
+        for log in self._followed:
+            log.skip()
         self._is_well = True
         self._wake, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -147,7 +124,7 @@ class Watcher:
 
     def look(self) -> list[Event]:
         """What happened since the last look."""
-        mail, reads, roster = self._messages.news(), self._reads.news(), self._roster.news()
+        mail, reads, roster = map(_news, self._followed)
         if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
             return [Event("resync")]
         view = self._logs.messages.view()

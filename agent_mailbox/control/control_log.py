@@ -10,8 +10,8 @@ from ..core import codec, instant
 from ..core.control import state
 from ..core.control.state import Plane
 from ..core.records import Message, Record
-from ..store import events, system
-from ..store.lines import boundary, lines_of
+from ..store import events
+from ..store.growing_log import GrowingLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Reading:
         self._roster: Roster | None = None
 
     def _forget(self) -> None:
-        self._inode, self._position = 0, 0
+        self._log = GrowingLog(self._logs.messages)
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: Plane | None = None
@@ -54,16 +54,11 @@ class Reading:
         return self._plane
 
     def _news(self, fd: int, view: ProofView | None) -> list[Message]:
-        there = system.fstat(fd)
-        continues = there.st_ino == self._inode and there.st_size >= self._position
-        if not continues or not self._resumes(view):
+        if not self._log.continues(fd) or not self._resumes(view):
             self._forget()
-            self._inode = there.st_ino
             if view is not None:
                 view.begin()
-        end = boundary(fd, there.st_size)  # a line that is being written is read when it is whole
-        news = [message for at, line in lines_of(fd, self._position, end) for message in _control(at, line, view)]
-        self._position = max(end, self._position)
+        news = [message for at, line in self._log.lines(fd) for message in _control(at, line, view)]
         self._counted = None if view is None else view.counted
         self.messages += news
         return news

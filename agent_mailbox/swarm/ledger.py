@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import BadData, NotFound
 from ..mailbox.opened import wall_clock
-from ..store.lines import boundary, line_at, lines_of
+from ..store.growing_log import GrowingLog
+from ..store.lines import line_at
 from ..store.lock import FileLock
 from ..store.log import HeldLog, Log
 from . import home as names
@@ -51,49 +51,13 @@ def _announced(event: Event) -> list[dict[str, Any]]:
     return [{"swarm_id": event.get("swarm_id"), "at": event["at"], **one} for one in event.get("announce", ())]
 
 
-class LedgerTail:
-    """A log read as it grows: ``news`` gives what came since, and whether it starts anew (the file was replaced). Of a
-    long log one piece is held at a time."""
-
-    def __init__(self, path: str) -> None:
-        self.log = Log(path)
-        self._ino, self._at = 0, 0
-
-    def changed(self) -> bool:
-        """Is the log another, or longer, than it was?"""
-        try:
-            there = os.stat(self.log.path)
-        except FileNotFoundError:
-            return self._ino != 0
-        return (there.st_ino, there.st_size) != (self._ino, self._at)
-
-    @contextmanager
-    def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:
-        """(begins anew, whole lines since the last time with their positions), for a block; they count as read if that
-        ends well."""
-        fd = self.log.open()
-        if fd is None:
-            anew, (self._ino, self._at) = self._ino != 0, (0, 0)
-            yield anew, iter(())
-            return
-        try:
-            there = os.fstat(fd)
-            anew = there.st_ino != self._ino or there.st_size < self._at
-            start = 0 if anew else self._at
-            end = boundary(fd, there.st_size)
-            yield anew, lines_of(fd, start, max(end, start))
-            self._ino, self._at = there.st_ino, max(end, start)
-        finally:
-            os.close(fd)
-
-
 class Ledger:
     """The ledger of a home. May be used by several threads, and beside other processes."""
 
     def __init__(self, home: Home, clock: Callable[[], int] = wall_clock) -> None:
         self.home = home
         self.now = clock
-        self._tail = LedgerTail(home.path(names.LEDGER))
+        self._tail = GrowingLog(Log(home.path(names.LEDGER)))
         self._known = NOTHING
         self._announced: list[tuple[str, int]] = []
         self._lock = threading.Lock()

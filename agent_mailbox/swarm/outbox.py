@@ -18,11 +18,12 @@ from ..core.compose import Draft
 from ..core.records import USER, Message
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
+from ..store.growing_log import GrowingLog
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home
 from .inbound import derived_id, is_storable, key_of, notice
-from .ledger import Ledger, LedgerTail, each_event, events_of, line
+from .ledger import Ledger, each_event, events_of, line
 from .protocol import wire
 from .protocol.membership import Knowledge, Member, Swarm
 from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
@@ -43,8 +44,8 @@ class Outbox:
         self.path = home.path(names.OUTBOX)
         self.fold = Outgoing()
         self._lock = threading.Lock()
-        self._tail = LedgerTail(self.path)
-        self._mail = LedgerTail(mailbox.logs.messages.path)
+        self._tail = GrowingLog(Log(self.path))
+        self._mail = GrowingLog(mailbox.logs.messages)
         self._looked = mailbox.now()
 
     def compact(self) -> None:
@@ -79,14 +80,14 @@ class Outbox:
         try:
             self._sweep()
         except BaseException:
-            self._mail = LedgerTail(self.mailbox.logs.messages.path)
+            self._mail = GrowingLog(self.mailbox.logs.messages)
             raise
 
     def _sweep(self) -> None:
         self.announce()
         now = self.mailbox.now()
         if self._looked - now > instant.HOUR:  # set back: what was too old by the wrong clock is looked at again
-            self._mail = LedgerTail(self.mailbox.logs.messages.path)
+            self._mail = GrowingLog(self.mailbox.logs.messages)
         self._looked = now
         if not self._mail.changed():
             return

@@ -1,0 +1,69 @@
+"""Reading on in a log that grows: each reader gets what came since it last looked.
+
+Belongs here: how far one reader is, in memory. A place that outlives its process is a cursor (``poll``).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from . import system
+from .lines import boundary, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .log import Log
+
+
+class GrowingLog:
+    """One reader's place in a log: the file it reads (0 before the first) and the position behind the last whole line.
+
+    Another file under the log's name, or a shorter one, is read from its beginning.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.inode, self.position = 0, 0
+
+    def skip(self) -> None:
+        """Go to the log's present end."""
+        self.inode, self.position = self._end()
+
+    def changed(self) -> bool:
+        """Return whether the log is another file than the one read, or has another length."""
+        return self._end() != (self.inode, self.position)
+
+    def _end(self) -> tuple[int, int]:
+        try:
+            there = system.stat(self.log.path)
+        except FileNotFoundError:
+            return 0, 0
+        return there.st_ino, there.st_size
+
+    def continues(self, fd: int) -> bool:
+        """Return whether the open log is the file that was read, and no shorter than what was read."""
+        there = system.fstat(fd)
+        return there.st_ino == self.inode and there.st_size >= self.position
+
+    def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
+        there = system.fstat(fd)
+        start = self.position if self.continues(fd) else 0
+        end = max(boundary(fd, there.st_size), start)  # a line that is being written is read when it is whole
+        yield from lines_of(fd, start, end)
+        self.inode, self.position = there.st_ino, end
+
+    @contextmanager
+    def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:
+        """Open the log, and yield whether it begins again (as another file) and its new lines; see ``lines``."""
+        fd = self.log.open()
+        if fd is None:
+            restarted, (self.inode, self.position) = self.inode != 0, (0, 0)
+            yield restarted, iter(())
+            return
+        try:
+            yield not self.continues(fd), self.lines(fd)
+        finally:
+            system.close(fd)
