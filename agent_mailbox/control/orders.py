@@ -6,13 +6,14 @@ and reports. Requests and their answers are ``control.requests``.
 
 from __future__ import annotations
 
+from ..core import ids
 from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
 from ..core.control.state import REFUSED, ControlRequest, Plane
 from ..core.records import USER
 from ..core.roster import DEAD
-from ..errors import Ambiguous, BadData, Malformed, NotFound, Refused
+from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
 from . import control_log, standing
 from .control_log import ControlStep, note
@@ -195,12 +196,10 @@ def _meant(word: str, fold: Plane) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     if word in everything:
         return everything[word]
-    found = [
-        request
+    matches = [
+        request.id
         for request in everything.values()
         if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
     ]
-    if len(found) > 1:
-        shown = ", ".join(request.id for request in found[:5]) + (", …" if len(found) > 5 else "")
-        raise Ambiguous(f"{word!r} could be {len(found)} requests", f"write more of the id: {shown}")
-    return found[0] if found else None
+    found = ids.only_match(word, matches, "requests")
+    return None if found is None else everything[found]

@@ -6,8 +6,8 @@ another are the table below; a pair that is not in it changes nothing.
 
 from __future__ import annotations
 
-from ..errors import Ambiguous, NotFound
-from . import address, proofs
+from ..errors import NotFound
+from . import address, ids, proofs
 from .address import Reader
 from .records import USER, Record, RosterEvent
 from .text import near
@@ -296,11 +296,9 @@ class Roster:
         if prefixes and len(word) >= MIN_PREFIX:
             matches = [a for a in self.agents.values() if a.session_id.startswith(word)]
             matches = [a for a in matches if a.state != DEAD] or matches
-            if len(matches) > 1:
-                shown = ", ".join(a.session_id for a in matches[:5]) + (", …" if len(matches) > 5 else "")
-                raise Ambiguous(f"{word!r} could be {len(matches)} agents", f"write more of the id: {shown}")
-            if matches:
-                return matches[0]
+            found = ids.only_match(word, [a.session_id for a in matches], "agents")
+            if found is not None:
+                return self.agents[found]
         raise NotFound(f"no agent {word!r}", _did_you_mean(self.near(word)))
 
     def near(self, word: str) -> list[str]:

@@ -7,10 +7,10 @@ in ``mailbox.queries``, upkeep in ``upkeep``. A hook imports just the part it ne
 
 from __future__ import annotations
 
-from ..core import claims, codec
+from ..core import claims, codec, ids
 from ..core.address import check_id, is_remote
 from ..core.records import Message, Read, Record
-from ..errors import Ambiguous, Busy, NotFound, Refused, StorageFailed
+from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.logs import weighed
 from .delivery import Delivery
 from .registry import Registry
@@ -114,13 +114,10 @@ class Mailbox(Posting, Delivery, Registry):
         for message, archived in self._matching(message_id):
             matches.setdefault(message.id, (message, archived))
         exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
-        matches = exact or matches
-        if not matches:
+        found = ids.only_match(message_id, list(exact or matches), "messages")
+        if found is None:
             raise NotFound(f"no message {message_id!r}", "`agent-mailbox history` shows ids")
-        if len(matches) > 1:
-            shown = ", ".join(list(matches)[:5]) + (", …" if len(matches) > 5 else "")
-            raise Ambiguous(f"{message_id!r} could be {len(matches)} messages", f"write more of the id: {shown}")
-        ((message, archived),) = matches.values()
+        message, archived = matches[found]
         return FoundMessage(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
 
     def receipts(self, message: Message) -> list[Read]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..launch import Module, Source
 
 _CORE = (
-    *("core", "core.instant", "core.records", "core.proofs", "core.seals", "core.codec", "core.text"),
+    *("core", "core.instant", "core.records", "core.proofs", "core.seals", "core.codec", "core.text", "core.ids"),
     *("core.address", "core.claims", "core.roster", "core.expiry", "core.inbox", "core.roster_cache", "core.frame"),
 )
 _STORE = (
