@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ..core.codec import MAX_LINE
-from .lines import CHUNK, lines_of
+from .lines import chunks, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,4 @@ def numbered_in(fd: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
 
 def newlines(fd: int, start: int, end: int) -> int:
     """How many line ends stand in a stretch of an open file."""
-    count = 0
-    while start < end and (chunk := os.pread(fd, min(CHUNK, end - start), start)):
-        count += chunk.count(b"\n")
-        start += len(chunk)
-    return count
+    return sum(chunk.count(b"\n") for chunk in chunks(fd, start, end))

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 
 
+def chunks(fd: int, start: int = 0, end: int | None = None, size: int = CHUNK) -> Iterator[bytes]:
+    """Yield the bytes of an open file from ``start`` to ``end`` (or the file's), at most ``size`` at a time."""
+    while (end is None or start < end) and (
+        chunk := system.pread(fd, size if end is None else min(size, end - start), start)
+    ):
+        yield chunk
+        start += len(chunk)
+
+
 def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
     """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included;
     none where ``start`` is beyond, as of a cursor that another process has moved on meanwhile.
@@ -23,9 +32,7 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
     takes: memory stays bounded whatever stands in the file.
     """
     position, rest, oversize = start, b"", False
-    offset = start
-    while chunk := system.pread(fd, CHUNK if end is None else max(0, min(CHUNK, end - offset)), offset):
-        offset += len(chunk)
+    for chunk in chunks(fd, start, end):
         pieces = (rest + chunk).split(b"\n")
         rest = pieces.pop()
         for piece in pieces:

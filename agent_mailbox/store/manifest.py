@@ -18,7 +18,7 @@ import os
 from ..core import codec
 from ..core.records import BadLine, Record
 from .line_numbers import numbered
-from .lines import CHUNK, boundary
+from .lines import boundary, chunks
 from .log import Log
 
 TYPE_CHECKING = False
@@ -172,9 +172,9 @@ def _line(name: str, stretch: SealedStretch) -> bytes:
 
 def _hashed(fd: int, start: int, end: int) -> tuple[str, int, int]:
     """(SHA-256, newlines, bytes found) of a stretch of an open file."""
-    digest, newlines, position = hashlib.sha256(), 0, start
-    while position < end and (chunk := os.pread(fd, min(CHUNK, end - position), position)):
+    digest, newlines, found = hashlib.sha256(), 0, 0
+    for chunk in chunks(fd, start, end):
         digest.update(chunk)
         newlines += chunk.count(b"\n")
-        position += len(chunk)
-    return digest.hexdigest(), newlines, position - start
+        found += len(chunk)
+    return digest.hexdigest(), newlines, found

@@ -23,7 +23,7 @@ from ..core.roster import DEAD, Roster
 from ..errors import Busy, Refused, StorageFailed
 from . import paths
 from .archive import LOCK, Archive
-from .lines import boundary, lines_of
+from .lines import boundary, chunks, lines_of
 from .log import Log
 from .logs import Logs, parse_messages, parse_reads, parse_roster
 from .manifest import Manifest
@@ -248,17 +248,13 @@ def _clear_leftover(log: HeldLog) -> None:
 
 def _raw_lines(log: HeldLog) -> tuple[list[Place], int]:
     """Every line as it stands, however long or foreign, with its position, and how many bytes were read."""
-    parts = []
-    offset = 0
-    while part := os.pread(log.fd, 1 << 24, offset):
-        parts.append(part)
-        offset += len(part)
+    content = b"".join(chunks(log.fd, size=1 << 24))
     found, position = [], 0
-    for line in b"".join(parts).split(b"\n"):
+    for line in content.split(b"\n"):
         if line:
             found.append((position, line))
         position += len(line) + 1
-    return found, offset
+    return found, len(content)
 
 
 def _message_id(line: bytes) -> str | None:

@@ -17,8 +17,7 @@ from ..core.address import ALL, BROADCAST, DIRECT, TAG, route
 from ..core.codec import MAX_LINE, dumps
 from ..core.instant import HOUR
 from ..core.records import BadLine
-from . import system
-from .lines import CHUNK
+from .lines import CHUNK, chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,11 +105,11 @@ def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mappin
     wanted = _Wanted(reader, roster, now, ttls)
     messages: dict[bytes, Place] = {}
     if logs.messages is not None:
-        for start, chunk in _chunks(logs.messages, logs.messages_end):
+        for start, chunk in _line_chunks(logs.messages, logs.messages_end):
             _add_messages(start, chunk, wanted, messages)
     reads = _Reads(messages)
     if logs.reads is not None and messages:
-        for start, chunk in _chunks(logs.reads, logs.reads_end):
+        for start, chunk in _line_chunks(logs.reads, logs.reads_end):
             reads.add(start, chunk)
     for message_id in reads.claimed - reads.released:
         del messages[message_id], reads.places[message_id]
@@ -222,11 +221,11 @@ class _Reads:
             self.released.add(message_id)
 
 
-def _chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _line_chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(position, bytes) that end with a line's end, the last line's excepted. A line far beyond ``MAX_LINE``, which no
     decoder takes, is passed over: memory stays bounded whatever stands in the file."""
     start, carry, offset, endless = 0, b"", 0, False
-    while offset < end and (data := system.pread(fd, min(CHUNK // 2, end - offset), offset)):
+    for data in chunks(fd, 0, end, CHUNK // 2):
         offset += len(data)
         if endless:
             rest = data.find(b"\n") + 1 or len(data)

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from ..core.records import Record
 from . import paths, rotation
-from .lines import CHUNK, boundary
+from .lines import boundary, chunks
 from .manifest import NAME
 
 TYPE_CHECKING = False
@@ -33,10 +33,7 @@ class SnapshotFile(Record):
 
     def chunks(self) -> Iterator[bytes]:
         """Its bytes."""
-        offset = 0
-        while offset < self.size and (chunk := os.pread(self.fd, min(CHUNK, self.size - offset), offset)):
-            yield chunk
-            offset += len(chunk)
+        return chunks(self.fd, 0, self.size)
 
 
 class Snapshot:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ...core import codec, instant
 from ...core.records import BadLine
 from ...store import system
+from ...store.lines import chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _CLIENT = "<synthetic>"
 """The model of an answer that is none: an error of the API, as the client words it."""
 _INTERRUPTED = b'"[Request interrupted by user'
 """The client's line for a prompt that stays in the conversation without an answer."""
-_CHUNK = 1 << 20
 _MAX_LINE = 64 << 20
 
 
@@ -150,9 +150,8 @@ def _when(event: dict[str, Any]) -> int:
 
 def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
     """The whole lines between two positions; of the one the first is in, the rest."""
-    carry, offset = [b""], start
-    while offset < end and (data := system.pread(fd, min(_CHUNK, end - offset), offset)):
-        offset += len(data)
+    carry = [b""]
+    for data in chunks(fd, start, end):
         first, *more = data.split(b"\n")
         carry.append(first)
         if more:

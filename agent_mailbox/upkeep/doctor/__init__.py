@@ -14,7 +14,7 @@ from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store import index as search_index
 from ...store import paths, rotation
-from ...store.lines import CHUNK
+from ...store.lines import chunks
 from ...store.lock import FileLock
 from ...store.log import Log
 from . import agent_checks, archive_checks, derived_checks, log_checks, place_checks, proof_checks, torn_lines
@@ -131,9 +131,8 @@ def _whole_lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
     """The lines that are not torn, without newlines, with their positions, as they stand and however long, read a chunk
     at a time."""
     rest = b""
-    offset = position = 0
-    while offset < size and (chunk := os.pread(fd, min(CHUNK, size - offset), offset)):
-        offset += len(chunk)
+    position = 0
+    for chunk in chunks(fd, 0, size):
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()
         for line in lines:
