@@ -263,7 +263,7 @@ def begin_again(box: Path, environ: Mapping[str, str]) -> None:
 
     if (known := custody.find(str(box), environ)) is not None:
         custody_setup.remove(known.directory)
-    custody.of(str(box), environ)
+    custody_setup.ensure(str(box), environ)
 
 
 def _private(path: str, flags: int) -> int:

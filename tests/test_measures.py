@@ -8,7 +8,6 @@ from tests.helpers import ROOT
 SOURCES = Sources(ROOT)
 FIGURES = figures(SOURCES)
 KNOWN_CYCLES = [
-    {"store.custody", "store.custody_setup", "store.proof_view"},
     {"cli.doorbell_command", "cli.hook_command"},
     {"launch", "start.bundle"},
 ]

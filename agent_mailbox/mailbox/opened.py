@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 
 from .. import config as configuration
-from ..store import custody, paths
+from ..store import logs, paths
 from ..store.lock import WAIT
-from ..store.logs import Logs
 from ..store.system import environment
 
 TYPE_CHECKING = False
@@ -54,7 +53,7 @@ class OpenMailbox:
         prove: Callable[[str], str | None] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
-        self.logs = Logs(self.directory, WAIT if wait is None else wait, custody.of(self.directory, environment()))
+        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environment())
         self.now = clock
         self.prove = prove or nobody
         self._config: Config | None = None

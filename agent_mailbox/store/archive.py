@@ -12,13 +12,13 @@ from .log import Log
 from .logs import parse_messages, parse_reads
 from .paths import MESSAGES, READS
 from .prefilter import may_be_message
+from .proof_view import ProofView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .custody import Custody
-    from .proof_view import ProofView
 
 LOCK = ".lock"
 """Taken by whoever rewrites the archive; portalocker's."""
@@ -34,7 +34,7 @@ class Archive:
 
     def view(self, name: str) -> ProofView | None:
         """What is proven of the writers of lines that were in the live log of that name; None where nothing is."""
-        return None if self._custody is None else self._custody.log(name).view()
+        return None if self._custody is None else ProofView(self._custody.log(name))
 
     def months(self) -> list[str]:
         """The months there are, oldest first: ``2026-03``."""

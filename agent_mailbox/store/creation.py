@@ -49,7 +49,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     _record(directory, environ)
     if is_new:
         _forget(directory, environ)
-    custody.of(directory, environ)
+    custody_setup.ensure(directory, environ)
     keys.make(user_state.directory(environ))  # also where it was lost: what it sealed is adopted, or proves nothing
     return directory
 

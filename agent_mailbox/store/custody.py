@@ -19,10 +19,8 @@ from __future__ import annotations
 import fcntl
 
 from ..core import seals
-from ..errors import StorageFailed
 from . import paths, system, user_state
 from .log_ends import LogEnd, read_entry
-from .proof_view import ProofView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,10 +167,6 @@ class Kept:
         except OSError:
             pass  # the log goes on beyond what is noted: who writes next notes that
 
-    def view(self) -> ProofView:
-        """Return what the record says of the log's lines, from when it is first asked on."""
-        return ProofView(self)
-
     def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
         """Return the line (without newline) sealed for its place; as it is where there is no key."""
         key = self.custody.key
@@ -184,23 +178,6 @@ class Kept:
     def decides(self, line: bytes) -> bool:
         """Return whether a proven line of this log may decide something."""
         return self.name == _ROSTER or _CONTROL in line
-
-
-def of(directory: str, environ: Mapping[str, str]) -> Custody | None:
-    """Return the record of a mailbox, made if the user's ``init`` made the mailbox; None for a stranger's.
-
-    Where no record can be made nothing is proven, and mail goes on.
-    """
-    real = system.real_directory(directory)
-    found = find(real, environ)
-    if found is not None or not paths.recorded(real, environ):
-        return found
-    from .custody_setup import make  # once in a mailbox's life
-
-    try:
-        return make(real, environ, [system.join(real, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)])
-    except (OSError, StorageFailed):
-        return None
 
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:

@@ -5,6 +5,7 @@ Belongs here: what happens once in a mailbox's life.
 
 from __future__ import annotations
 
+from ..errors import StorageFailed
 from . import custody, keys, paths, system, user_state
 from .log_ends import left
 from .small_files import replace_file
@@ -16,7 +17,22 @@ if TYPE_CHECKING:
     from .custody import Custody
 
 
-def make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
+def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
+    """Return the record of the user's own mailbox (its real path), made if there is none yet.
+
+    None if it cannot be made: then nothing is proven, and mail goes on.
+    """
+    found = custody.find(directory, environ)
+    if found is not None:
+        return found
+    logs = [system.join(directory, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
+    try:
+        return _make(directory, environ, logs)
+    except (OSError, StorageFailed):
+        return None
+
+
+def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
     """Make the record of a mailbox (its real path) whose ``logs`` are there; what they hold is ``BEFORE``.
 
     Of two who do so at once, one does.

@@ -14,6 +14,7 @@ from . import system
 from .lines import lines_of
 from .lock import WAIT, FileLock
 from .paths import READS, ROSTER, open_file, storage_failed
+from .proof_view import ProofView, counted
 from .stamps import Trail, new_epoch
 from .tails import tail
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from .custody import Kept
     from .log_ends import LogEnd
-    from .proof_view import ProofView
 
     T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Log:
 
     def view(self) -> ProofView | None:
         """What the mailbox's record says of the lines; None where it has none."""
-        return None if self.kept is None else self.kept.view()
+        return None if self.kept is None else ProofView(self.kept)
 
     def notice(self) -> None:
         """Notice if the log does not continue what our writers left; its lines are not looked at."""
@@ -226,7 +226,7 @@ class HeldLog(FileLock):
         """Count the lines from a position on that decide something: durable first, for a line that is counted and lost
         would look taken away."""
         size = system.fstat(self.fd).st_size
-        view = kept.view()
+        view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
         if not found:
@@ -271,7 +271,7 @@ class HeldLog(FileLock):
 
     def view(self) -> ProofView | None:
         """What the mailbox's record says of the lines; None where it has none."""
-        return None if self._kept is None else self._kept.view()
+        return None if self._kept is None else ProofView(self._kept)
 
     def is_misplaced(self, position: int, line: bytes) -> bool:
         """Was the line sealed by us, and written again elsewhere?"""
@@ -321,8 +321,6 @@ class HeldLog(FileLock):
         """Have the mailbox's record follow: what is there instead was put there by us."""
         if self._kept is None:
             return None
-        from .proof_view import counted  # a replacement is rare
-
         fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
         try:
             entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)

@@ -14,7 +14,7 @@ from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.roster import Roster
 from ..core.roster_cache import Rollbook
 from ..errors import Busy
-from . import cache, paths, system
+from . import cache, custody, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
 from .log import Log
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
-    from .custody import Custody
     from .proof_view import ProofView
 
     End = tuple[int, int]
@@ -44,18 +43,18 @@ class Logs:
     user's own records are (default: those of this process's user)."""
 
     def __init__(
-        self, directory: str, wait: float = WAIT, custody: Custody | None = None, state: str | None = None
+        self, directory: str, wait: float = WAIT, record: custody.Custody | None = None, state: str | None = None
     ) -> None:
         self.directory = directory
         self.wait = wait
-        self.custody = custody
+        self.custody = record
         self.derives = True  # see ``read_only``
         self.trail = Trail(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
         self.messages, self.reads, self.roster = (
-            Log(self.path(name), wait, self.trail, None if custody is None else custody.log(name))
+            Log(self.path(name), wait, self.trail, None if record is None else record.log(name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
 
@@ -206,6 +205,17 @@ class Logs:
             pass
         except OSError as error:
             raise paths.storage_failed("make", self.path(name), error) from None
+
+
+def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
+    """Return the logs of a mailbox with the user's record of it, if the user's ``init`` made that mailbox."""
+    real = system.real_directory(directory)
+    record = custody.find(real, environ)
+    if record is None and paths.recorded(real, environ):
+        from .custody_setup import ensure  # once in a mailbox's life
+
+        record = ensure(real, environ)
+    return Logs(directory, wait, record)
 
 
 def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:

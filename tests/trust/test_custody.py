@@ -16,6 +16,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store import creation, custody, keys, rotation, user_state
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
+from agent_mailbox.store.proof_view import ProofView
 from agent_mailbox.upkeep import adoption, backup
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
@@ -268,9 +269,9 @@ def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
     record_ = custody.find(str(scene.post.box), scene.post.env)
     assert record_ is not None
     sealed = record_.log(ROSTER).seal(b"{}", 0, 0, "user@terminal")
-    assert record_.log(ROSTER).view().proof(sealed, 0) == "user@terminal"
-    assert record_.log(MESSAGES).view().proof(sealed, 0) is None
-    assert record_.log(ROSTER).view().proof(sealed, 1 << 20) is None
+    assert ProofView(record_.log(ROSTER)).proof(sealed, 0) == "user@terminal"
+    assert ProofView(record_.log(MESSAGES)).proof(sealed, 0) is None
+    assert ProofView(record_.log(ROSTER)).proof(sealed, 1 << 20) is None
 
 
 def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
@@ -279,7 +280,7 @@ def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
     line = scene.line(RULE).rstrip(b"\n")
     kept = custody.find(str(scene.post.box), scene.post.env)
     assert kept is not None
-    view = kept.log(MESSAGES).view()
+    view = ProofView(kept.log(MESSAGES))
     assert view.proof(line) == "user@terminal"
     for place in range(len(line)):
         assert view.proof(line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]) is None, place
