@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GrowingLog:
-    """One reader's place in a log: the file it reads (0 before the first) and the position behind the last whole line.
+    """One reader's place in a log: its file (inode, 0 before the first) and the position behind the last whole line.
 
     Another file under the log's name, or a shorter one, is read from its beginning.
     """
