@@ -22,23 +22,26 @@ class Record:
     """A frozen value whose fields are its annotations (a base's first), in order, with class attributes as defaults."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         cls._fields = (*cls._fields, *(name for name in cls.__annotations__ if not name.startswith("_")))
+        cls._names = frozenset(cls._fields)
 
     def __init__(self, *args: Any, **values: Any) -> None:
         mine = self.__dict__
         if args:
             mine.update(zip(self._fields, args, strict=False))
         mine.update(values)
-        if len(mine) != len(self._fields):
-            self._complete(len(args) + len(values))
+        given = len(args) + len(values)
+        if given != len(self._fields) or (values and mine.keys() != self._names):
+            self._complete(given)
 
     def _complete(self, given: int) -> None:
         cls, mine = type(self), self.__dict__
-        unknown = mine.keys() - set(self._fields)
+        unknown = mine.keys() - self._names
         if unknown or given != len(mine):
-            raise TypeError(f"{cls.__name__} has no such fields: {sorted(unknown) or 'one given twice'}")
+            raise TypeError(f"{cls.__name__} has no such fields: {sorted(unknown) or 'one is surplus or given twice'}")
         for name in self._fields:
             if name not in mine:
                 if not hasattr(cls, name):
