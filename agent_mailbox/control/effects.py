@@ -11,6 +11,7 @@ from ..core import frame
 from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, messages, state
+from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError
 from . import control_log, standing
@@ -110,4 +111,4 @@ def _derived(message_id: str) -> str:
     from hashlib import sha256  # for what was refused only
 
     digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+    return uuid_of(digits, "8", variant="8")

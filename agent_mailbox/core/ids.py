@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+def uuid_of(digits: str, version: str, variant: str = "") -> str:
+    """Return 32 or more hexadecimal digits as a UUID (RFC 9562), without the 8 ms of ``import uuid``.
+
+    ``version`` takes the place of digit 12, ``variant`` that of digit 16; by default that one's last two bits stay.
+    """
+    variant = variant or "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-{version}{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
+
+
 def only_match(word: str, ids: Sequence[str], kinds: str) -> str | None:
     """Return the one id that matches a word, None if none does; raise ``Ambiguous`` with the candidates if several do.
 

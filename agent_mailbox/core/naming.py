@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
+from .ids import uuid_of
 from .records import MAX_WORD
 
 _HEX = frozenset("0123456789abcdef")
@@ -35,11 +36,7 @@ def session_id(team_name: str, name: str) -> str:
 
 def message_id(team_name: str, inbox_name: str, key: str) -> str:
     """The id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562, a digest of ours)."""
-    digits = bytearray(bytes.fromhex(digest("agent-mailbox team", team_name, inbox_name, key))[:16])
-    digits[6] = digits[6] & 0x0F | 0x80
-    digits[8] = digits[8] & 0x3F | 0x80
-    text = digits.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid_of(digest("agent-mailbox team", team_name, inbox_name, key), "8")
 
 
 def tag(team_name: str) -> str:

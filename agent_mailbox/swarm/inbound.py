@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core import codec, instant
 from ..core.compose import stored_line
+from ..core.ids import uuid_of
 from ..core.records import MAX_TTL_HOURS, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
@@ -99,8 +100,7 @@ def load(mailbox: Mailbox, now: int) -> InboundIndex:
 
 def derived_id(key: bytes) -> str:
     """A UUID (version 8, RFC 9562) that follows from what a message is known by."""
-    digits = key.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{DERIVED}{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+    return uuid_of(key.hex(), DERIVED, variant="8")
 
 
 def message_of(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import codec, instant
+from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import BadLine, RosterEvent
 from agent_mailbox.store import paths
 
@@ -100,9 +101,7 @@ def build(scratch: Path, size: int, agents: int) -> World:
 
 
 def _uuid(chance: random.Random) -> str:
-    bits = chance.getrandbits(128) & ~(0xF << 76 | 0x3 << 62) | 4 << 76 | 2 << 62
-    digits = f"{bits:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return uuid_of(f"{chance.getrandbits(128):032x}", "4")
 
 
 def _tags(place: int, agents: int) -> tuple[str, ...]:
