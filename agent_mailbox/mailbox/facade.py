@@ -12,6 +12,7 @@ from ..core.address import check_id, is_remote
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.logs import weighed
+from ..store.stamps import EVERYONE
 from .delivery import Delivery
 from .registry import Registry
 from .sending import Posting, retryable
@@ -95,7 +96,7 @@ class Mailbox(Posting, Delivery, Registry):
         ]
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
             _refuse_archived(found.message, not self._is_live(found.message.id))
-            log.append(map(codec.read_line, records), None, [self.prove(session_id)] * len(records))
+            log.append(map(codec.read_line, records), EVERYONE, [self.prove(session_id)] * len(records))
             log.sync()
         return found.message
 

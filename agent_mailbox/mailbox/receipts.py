@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import Read, Record
 from ..store import offers
+from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def settle(
         if lines:
             with desk.logs.reads.held() as log:
                 proof = desk.prove(session_id) if verdict.lost else None
-                log.append(lines, None if verdict.lost else (), [proof] * len(lines))
+                log.append(lines, EVERYONE if verdict.lost else (), [proof] * len(lines))
                 log.sync()
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
         offers.save(desk.logs, session_id, left)

@@ -11,6 +11,7 @@ from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
 from ..errors import Busy, NotFound
+from ..store.stamps import EVERYONE
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ class Registry(OpenMailbox):
                 for session_id in sessions
                 for i in obligations.owed_on_death(session_id, state)
             ]
-            log.append(map(codec.read_line, records), None, [self.prove(actor or r.session_id) for r in records])
+            log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
             log.sync()
 
     def register(self, request: Registration, actor: str) -> tuple[Agent, Decision]:

@@ -6,11 +6,13 @@ Belongs here: the order of those steps. The rules of who may send what are ``cor
 from __future__ import annotations
 
 from ..core import codec, compose, recipients
+from ..core.ids import uuid_of
 from ..core.instant import MINUTE
 from ..core.records import USER, Message, Record
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store import paths, system
 from ..store.prefilter import may_be_message
+from ..store.stamps import EVERYONE
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -29,12 +31,8 @@ if TYPE_CHECKING:
 
 
 def random_id() -> str:
-    """A UUID of version 4 (RFC 9562), without the 8 ms that importing ``uuid`` costs."""
-    bits = bytearray(system.urandom(16))
-    bits[6] = bits[6] & 0x0F | 0x40
-    bits[8] = bits[8] & 0x3F | 0x80
-    digits = bits.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    """Return a random UUID (version 4)."""
+    return uuid_of(system.urandom(16).hex(), "4")
 
 
 class Sent(Record):
@@ -165,7 +163,7 @@ class Posting(OpenMailbox):
         for message in messages:
             concerned = recipients.concerned(message, roster)
             if concerned is None:
-                return None
+                return EVERYONE
             found |= concerned
         return found
 

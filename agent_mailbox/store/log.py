@@ -15,7 +15,7 @@ from .lines import lines_of
 from .lock import WAIT, FileLock
 from .paths import READS, ROSTER, open_file, storage_failed
 from .proof_view import ProofView, counted
-from .stamps import Trail, new_epoch
+from .stamps import EVERYONE, Trail, new_epoch
 from .tails import tail
 
 TYPE_CHECKING = False
@@ -143,8 +143,8 @@ class HeldLog(FileLock):
         """Write the lines in one go behind whatever is there, and return how many bytes that was; a failed write takes
         back only its own bytes.
 
-        ``disturbs`` are the sessions whose quiet stamps must go first (None: all; see ``trail``). ``proofs`` say what
-        is proven of each line's writer: with it the line is sealed for its place (``core.seals``).
+        ``disturbs`` are the sessions whose quiet stamps must go first, or ``EVERYONE`` (see ``stamps``). ``proofs`` say
+        what is proven of each line's writer: with it the line is sealed for its place (``core.seals``).
         """
         todo = list(lines)
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
@@ -262,7 +262,7 @@ class HeldLog(FileLock):
         """Before the append: stamps go, all of them where a foreign program wrote since we last did (no epoch)."""
         if self._trail is None:
             return
-        self._trail.disturb(None if epoch is None else disturbs)
+        self._trail.disturb(EVERYONE if epoch is None else disturbs)
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self) -> None:
@@ -315,7 +315,7 @@ class HeldLog(FileLock):
             raise storage_failed("replace", self.path, error) from None
         if late:
             again = Log(self.path, trail=self._trail, kept=self._kept)
-            again.append([late if late.endswith(b"\n") else late + b"\n"], None)
+            again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)
 
     def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> LogEnd | None:
         """Have the mailbox's record follow: what is there instead was put there by us."""

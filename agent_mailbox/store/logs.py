@@ -19,7 +19,7 @@ from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
 from .log import Log
 from .prefilter import may_be_about
-from .stamps import Trail, new_epoch
+from .stamps import EVERYONE, Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Logs:
             except OSError as error:
                 raise paths.storage_failed("sync", self.directory, error) from None
             epoch = new_epoch()
-            self.trail.disturb(None)
+            self.trail.disturb(EVERYONE)
             self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
             return epoch
 

@@ -38,6 +38,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+EVERYONE = None
+"""All sessions of a mailbox, where an append says whom it may disturb."""
 QUIET = "quiet"
 UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
@@ -73,14 +75,14 @@ class Trail:
         return system.exists(system.join(self._quiet, session_id))
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
-        """Remove the stamps of these sessions (None: of everyone in this mailbox); raises ``StorageFailed`` if one
+        """Remove the stamps of these sessions (or ``EVERYONE``); raises ``StorageFailed`` if one
         would stay."""
-        known = None if sessions is None else [*sessions]
+        known = EVERYONE if sessions is EVERYONE else [*sessions]
         for directory in (self._quiet, self.kept(UNBOUND)):
             try:
-                for session_id in system.listdir(directory) if known is None else known:
+                for session_id in system.listdir(directory) if known is EVERYONE else known:
                     path = system.join(directory, session_id)
-                    if known is None and directory != self._quiet and not self._is_said(path):
+                    if known is EVERYONE and directory != self._quiet and not self._is_said(path):
                         continue  # of another mailbox
                     try:
                         system.unlink(path)

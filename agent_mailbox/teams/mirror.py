@@ -17,6 +17,7 @@ from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
 from ..mailbox.queries import Library
+from ..store.stamps import EVERYONE
 from . import format as form
 from . import team_files
 from .configuration import LEAD
@@ -296,7 +297,7 @@ class Mirror:
         if done:
             now = self._mailbox.now()
             records = [Read(i, waiting[i], now, via=waiting[i]) for i in done]
-            self._mailbox.logs.reads.append(map(codec.read_line, records), None)
+            self._mailbox.logs.reads.append(map(codec.read_line, records), EVERYONE)
             for message_id in done:
                 del waiting[message_id]
         return len(done)

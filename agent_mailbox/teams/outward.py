@@ -25,6 +25,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
+from ..store.stamps import EVERYONE
 from . import format as form
 from . import team_files, transcripts
 from .members import members_here
@@ -295,7 +296,7 @@ class Outward:
         now = self._mailbox.now()
         records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
         if records:
-            self._mailbox.logs.reads.append(map(codec.read_line, records), None if event == "release" else ())
+            self._mailbox.logs.reads.append(map(codec.read_line, records), EVERYONE if event == "release" else ())
 
 
 def _size(path: str) -> int:

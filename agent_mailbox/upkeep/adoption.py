@@ -12,6 +12,7 @@ from ..core.roster import DEAD
 from ..errors import Refused
 from ..store import keys, log_ends, proof_view, rotation, system, user_state
 from ..store.lines import lines_of
+from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         for log in held:
             _begin_again(record.log(log.path), log, archived)
         record.forget_broken()
-        logs.trail.disturb(None)
+        logs.trail.disturb(EVERYONE)
     return Trusted(why, adopted, tuple(_standing(mailbox)))
 
 

@@ -177,7 +177,7 @@ MUTANTS = (
     Mutant(
         "a quiet stamp goes before its reader's mail comes",
         "HeldLog._announce",
-        ("        self._trail.disturb(None if epoch is None else disturbs)\n", ""),
+        ("        self._trail.disturb(EVERYONE if epoch is None else disturbs)\n", ""),
         tests=f"{KILLS}::test_killed_before_any_system_call[send]",
     ),
     Mutant(

@@ -457,7 +457,7 @@ SEEN = (
     Mutant(
         "what is given back is nothing quiet",
         "receipts.settle",
-        ("None if verdict.lost else ()", "()"),
+        ("EVERYONE if verdict.lost else ()", "()"),
         tests=f"{RECEIPTS}::test_what_is_given_back_is_nothing_quiet_to_who_may_have_it_now",
     ),
     Mutant(
