@@ -11,7 +11,7 @@ from ..core.control import state
 from ..core.control.state import Plane
 from ..core.records import Message, Record
 from ..store import events
-from ..store.growing_log import GrowingLog
+from ..store.growing_log import LogPlace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Reading:
         self._roster: Roster | None = None
 
     def _forget(self) -> None:
-        self._log = GrowingLog(self._logs.messages)
+        self._place = LogPlace()
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: Plane | None = None
@@ -54,11 +54,11 @@ class Reading:
         return self._plane
 
     def _news(self, fd: int, view: ProofView | None) -> list[Message]:
-        if not self._log.continues(fd) or not self._resumes(view):
+        if not self._place.continues(fd) or not self._resumes(view):
             self._forget()
             if view is not None:
                 view.begin()
-        news = [message for at, line in self._log.lines(fd) for message in _control(at, line, view)]
+        news = [message for at, line in self._place.lines(fd) for message in _control(at, line, view)]
         self._counted = None if view is None else view.counted
         self.messages += news
         return news

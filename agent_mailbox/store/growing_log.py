@@ -17,15 +17,35 @@ if TYPE_CHECKING:
     from .log import Log
 
 
-class GrowingLog:
-    """One reader's place in a log: its file (inode, 0 before the first) and the position behind the last whole line.
+class LogPlace:
+    """How far a log was read: its file (inode, 0 before the first) and the position behind the last whole line.
 
     Another file under the log's name, or a shorter one, is read from its beginning.
     """
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self) -> None:
         self.inode, self.position = 0, 0
+
+    def continues(self, fd: int) -> bool:
+        """Return whether the open log is the file that was read, and no shorter than what was read."""
+        there = system.fstat(fd)
+        return there.st_ino == self.inode and there.st_size >= self.position
+
+    def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
+        there = system.fstat(fd)
+        start = self.position if self.continues(fd) else 0
+        end = max(boundary(fd, there.st_size), start)  # a line that is being written is read when it is whole
+        yield from lines_of(fd, start, end)
+        self.inode, self.position = there.st_ino, end
+
+
+class GrowingLog(LogPlace):
+    """A log with the place of its one reader."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.log = log
 
     def skip(self) -> None:
         """Go to the log's present end."""
@@ -41,19 +61,6 @@ class GrowingLog:
         except FileNotFoundError:
             return 0, 0
         return there.st_ino, there.st_size
-
-    def continues(self, fd: int) -> bool:
-        """Return whether the open log is the file that was read, and no shorter than what was read."""
-        there = system.fstat(fd)
-        return there.st_ino == self.inode and there.st_size >= self.position
-
-    def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
-        there = system.fstat(fd)
-        start = self.position if self.continues(fd) else 0
-        end = max(boundary(fd, there.st_size), start)  # a line that is being written is read when it is whole
-        yield from lines_of(fd, start, end)
-        self.inode, self.position = there.st_ino, end
 
     @contextmanager
     def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:
