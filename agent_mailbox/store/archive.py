@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .custody import Custody
 
 LOCK = ".lock"
-"""Taken by whoever rewrites the archive; portalocker's."""
+"""The file that every writer of the archive locks, by portalocker."""
 ROSTER = "roster.jsonl"
 
 
@@ -33,11 +33,11 @@ class Archive:
         self._custody = custody
 
     def view(self, name: str) -> ProofView | None:
-        """What is proven of the writers of lines that were in the live log of that name; None where nothing is."""
+        """Return what is proven of the writers of lines that were in the live log of that name; None if nothing is."""
         return None if self._custody is None else ProofView(self._custody.log(name))
 
     def months(self) -> list[str]:
-        """The months there are, oldest first: ``2026-03``."""
+        """Return the months there are, oldest first: ``2026-03``."""
         try:
             names = system.listdir(self.directory)
         except OSError:
@@ -45,7 +45,7 @@ class Archive:
         return sorted(n[:7] for n in names if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-")
 
     def files(self) -> list[str]:
-        """The names of the archived logs: messages and reads by month, and the roster's."""
+        """Return the names of the archived logs: messages and reads by month, and the roster's."""
         try:
             names = system.listdir(self.directory)
         except OSError:
@@ -53,45 +53,45 @@ class Archive:
         return sorted(n for n in names if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-"))
 
     def log(self, month: str) -> Log:
-        """The messages of a month."""
+        """Return the log of a month's messages."""
         return Log(system.join(self.directory, f"{month}.jsonl"))
 
     def reads_log(self, month: str) -> Log:
-        """The reads of a month's messages."""
+        """Return the log of the reads of a month's messages."""
         return Log(system.join(self.directory, f"{month}-reads.jsonl"))
 
     def roster_log(self) -> Log:
-        """Roster events that compaction replaced."""
+        """Return the log of the roster events that compaction replaced."""
         return Log(system.join(self.directory, ROSTER))
 
     def lines(self) -> Iterator[bytes]:
-        """Every archived message line, oldest month first."""
+        """Yield every archived message line, oldest month first."""
         for month in self.months():
             for _, line in self.log(month).lines():
                 yield line
 
     def messages(self) -> dict[str, Message]:
-        """Every archived message by id."""
+        """Return every archived message by id."""
         return parse_messages(((None, line) for line in self.lines()), self.view(MESSAGES))
 
     def reads(self) -> Iterator[Read]:
-        """Every archived read record."""
+        """Yield every archived read record."""
         view = self.view(READS)
         for month in self.months():
             yield from parse_reads(((None, line) for _, line in self.reads_log(month).lines()), view)
 
     def reads_of(self, message: Message) -> Iterator[Read]:
-        """The archived read records of the message's month."""
+        """Return the archived read records of the message's month."""
         lines = self.reads_log(instant.month(message.timestamp)).lines()
         return parse_reads(((None, line) for _, line in lines), self.view(READS))
 
     def mentioning(self, ids: set[str]) -> Iterator[bytes]:
-        """The archived message lines that may be of one of the ids."""
+        """Return the archived message lines that may have one of the ids."""
         wanted = {i.encode() for i in ids}
         return (line for line in self.lines() if may_be_message(line, wanted))
 
     def month_of(self, ids: set[str]) -> dict[str, str]:
-        """The month each of the ids is archived under, for those that are."""
+        """Return the month that each archived id of these is in."""
         found: dict[str, str] = {}
         for month in self.months() if ids else ():
             for _, line in self.log(month).lines():

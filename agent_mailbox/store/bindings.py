@@ -1,6 +1,6 @@
-"""Who is bound by a lead or a policy, as the user's own records have it.
+"""The sessions that a lead or a policy binds, from the user's own records.
 
-Belongs here: asking them. ``trail`` keeps them.
+Belongs here: reading them. ``stamps`` writes them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Derived files: what they are checked by, and how they are written.
+"""Derived files: how they are checked, and how they are written.
 
-Belongs here: a sealed file that may be torn, stale, forged or gone, and the ``Mark`` by which such a file knows
-whether a log still is the one it was derived from. Nothing here is ever the truth; a file that does not check out
-does not exist.
+Belongs here: a sealed file that may be torn, stale, forged or missing. The ``Mark`` tells whether a log is still the
+one that a file was derived from. Nothing here is ever the truth; a file that fails its check counts as missing.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ NOWHERE: Mark = (0, 0, 0)
 
 
 def mark(fd: int, position: int, inode: int | None = None) -> Mark:
-    """The mark of an open log at a position; ``inode`` is the log's, where it is known."""
+    """Return the mark of an open log at a position; ``inode`` is the log's, if the caller knows it."""
     return system.fstat(fd).st_ino if inode is None else inode, position, tail(fd, position)
 
 
 def holds(fd: int | None, at: Sequence[int], inode: int | None = None) -> bool:
-    """Is the open log (None: no file) the one the mark was made of, with nothing before its position changed?"""
+    """Return whether the mark was made of the open log (None: no file), unchanged up to the mark's position."""
     if fd is None:
         return at[1] == 0
     return at[1] == 0 or tuple(at) == mark(fd, at[1], inode)
 
 
 def load(path: str) -> bytes | None:
-    """What ``save`` wrote, or None if there is nothing sound at the path.
+    """Return what ``save`` wrote, or None if the path holds nothing sound.
 
-    The time is looked at before and after reading: one that is the seal both times says that nobody wrote in between,
-    which would give the beginning of one content and the end of another.
+    The file's time must be the seal before and after the read. Then nobody wrote in between, so the beginning and the
+    end are of one content.
     """
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
@@ -51,7 +50,7 @@ def load(path: str) -> bytes | None:
         there = system.fstat(fd)
         head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
         size = head[len(VERSION) + 1 :].partition(b" ")[0]
-        # By itself, for it may be long; behind it may stand what is left of a longer one.
+        # A read of its own, for the body may be long; the rest of a longer one may follow it.
         body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
         if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
             return None
@@ -63,12 +62,12 @@ def load(path: str) -> bytes | None:
 
 
 def save(path: str, body: bytes) -> None:
-    """Write a derived file; where it cannot be written, nothing is lost but time.
+    """Write a derived file; a failure costs time only.
 
-    The file holds a random number and bears it as its modification time: whoever else writes to it, or dies writing,
-    breaks the seal. (A checksum would cost as much as reading the file.) It is written in place; renaming over the old
-    one would be neater and costs 0.7 ms, for file systems then write the new one out at once, as if it were precious.
-    It is not cut either: of two who write at once, one would cut what the other sealed.
+    The file holds a random number and has it as its modification time. Any other write, or a writer's death, breaks the
+    seal; a checksum would cost as much as reading the file. The file is written in place: a rename costs 0.7 ms, since
+    file systems then write the new file out at once. It is not truncated: of two writers at once, one would cut what
+    the other sealed.
     """
     seal = int.from_bytes(system.urandom(4), "big") >> 1
     data = _head(body, seal) + b"\n" + body
@@ -79,7 +78,7 @@ def save(path: str, body: bytes) -> None:
             system.make_directory(system.dirname(path))
             fd = _create(path)
         try:
-            if system.write(fd, data) == len(data):  # else the disk is nearly full, and what is there stays unsealed
+            if system.write(fd, data) == len(data):  # else the disk is nearly full: the file stays unsealed
                 system.utime(fd, ns=(seal * SECOND, seal * SECOND))
         finally:
             system.close(fd)

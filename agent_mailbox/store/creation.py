@@ -1,6 +1,6 @@
-"""Making a mailbox, and what a place is called.
+"""Making a mailbox, and the names of places.
 
-Belongs here: what is done once for a mailbox or a session, with all of ``os`` at hand.
+Belongs here: steps done once for a mailbox or a session, with all of ``os`` at hand.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def repository(directory: str) -> str | None:
-    """The name of the git repository a directory is in (its main worktree's), or None outside one."""
+    """Return the name of the git repository that holds a directory (its main worktree's), or None outside one."""
     here = root(directory)
     return None if here is None else os.path.basename(main_worktree(here) or here)
 
 
 def root(directory: str) -> str | None:
-    """Return the top of the git worktree a directory is in, or None outside one."""
+    """Return the top of the git worktree that holds a directory, or None outside one."""
     here = os.path.realpath(directory)
     while True:
         if os.path.lexists(os.path.join(here, ".git")):
@@ -50,12 +50,12 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if is_new:
         _forget(directory, environ)
     custody_setup.ensure(directory, environ)
-    keys.make(user_state.directory(environ))  # also where it was lost: what it sealed is adopted, or proves nothing
+    keys.make(user_state.directory(environ))  # a lost key too: its old seals prove nothing until adopted
     return directory
 
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:
-    """Begin a new record for a mailbox that is made where another was, unless that one bound somebody."""
+    """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
     known = custody.find(directory, environ)
     if known is not None and not bindings.here(user_state.directory(environ), directory):
         custody_setup.remove(known.directory)
@@ -77,13 +77,13 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
 
 
 def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
-    """Tell the shell guard which mailbox a session's is; where that cannot be written, the guard just says "maybe"."""
+    """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe"."""
     path = os.path.join(os.path.dirname(trusted_file(environ)), "sessions", session_id)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         aside = f"{path}.{os.getpid()}"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``trail``)
+            file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``stamps``)
         os.replace(aside, path)
     except OSError:
         pass

@@ -1,11 +1,13 @@
-"""A mailbox's record outside the project: that it exists, where each of its logs ended, and what of them is proven.
+"""The user's record of a mailbox, outside the project: where each log ended, and what of it is proven.
 
-Belongs here: the record's files, and the three questions asked of it. *Does the log continue what we left?* A log that
-is shorter, replaced or rolled back does not. *What does a line's seal prove, at that place?* *Are all lines that decide
-still there?* Their number and a digest of them all are kept, so that none can be taken out of the middle either.
+Belongs here: the record's files, and three questions.
 
-A record is made for a mailbox that the user's own ``init`` made, and for none else: without one nothing is proven. What
-stood in the logs before the record was made is ``proofs.BEFORE``.
+- Does the log continue what our writers left? A log that is shorter, replaced or rolled back does not.
+- What does a line's seal prove, at that place?
+- Are all deciding lines still there? The record keeps their number and digest, which a removed line changes.
+
+Only a mailbox that the user's own ``init`` made has a record; without one nothing is proven. Lines older than the
+record are ``proofs.BEFORE``.
 
     STATE/key                        the user's key
     STATE/boxes/NAME/place           the mailbox's real path, its id
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 BOXES = "boxes"
 NEXT = ".next"
-"""Behind a log's name: the entry of the log that is put in its place."""
+"""The suffix of the entry that announces a log's replacement."""
 _CONTROL = b'"type":"control"'
 _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 
@@ -48,9 +50,9 @@ class Custody:
 
     @property
     def key(self) -> Key | None:
-        """The user's key, read when it is first needed."""
+        """Return the user's key, read at the first use."""
         if not self._asked:
-            from . import keys  # 0.3 ms, for whoever writes or weighs a seal
+            from . import keys  # 0.3 ms, needed to write or weigh a seal
 
             self._key, self._asked = keys.load(self._state, self._environ), True
         return self._key
@@ -60,11 +62,11 @@ class Custody:
         return system.join(self.directory, *names)
 
     def log(self, path: str) -> Kept:
-        """Return what the record has of the log at a path."""
+        """Return the record's part about the log at a path."""
         return Kept(self, system.basename(path).removesuffix(".jsonl"))
 
     def broken(self) -> str | None:
-        """Return why the logs do not continue what our writers left; None where they do, as far as anybody noticed."""
+        """Return why the logs do not continue what our writers left; None if no break was noticed."""
         text = content(self.path("broken"))
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
@@ -91,7 +93,7 @@ class Custody:
 
     def adopt(self, macs: Iterable[bytes]) -> None:
         """Keep the MACs of all unsealed lines that the person confirmed."""
-        from .small_files import replace_file  # at the person's word
+        from .small_files import replace_file  # only at the person's word
 
         replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
 
@@ -105,7 +107,7 @@ class Custody:
 
 
 class Kept:
-    """What the record has of one log, by the log's name."""
+    """The record's part about one log, by the log's name."""
 
     def __init__(self, custody: Custody, name: str) -> None:
         self.custody = custody
@@ -113,15 +115,15 @@ class Kept:
         self.path = custody.path(name)
 
     def entry(self) -> LogEnd:
-        """Return the entry; an empty one where none was made yet."""
+        """Return the entry; an empty one if none was made yet."""
         text = content(self.path)
         return (read_entry(text) if text else None) or LogEnd()
 
     def checked(self, fd: int) -> LogEnd | None:
-        """Return the entry that the open log continues: the one that is kept, or that of a replacement which is about
-        to be noted, or whose writer was killed before that. None where it continues neither.
+        """Return the entry that the open log continues; None if it continues none.
 
-        It looks until it sees the same entry twice: a replacement may be noted between the two looks, and its
+        That is the kept entry, or the announced one of a replacement: its writer may be about to note it, or was killed
+        first. The loop ends when the entry is the same twice: a replacement may be noted between two looks, and its
         announcement be gone.
         """
         before, entry = None, self.entry()
@@ -136,14 +138,14 @@ class Kept:
         return None
 
     def announce(self, entry: LogEnd) -> None:
-        """Note what the log will be once it is replaced: whichever of the two is there is then what we left."""
-        from .small_files import replace_file  # where a log is replaced
+        """Note how the log will be after its replacement: until then both entries count."""
+        from .small_files import replace_file  # only to replace a log
 
         replace_file(self.path + NEXT, entry.text())
 
     def follow(self, entry: LogEnd) -> None:
         """Note that the log was replaced."""
-        from .small_files import replace_file  # where a log is replaced
+        from .small_files import replace_file  # only to replace a log
 
         replace_file(self.path, entry.text())
         try:
@@ -152,7 +154,7 @@ class Kept:
             pass
 
     def change(self, how: Callable[[LogEnd], LogEnd]) -> None:
-        """Change the entry; two who do so at once do it one after the other."""
+        """Change the entry, under a lock that makes concurrent changes follow each other."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
             fd = system.open(self.path, flags, 0o600)
@@ -165,10 +167,10 @@ class Kept:
             finally:
                 system.close(fd)
         except OSError:
-            pass  # the log goes on beyond what is noted: who writes next notes that
+            pass  # the log goes on beyond its note: the next writer notes that
 
     def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
-        """Return the line (without newline) sealed for its place; as it is where there is no key."""
+        """Return the line (without newline) sealed for its place; unchanged if there is no key."""
         key = self.custody.key
         if key is None:
             return line
@@ -181,7 +183,7 @@ class Kept:
 
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
-    """Return the record of a mailbox by its real path; None where there is none."""
+    """Return the record of a mailbox by its real path; None if there is none."""
     state = user_state.directory(environ)
     for name in names(directory):
         record = system.join(state, BOXES, name)
@@ -201,12 +203,12 @@ def names(directory: str) -> list[str]:
 
 
 def encoded(directory: str) -> bytes:
-    """Return a path as a record has it."""
+    """Return a path in the bytes that a record holds."""
     return directory.encode("utf-8", "surrogateescape")
 
 
 def content(path: str) -> bytes | None:
-    """Return the bytes of a small file; None for none."""
+    """Return the bytes of a small file; None if there is no file."""
     try:
         fd = paths.open_file(path, system.O_RDONLY)
     except FileNotFoundError:

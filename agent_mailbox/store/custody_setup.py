@@ -1,6 +1,6 @@
-"""Making a mailbox's record outside the project, and removing one. Its form, and what it is asked, is ``custody``.
+"""Making a mailbox's record outside the project, and removing one. Its form and its questions are in ``custody``.
 
-Belongs here: what happens once in a mailbox's life.
+Belongs here: steps done once in a mailbox's life.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
 
 
 def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
-    """Make the record of a mailbox (its real path) whose ``logs`` are there; what they hold is ``BEFORE``.
+    """Make the record of a mailbox (its real path) whose ``logs`` are there; their content is ``BEFORE``.
 
-    Of two who do so at once, one does.
+    If two processes do so at once, one record is made.
     """
     state = user_state.directory(environ)
     keys.make(state)
@@ -54,7 +54,7 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
 
 
 def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
-    """Make a record aside and put it in its place whole: whoever finds one finds all of it."""
+    """Make a record aside and rename it into its place, so that a record is always complete."""
     aside = f"{record}.{system.getpid()}"
     try:
         system.make_directory(aside)
@@ -74,7 +74,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a record, or what is left of one."""
+    """Remove a record, or the rest of one."""
     try:
         for name in system.listdir(directory):
             system.unlink(system.join(directory, name))

@@ -1,8 +1,8 @@
-"""The one process that waits on a session's behalf: who it is, and what it leaves for the next.
+"""The one process that waits for a session's mail: its lock, and its words to the next one.
 
-Belongs here: the file by which a second one finds out that there is one, its lock, and its two lines. The first line is
-for the shell guard, which can read but not lock: the process, the client it waits for. The second is for whoever
-waits next. Derived like all of ``.cache``: without it a process is started that need not have been.
+Belongs here: the file by which a second process finds the first, its lock, and its two lines. The first line is for the
+shell guard, which can read but not lock: the process, and the client it waits for. The second is for the next waiting
+process. The file is derived like all of ``.cache``: losing it costs one needless process.
 """
 
 from __future__ import annotations
@@ -18,24 +18,29 @@ if TYPE_CHECKING:
 
 DOORBELL = "doorbell"
 NOBODY, OFF = "-", "off"
-"""Instead of a process: none waits; none is wanted."""
+"""In the place of a process: none waits; none is wanted."""
 _MOST = 1 << 16
 
 
 class Vigil:
-    """A session's vigil, for a ``with`` block once it was taken; ``cache`` is the mailbox's ``.cache``, ``client`` the
-    number of the client's process."""
+    """A session's vigil, for a ``with`` block after ``take``.
+
+    ``cache`` is the mailbox's ``.cache``, ``client`` the number of the client's process.
+    """
 
     def __init__(self, cache: str, session_id: str, client: int) -> None:
         self.directory = system.join(cache, DOORBELL)
         self.left: tuple[str, ...] = ()
-        """What the one before left, word by word."""
+        """The words that the process before left."""
         self._client = str(client)
         self._lock = FileLock(system.join(self.directory, session_id), 0)
 
     def take(self, *, replace: bool = True) -> bool:
-        """Become the one. False if another is, for the same client; one that waits for another client of the session
-        is replaced (it finds itself without its file), unless ``replace`` is False. Raises ``MailboxError``."""
+        """Become the waiting process; return False if another one waits for the same client. Raise ``MailboxError``.
+
+        A process that waits for another client of the session is replaced (it finds its file gone), unless ``replace``
+        is False.
+        """
         system.make_directory(self.directory)
         with FileLock(self.directory, 5.0):
             if self._lock.fd >= 0:
@@ -53,15 +58,15 @@ class Vigil:
         return True
 
     def stands(self) -> bool:
-        """Is this still the one that everybody finds?"""
+        """Return whether this is still the process that others find."""
         return self._lock.stands()
 
     def removed(self) -> bool:
-        """Is the file gone, and nobody's place taken? ``take`` makes it anew."""
+        """Return whether the file is gone and no other process has made one; ``take`` makes it again."""
         return not system.exists(self._lock.path)
 
     def leave(self, who: str, words: tuple[str, ...]) -> None:
-        """Go, and leave this for the next; ``who``: NOBODY or OFF."""
+        """Go, and leave these words for the next process; ``who`` is NOBODY or OFF."""
         self.left = words
         self._write(who, words)
 

@@ -1,7 +1,7 @@
 """The telemetry log: what happened to requests, modes and policies, for people and programs that look back.
 
-Belongs here: appending to it and reading it. It is never the source of any state, so it asks for no lock and no sync,
-and a line that cannot be written is no failure of what it tells about.
+Belongs here: appending to it and reading it. No state follows from it, so it takes no lock and no sync, and a failed
+write fails nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .logs import Logs
 
 LIMIT = 4 << 20
-"""Bytes of telemetry after which a new log is begun: some twenty thousand steps."""
+"""Bytes of telemetry after which a new log begins: some twenty thousand steps."""
 
 
 def note(logs: Logs, told: Mapping[str, Any]) -> None:
@@ -37,7 +37,7 @@ def note(logs: Logs, told: Mapping[str, Any]) -> None:
 
 
 def rotate(logs: Logs) -> None:
-    """Put a log that has grown beyond ``LIMIT`` in the place of the one before; nobody's line is lost on the way."""
+    """Put a log larger than ``LIMIT`` in the place of the one before; no line is lost on the way."""
     path = logs.path(paths.EVENTS)
     if system.size(path) > LIMIT:
         try:
@@ -47,7 +47,7 @@ def rotate(logs: Logs) -> None:
 
 
 def read(logs: Logs, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The events from a position on, each with the position behind it; what is no event is passed over."""
+    """Yield the events from a position on, each with the position behind it; skip lines that are no event."""
     try:
         fd = paths.open_file(logs.path(paths.EVENTS), system.O_RDONLY)
     except FileNotFoundError:

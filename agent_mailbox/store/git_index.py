@@ -1,7 +1,7 @@
-"""Does git track a file? Read from the repository's index: git itself may run what a stranger's directory tells it to.
+"""The paths that git tracks, read from the repository's index: git itself may run a stranger's commands.
 
-Belongs here: finding that index, and a path in it (git's ``index-format``, versions 2 and 3; version 4 compresses
-paths, and nothing is said of it).
+Belongs here: finding that index, and a path in it (git's ``index-format``, versions 2 and 3). Version 4 compresses
+paths: none is found there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tracked(directory: str, names: Iterable[str]) -> list[str]:
-    """Which of the names in the directory its git repository tracks; none where there is no repository."""
+    """Return the names in the directory that its git repository tracks; none if there is no repository."""
     directory = os.path.realpath(directory)
     root = directory
     while not os.path.lexists(os.path.join(root, ".git")):
@@ -33,7 +33,7 @@ def tracked(directory: str, names: Iterable[str]) -> list[str]:
 
 
 def _gitdir(root: str) -> str:
-    """The repository's own directory: ``.git``, or where the file ``.git`` of a linked worktree leads."""
+    """Return the repository's own directory: ``.git``, or the target of a linked worktree's ``.git`` file."""
     path = os.path.join(root, ".git")
     if main_worktree(root) is None or os.path.isdir(path):
         return path
@@ -42,7 +42,8 @@ def _gitdir(root: str) -> str:
 
 
 def _holds(index: bytes, path: bytes) -> bool:
-    """Is there an entry of that path: before it stands its length, in the lower twelve bits of two bytes?"""
+    """Return whether the index has an entry of that path: its length precedes it, in the lower twelve bits of two
+    bytes."""
     place = index.find(path + b"\0")
     while place >= 2:
         if int.from_bytes(index[place - 2 : place], "big") & 0xFFF in (min(len(path), 0xFFF), 0):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LogPlace:
-    """How far a log was read: its file (inode, 0 before the first) and the position behind the last whole line.
+    """A reader's place in a log: the file (inode, 0 at first) and the position behind the last whole line.
 
     Another file under the log's name, or a shorter one, is read from its beginning.
     """
@@ -64,7 +64,7 @@ class GrowingLog(LogPlace):
 
     @contextmanager
     def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:
-        """Open the log, and yield whether it begins again (as another file) and its new lines; see ``lines``."""
+        """Open the log; yield whether it begins again (as another file), and its new lines as ``lines`` does."""
         fd = self.log.open()
         if fd is None:
             restarted, (self.inode, self.position) = self.inode != 0, (0, 0)

@@ -1,4 +1,4 @@
-"""Who holds a lock, as far as the system tells: for the error of whoever waited for it in vain."""
+"""The process that holds a lock, as far as the system tells: for the error after a vain wait."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from ..core import instant
 
 
 def holder_of(fd: int) -> str:
-    """`` by pid N (command, since T)`` of an open file's lock where the system tells (Linux: proc(5)), else nothing.
+    """Return `` by pid N (command, since T)`` for an open file's lock if the system tells (Linux: proc(5)), else
+    nothing.
 
-    T is when the process started. One that was stopped is said to be, with the way to have it go on or end.
+    T is when the process started. For a stopped process, the text names the command that continues it.
     """
     try:
         inode = f":{os.fstat(fd).st_ino} "

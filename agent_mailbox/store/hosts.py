@@ -1,10 +1,13 @@
-"""Which client's process hosts which sessions: a small file for each, among the user's own records.
+"""The sessions that each client's process hosts: a small file for each process, among the user's own records.
 
-Belongs here: writing and reading these files. Who may be recorded, and what follows from it, is ``identity.callers``.
+Belongs here: writing and reading these files. ``identity.callers`` says who may be recorded, and what follows.
 
-A file is named by the process's number. It holds a line with the form's version, the process's start, boot and
-namespace, and how its hooks are called; then its sessions, the latest first, a line each. It is replaced as a whole.
-A lost one costs little: the client's next hook writes it again.
+A file is named by the process's number. Its first line holds the form's version, the process's start, boot and
+namespace, and how its hooks are called. Its sessions follow, the latest first, a line each. It is replaced as a whole.
+A lost file costs little: the client's next hook writes it again.
+
+    1 8214133 0c6f…-boot pid:[4026531836] socket
+    6f1d2f6e-…
 """
 
 from __future__ import annotations
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
 FORM = "1"
 DIRECTORY = "clients"
 SESSIONS = 32
-"""Sessions that one process is remembered to host: clearing makes a new one each time, and nobody goes back further."""
+"""Sessions remembered for one process: each clearing makes a new one, and old ones are not resumed."""
 MANY = 64
-"""Files after which those of clients that ended are looked for."""
+"""Files above which the files of ended clients are removed."""
 _MOST = 1 << 14
 SOCKET, PIPE = "socket", "pipe"
 """How a client calls its hooks: through a socket pair of its own, which proves it, or in another way."""
@@ -48,25 +51,25 @@ class HostRecords:
 
     @property
     def here(self) -> str:
-        """This boot and namespace, read once."""
+        """Return this boot and namespace, read once."""
         if self._here is None:
             self._here = processes.here()
         return self._here
 
     def of(self, process: Process) -> Host | None:
-        """Return what is recorded of the process; None where that is another's with the same number."""
+        """Return the record of the process; None if the record is of another process with the same number."""
         found = self._load(process.pid)
         return found if found and found.start == process.start and found.here == self.here else None
 
     def is_living(self, host: Host) -> bool:
-        """Return whether the process is there. One of another namespace, in this boot, cannot be seen from here."""
+        """Return whether the process is there; one of another namespace, in this boot, counts as living."""
         if host.here != self.here:
             return host.here.partition(" ")[0] == self.here.partition(" ")[0]
         process = processes.read(host.pid)
         return process is not None and process.start == host.start
 
     def all(self) -> Iterator[Host]:
-        """Yield every record, those of clients that ended included."""
+        """Yield every record, those of ended clients included."""
         try:
             names = system.listdir(self._directory)
         except OSError:
@@ -76,11 +79,11 @@ class HostRecords:
                 yield found
 
     def hosting(self, session_id: str) -> list[Host]:
-        """Return the processes that are recorded as the session's."""
+        """Return the processes that are recorded for the session."""
         return [host for host in self.all() if session_id in host.sessions]
 
     def record(self, process: Process, session_id: str, how: str, *, first: bool = False) -> None:
-        """Record that the process hosts the session; ``first``: as its latest. Unchanged, nothing is written."""
+        """Record that the process hosts the session; ``first``: as its latest. An unchanged record is not written."""
         known = self.of(process)
         before = known.sessions if known else ()
         if known and known.how == how and session_id in before and (not first or before[0] == session_id):
@@ -116,7 +119,7 @@ class HostRecords:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what is recorded of clients that ended, once there are many files."""
+        """Remove the records of ended clients, once there are many files."""
         if len(system.listdir(self._directory)) <= MANY:
             return
         for host in [*self.all()]:

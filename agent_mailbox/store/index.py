@@ -1,17 +1,17 @@
-"""A search index over live and archived mail: derived, in SQLite (FTS5), never the truth and never needed for polling.
+"""A search index over live and archived mail: derived, in SQLite (FTS5), never the truth, unused by polling.
 
-Belongs here: the index file, and why it may be trusted; ``indexing`` catches it up with the logs, ``lookup`` finds
-candidates in it. None knows who may see what: a candidate is a *place* (which log, where in it; ``index_keys``) whose
-line is read back and decoded by the codec, and the caller judges the message. So the index may offer too much, and must
-not hold back; ``Library`` scans where none can be had (no SQLite, no FTS5, a directory that cannot be written, a lock
-that is not to be had).
+Belongs here: the index file, and why it may be trusted. ``indexing`` catches it up with the logs, ``lookup`` finds
+candidates in it. None knows who may see a message: a candidate is a *place* (a log and a position, ``index_keys``). Its
+line is read back and decoded by the codec, and the caller judges the message. So the index may offer too much, but must
+never hold back. ``Library`` scans if there is no index: no SQLite, no FTS5, no writable directory, no lock.
 
-**Why its answers can be trusted.** One process at a time uses the file, under ``index.lock``. Every commit puts a
-random stamp into it and sets the file's time to that stamp, decades in the past: whoever else writes into the file
-moves its time to now, and so does one of ours that was killed. A file whose time is not its stamp is built anew, as is
-one of another version, one SQLite complains about, and one that names a line which is no longer the one it saw.
-Each log is known by its mark (``cache``); where a mark does not hold, that log is read again from its start, and a
-line seen before, the steward having moved it, keeps its entry and gets its new place.
+**Why its answers can be trusted.** One process at a time uses the file, under ``index.lock``. Every commit writes a
+random stamp into it and sets the file's time to that stamp, decades in the past. A foreign write moves the time to now,
+and so does a killed writer of ours. A file is built again if its time or version is another. So is one that SQLite
+complains about, or that names a changed line.
+
+Each log is known by its mark (``cache``). If a mark does not hold, that log is read again from its start. A line that
+the steward moved keeps its entry and gets its new place.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 else:
     try:
-        import _sqlite3 as sqlite3  # the C part: what ``sqlite3`` adds is ``datetime``, at half the cost of a query
-    except ImportError:  # an interpreter built without it
+        import _sqlite3 as sqlite3  # the C part: ``sqlite3`` adds ``datetime``, at half the cost of a query
+    except ImportError:  # this interpreter was built without it
         sqlite3 = None
 
 FILE, LOCK = "index.sqlite", "index.lock"
 VERSION = 1
-"""Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built anew."""
+"""Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built again."""
 CACHE_KIB = 32 << 10
 HASH_SIZE = 16 << 20
-"""Bytes FTS5 may gather before it writes a segment: with its default of 1 MiB building takes half as long again."""
+"""Bytes FTS5 may gather before it writes a segment; its default of 1 MiB makes building take half as long again."""
 
 _SCHEMA = f"""
 BEGIN;
@@ -72,7 +72,7 @@ class MailIndex:
         self._path = logs.cache(FILE)
 
     def ask(self, question: Callable[[IndexView], T]) -> T | None:
-        """The answer from an index caught up with the logs, mended if need be; None where none can be had."""
+        """Return the answer from an index caught up with the logs, rebuilt if need be; None if there is no index."""
         if sqlite3 is None or not self._logs.derives:
             return None
         try:
@@ -88,8 +88,8 @@ class MailIndex:
                     except (sqlite3.Error, OSError, Doubt):
                         continue
                     except (ValueError, TypeError, ArithmeticError, LookupError):
-                        # Of a damaged file anything may come: SQLite quotes a schema that is not even text. Of a fresh
-                        # one it would be a defect of ours.
+                        # A damaged file may raise anything: SQLite quotes even a schema that is no text. With a fresh
+                        # file it is our defect.
                         if fresh:
                             raise
             return None
@@ -122,10 +122,10 @@ class MailIndex:
         return os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _prepare(self, db: sqlite3.Connection, fd: int, fresh: bool) -> None:
-        """Look at the seal *after* the first read: a journal someone left there would be played back by it."""
+        """Check the seal *after* the first read, which would play back a journal that another program left."""
         for pragma in ("synchronous=OFF", "temp_store=MEMORY", f"cache_size=-{CACHE_KIB}", "trusted_schema=OFF"):
             db.execute(f"PRAGMA {pragma}")
-        db.execute("PRAGMA journal_mode=MEMORY")  # a writer that is killed leaves a file without its seal
+        db.execute("PRAGMA journal_mode=MEMORY")  # a killed writer leaves a file without its seal
         if fresh:
             db.executescript(_SCHEMA)
             return

@@ -1,7 +1,8 @@
-"""What the search index keeps of a message instead of the message: numbers for its place and for what it is found by.
+"""The numbers that the search index keeps of a message: its place, and the terms that find it.
 
-Belongs here: how a place and a term are made, and nothing of SQLite. Who changes how one is made
-changes ``index.VERSION``.
+Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``index.VERSION``.
+
+    place of position 812 in 2026-03.jsonl = 202603 << 43 | 812
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import zlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Row = tuple[int, int, int]
-    """Of a candidate: timestamp, place, checksum of its line."""
+    """A candidate: timestamp, place, checksum of its line."""
 
 
 class Doubt(Exception):
-    """The index is not what the logs say, or not what we left."""
+    """The index differs from the logs, or from what we left."""
 
 
 BITS = 43
 POSITION = (1 << BITS) - 1
 LIVE = (1 << 20) - 1 << BITS
-"""A place is one number, the log's in its upper bits: archives in the order of their months, then the live log."""
+"""The place of the live log's first byte. A place is one number with the log in its upper bits: archives in the order
+of their months, then the live log.
+"""
 NEVER, EVER = -(1 << 62), 1 << 62
 PARENT, PARTY, EVERYONE = range(1, 4)
 """Kinds of terms; those of ids, which ``id_term`` makes, are of kind 0."""
@@ -35,20 +38,20 @@ def first_place(month: str) -> int:
 
 
 def month_of(place: int) -> str:
-    """The month of an archived place, as ``first_place`` took it."""
+    """Return the month of an archived place, as ``first_place`` took it."""
     return f"{(place >> BITS) // 100:04}-{(place >> BITS) % 100:02}"
 
 
 def rank(place: int) -> tuple[bool, int]:
-    """Of records with the same id the live one counts, else the first written; the lowest rank wins."""
+    """Return the sort key of records with the same id: the lowest counts, the live one, else the first written."""
     return place < LIVE, place
 
 
 def term_of(kind: int, text: str = "") -> int:
-    """What a message can be looked up by, as a number; several texts may share one."""
+    """Return the number by which a message is looked up; several texts may share one."""
     return kind << 56 | zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def id_term(message_id: str, pad: bytes = b"\0") -> int:
-    """The beginning of an id, so that ids with a common prefix stand together; case does not count."""
+    """Return the beginning of an id as a number: ids with a common prefix are neighbours; case does not count."""
     return int.from_bytes(message_id.casefold().encode("utf-8", "surrogatepass")[:7].ljust(7, pad), "big")

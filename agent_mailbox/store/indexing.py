@@ -1,7 +1,7 @@
-"""Catching the search index up with the logs: what is new goes in, what no longer holds is forgotten.
+"""Catching the search index up with the logs: new lines go in, stale entries go out.
 
-Belongs here: which logs there are, how far each was taken in (its mark, see ``cache``), and the rows a message becomes.
-Must not know what is asked of the index (``lookup``), nor who uses the file when (``index``).
+Belongs here: the logs there are, how far each was taken in (its mark, see ``cache``), and the rows of a message. Must
+not know the questions to the index (``lookup``), nor who uses the file when (``index``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BATCH = 4 << 20
 """Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""
 _WORDS = "words (rowid, subject, content, sender)"
-# Entries of ``terms`` and ``words`` whose message is gone stay, and lead nowhere: an ``n`` is never used again.
+# Orphaned entries of ``terms`` and ``words`` stay and lead nowhere: an ``n`` is never used again.
 
 
 class IndexSource(Record):
@@ -43,7 +43,7 @@ class IndexSource(Record):
 
 
 def sources(live: OpenLogs, archive: Archive) -> Iterator[IndexSource]:
-    """Every log. The live ones were opened before the archive is looked at: the steward moves mail that way."""
+    """Yield every log. The live ones were opened before the archive is looked at: the steward moves mail that way."""
     for month in archive.months():
         first = first_place(month)
         for name, log in ((month, archive.log(month)), (f"{month} reads", archive.reads_log(month))):
@@ -59,7 +59,7 @@ def sources(live: OpenLogs, archive: Archive) -> Iterator[IndexSource]:
 
 
 class Intake:
-    """One catching up, of the open index with the logs as they stand."""
+    """One run that catches the open index up with the logs."""
 
     def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:
         self._db = db
@@ -70,7 +70,7 @@ class Intake:
         self._new: dict[str, list[Any]] = {table: [] for table in ("messages", "terms", _WORDS)}
 
     def catch_up(self) -> bool:
-        """Take in what is new and forget what no longer holds; True if that leaves a transaction to be committed."""
+        """Take in new lines and forget stale ones; return True if that leaves a transaction to commit."""
         known = {name: at for name, *at in self._db.execute("SELECT * FROM sources")}
         held = {source.name: source.end for source in sources(self._live, self._archive) if self._holds(source, known)}
         lost = known.keys() - held.keys()
@@ -98,7 +98,7 @@ class Intake:
         return source.fd is not None and cache.holds(source.fd, known[source.name][:3])
 
     def _forget(self, name: str) -> None:
-        """A log is not what it was: its messages hang loose until they are met again, at whatever place."""
+        """Forget a changed log: its messages have no place until they are met again, anywhere."""
         month, _, reads = name.partition(" ")
         first = LIVE if month == "live" else first_place(month)
         what = "DELETE FROM reads" if reads else "UPDATE messages SET place = NULL"
@@ -127,7 +127,7 @@ class Intake:
         return NEVER, 0  # a read that is met again is the same row
 
     def _take_messages(self, lines: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
-        """Returns the place and the number of the last message."""
+        """Return the place and the number of the last message."""
         last, size = (NEVER, 0), 0
         for place, line in lines:
             message = codec.message(line)
@@ -143,7 +143,7 @@ class Intake:
         return last
 
     def _moved(self, message: Message, place: int, checksum: int) -> int:
-        """The number of an entry that hung loose and has its place again; 0 if there was none."""
+        """Return the number of an entry that had lost its place and got this one; 0 if there was none."""
         if not self._loose:
             return 0
         found = self._db.execute(
@@ -183,7 +183,7 @@ class Intake:
 
 
 def _read_about(line: bytes) -> bytes | None:
-    """The id a reads line is about, if it is one; our own spelling without decoding it (a bad line may slip in)."""
+    """Return the id that a reads line is about, if it is one; our own spelling is not decoded (a bad line may pass)."""
     if line.startswith(b'{"message_id":"') and line.count(b'"message_id"') == 1 and b"\\" not in line:
         return line[15:].partition(b'"')[0]
     record = codec.read(line)

@@ -1,8 +1,8 @@
-"""The user's key, by which records are sealed.
+"""The user's key, which seals records.
 
-Belongs here: the key's file, and the MAC (keyed BLAKE2b, RFC 7693). The key stands among the user's own records, 0600.
-Whoever reads it can forge every seal: files are all that keeps it, and docs/trust.md says from whom they do not.
-Under the test switch the key is derived from the file's, so that the switch proves nothing in a real mailbox.
+Belongs here: the key's file, and the MAC (keyed BLAKE2b, RFC 7693). The key is among the user's own records, mode 0600.
+A process that reads it can forge every seal: only the file's mode protects it (docs/trust.md). Under the test switch
+the key is derived from the file's, so that it proves nothing in a real mailbox.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..errors import StorageFailed
 from . import paths, system, user_state
 
-try:  # ``hashlib`` has it from there, and costs three times as much to import
+try:  # ``hashlib`` takes it from there, and its import costs three times as much
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -38,12 +38,12 @@ class Key:
 
 
 def digest(*parts: bytes) -> bytes:
-    """Return a digest of the parts, 32 hex digits: for what nobody has to keep secret."""
+    """Return a digest of the parts, 32 hex digits; it needs no secret."""
     return blake2b(b"".join(parts), digest_size=16, person=_PERSON).hexdigest().encode()
 
 
 def load(state: str, environ: Mapping[str, str]) -> Key | None:
-    """Return the user's key; None where there is none. Raises ``StorageFailed`` for a file that holds none."""
+    """Return the user's key; None if there is none. Raise ``StorageFailed`` for a file without a key."""
     path = system.join(state, FILE)
     try:
         fd = paths.open_file(path, system.O_RDONLY)
@@ -58,7 +58,10 @@ def load(state: str, environ: Mapping[str, str]) -> Key | None:
     finally:
         system.close(fd)
     if form != _FORM or len(secret) != 32:
-        raise StorageFailed(f"{path} holds no key", "move it away: nothing is proven then; `init` makes another")
+        raise StorageFailed(
+            f"{path} holds no key",
+            "move it away and run `agent-mailbox init`, which makes another; old seals then prove nothing",
+        )
     if user_state.is_switched(environ):
         secret = blake2b(secret, digest_size=32, person=b"for tests only").digest()
         key_id = digest(secret)[:8]
@@ -66,7 +69,7 @@ def load(state: str, environ: Mapping[str, str]) -> Key | None:
 
 
 def make(state: str) -> None:
-    """Make the user's key if there is none; of two who do so at once, one does."""
+    """Make the user's key if there is none; of two concurrent calls, one makes it."""
     path = system.join(state, FILE)
     if system.exists(path):
         return

@@ -1,6 +1,6 @@
-"""The lines of a log with their numbers, for whoever has to say where something stands.
+"""The lines of a log with their numbers, for messages that name a line.
 
-Belongs here: counting. A log's own reader knows positions only: nobody else needs more.
+Belongs here: counting. A log's own reader knows positions only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def numbered(log: Log, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(line number, line) of a log that need not exist; empty lines are counted and not given. See ``lines_of``."""
+    """Yield (line number, line) of a log that need not exist; empty lines count but are skipped. See ``lines_of``."""
     fd = log.open()
     if fd is None:
         return
@@ -29,17 +29,17 @@ def numbered(log: Log, end: int | None = None) -> Iterator[tuple[int, bytes]]:
 
 
 def numbered_in(fd: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """The same of an open file, up to ``end``."""
+    """Yield the same of an open file, up to ``end``."""
     number, reached = 1, 0  # of the line that begins there
     for position, line in lines_of(fd, 0, end):
         if position != reached:
             number += newlines(fd, reached, position)
         yield number, line
         reached = position
-        if len(line) <= MAX_LINE:  # of a longer one only the beginning was given
+        if len(line) <= MAX_LINE:  # a longer one was given in part
             number, reached = number + 1, position + len(line) + 1
 
 
 def newlines(fd: int, start: int, end: int) -> int:
-    """How many line ends stand in a stretch of an open file."""
+    """Return the number of line ends in a stretch of an open file."""
     return sum(chunk.count(b"\n") for chunk in chunks(fd, start, end))

@@ -25,11 +25,12 @@ def chunks(fd: int, start: int = 0, end: int | None = None, size: int = CHUNK) -
 
 
 def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(position, line without newline) from ``start`` to ``end`` (or the file's), a last one without newline included;
-    none where ``start`` is beyond, as of a cursor that another process has moved on meanwhile.
+    """Yield (position, line without newline) from ``start`` to ``end`` (or the file's), a last line without newline
+    included.
 
-    Empty lines are passed over. Of a line beyond ``MAX_LINE`` only ``MAX_LINE + 1`` bytes come out, which no decoder
-    takes: memory stays bounded whatever stands in the file.
+    None comes if ``start`` is beyond, as in a cursor that another process has moved on meanwhile. Empty lines are
+    skipped. From a line longer than ``MAX_LINE``, only ``MAX_LINE + 1`` bytes come: no decoder takes them, and memory
+    is bounded.
     """
     position, rest, oversize = start, b"", False
     for chunk in chunks(fd, start, end):
@@ -51,7 +52,7 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
 
 
 def line_at(fd: int, position: int) -> bytes:
-    """The line that begins at a position."""
+    """Return the line that begins at a position."""
     found, _, ended = system.pread(fd, 4096, position).partition(b"\n")
     if ended or len(found) < 4096:
         return found
@@ -59,7 +60,7 @@ def line_at(fd: int, position: int) -> bytes:
 
 
 def boundary(fd: int, end: int) -> int:
-    """The position after the last whole line before ``end``."""
+    """Return the position after the last whole line before ``end``: 3 for ``{}``, a newline and ``{"id``."""
     reach = 512
     while end > 0:
         start = max(0, end - reach)

@@ -1,9 +1,8 @@
 """The one lock discipline: ``flock`` on the file that is at the path, with a bounded wait that names the holder.
 
-The kernel frees a lock when its holder dies, so none can wedge; a holder that was stopped makes others ``Busy``. A
-process forked meanwhile holds nothing: it lets go of the descriptors that it inherited.
-portalocker takes the same lock (``flock``) and serves where its import, eight interpreter starts, does not matter;
-a test holds that the two exclude each other.
+The kernel frees a dead process's lock; a stopped holder makes others ``Busy``. A forked process holds nothing: it
+closes the descriptors that it inherited. The portalocker library takes the same lock (``flock``), where its import may
+cost eight interpreter starts; a test holds that the two exclude each other.
 
 Order, to be taken only from left to right: session delivery, role delivery, messages, reads, roster.
 """
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 WAIT = 10.0
-"""Seconds a command waits for a lock: longer than any append, and than the 2 s a blocked reader of ours may take."""
+"""Seconds a command waits for a lock: longer than any append, and than the 2 s of a blocked reader of ours."""
 _TURNS = 50
-"""Times a lock is asked for while only giving way to others: an append holds it for some ten thousandths of a second,
-and whoever sleeps meanwhile sleeps on when it is free."""
+"""Retries that only yield the processor: an append holds a lock for some 0.1 ms, and a sleep would outlast it."""
 
 _held: set[FileLock] = set()
 
@@ -56,7 +54,7 @@ class FileLock:
         return self if self.fd >= 0 else self.take()
 
     def take(self) -> Self:
-        """Get the lock, ahead of a ``with`` block that gives it back; ``Busy`` if it is not to be had in time."""
+        """Get the lock, ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
         deadline = time.monotonic() + self._wait
         while True:
             fd = self._open()
@@ -69,7 +67,7 @@ class FileLock:
             except BaseException:
                 system.close(fd)
                 raise
-            system.close(fd)  # replaced while we waited: the lock that counts is on the new file
+            system.close(fd)  # replaced meanwhile: the lock on the new file counts
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -77,22 +75,22 @@ class FileLock:
         self.release()
 
     def release(self) -> None:
-        """Give the lock back. Closing would do, unless a process started in between had the descriptor too."""
+        """Give the lock back. Closing alone would keep it if a process started in between has the descriptor too."""
         if self.fd >= 0:
             try:
                 fcntl.flock(self.fd, fcntl.LOCK_UN)
             except OSError:
-                pass  # what was done under it is done
+                pass  # the work under it is done
             self.close()
 
     def close(self) -> None:
-        """Close what is no longer locked."""
+        """Close the file after its unlocking."""
         _held.discard(self)
         fd, self.fd = self.fd, -1
         system.close(fd)
 
     def stands(self) -> bool:
-        """Is the file that is locked still the one at the path, and not removed or replaced?"""
+        """Return whether the locked file is still the one at the path."""
         return self.fd >= 0 and self._is_at_path(self.fd)
 
     def _open(self) -> int:
@@ -116,7 +114,7 @@ class FileLock:
 
 
 def acquire(fd: int, path: str, deadline: float) -> None:
-    """Lock the open file, or raise ``Busy`` at ``deadline`` (monotonic seconds) naming who holds it."""
+    """Lock the open file; at ``deadline`` (monotonic seconds) raise ``Busy``, which names the holder."""
     turns, pause = _TURNS, 0.00005
     while True:
         try:
@@ -126,14 +124,14 @@ def acquire(fd: int, path: str, deadline: float) -> None:
             if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EINTR):
                 raise StorageFailed(
                     f"cannot lock {path}: {error.strerror}",
-                    "this file system has no working locks; nothing is written without one: move the mailbox",
+                    "move the mailbox to a local disk: this file system has no working locks",
                 ) from None
         if turns:
             turns -= 1
             system.sched_yield()
             continue
         if time.monotonic() >= deadline:
-            from .holder import holder_of  # how a wait in vain is explained
+            from .holder import holder_of  # only to explain a time-out
 
             raise Busy(f"{path} is locked{holder_of(fd)}", "try again; nothing was changed")
         time.sleep(pause)

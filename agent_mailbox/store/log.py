@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 DOUBTS = 3
-"""Times that a log which was not replaced meanwhile must look wrong before it is."""
+"""Times that an unreplaced log must look wrong before it counts as broken."""
 
 
 class Log:
-    """One log file. It need not exist to be read; the first append makes it."""
+    """One log file. Reading needs no file; the first append makes it."""
 
     def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
         self.path = path
@@ -43,18 +43,18 @@ class Log:
         self.kept = kept
 
     def view(self) -> ProofView | None:
-        """What the mailbox's record says of the lines; None where it has none."""
+        """Return the record's view of the lines; None if the mailbox has no record."""
         return None if self.kept is None else ProofView(self.kept)
 
     def notice(self) -> None:
-        """Notice if the log does not continue what our writers left; its lines are not looked at."""
+        """Note a log that does not continue what our writers left, without looking at its lines."""
         self.attentively(lambda *_: None, whole=False)
 
     def attentively(self, read: Callable[[int, ProofView | None], T], *, whole: bool = True) -> T | None:
-        """Have ``read`` go through the open log with the record's word on its lines, and notice where the log does not
-        continue what was left: then again, with nothing proven. None where there is no log.
+        """Call ``read`` with the open log and the record's view of it; return its answer, None if there is no log.
 
-        ``read`` is repeated where the log was replaced meanwhile. ``whole``: it reads all lines that decide.
+        ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
+        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
         """
         doubts = 0
         while doubts < DOUBTS:
@@ -79,7 +79,7 @@ class Log:
         return self.attentively(read, whole=whole)
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """(position, line without newline) from ``start`` on; see ``lines_of``."""
+        """Yield (position, line without newline) from ``start`` on; see ``lines_of``."""
         fd = self.open()
         if fd is None:
             return
@@ -89,14 +89,14 @@ class Log:
             system.close(fd)
 
     def open(self) -> int | None:
-        """A descriptor to read from, or None if the log does not exist."""
+        """Return a descriptor to read from, or None if the log does not exist."""
         try:
             return open_file(self.path, system.O_RDONLY)
         except FileNotFoundError:
             return None
 
     def is_at_path(self, fd: int | None) -> bool:
-        """Is the open file still the one at the path (the steward may have swapped it)?"""
+        """Return whether the open file is still the one at the path: the steward may have swapped it."""
         try:
             there = system.stat(self.path)
         except OSError:
@@ -107,21 +107,25 @@ class Log:
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
     def held(self) -> HeldLog:
-        """The log under its lock, for a ``with`` block that looks and then appends."""
+        """Return the log under its lock, for a ``with`` block that looks and then appends."""
         return HeldLog(self.path, self.wait, self.trail, self.kept)
 
     def append(
         self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
     ) -> int:
-        """Append whole lines (with their newlines) durably; raises ``StorageFailed`` if that is not certain. See
-        ``HeldLog.append``."""
+        """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
+
+        See ``HeldLog.append``.
+        """
         with self.held() as log:
             return log.append(lines, disturbs, proofs)
 
 
 class HeldLog(FileLock):
-    """A locked log. What was appended is synced when the block ends, *after* unlocking: the kernel then groups the
-    syncs of concurrent writers. A failed sync is a failed command, never retried into an acknowledgement."""
+    """A locked log. Appends are synced when the block ends, *after* unlocking: the kernel then groups concurrent syncs.
+
+    A failed sync is a failed command, never retried into an acknowledgement.
+    """
 
     files_only = True
 
@@ -134,17 +138,17 @@ class HeldLog(FileLock):
         self._dirty = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The log's lines, from ``start`` on."""
+        """Return the log's lines, from ``start`` on."""
         return lines_of(self.fd, start)
 
     def append(
         self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
     ) -> int:
-        """Write the lines in one go behind whatever is there, and return how many bytes that was; a failed write takes
-        back only its own bytes.
+        """Write the lines in one go behind the log's end, and return how many bytes that was.
 
-        ``disturbs`` are the sessions whose quiet stamps must go first, or ``EVERYONE`` (see ``stamps``). ``proofs`` say
-        what is proven of each line's writer: with it the line is sealed for its place (``core.seals``).
+        A failed write takes back only its own bytes. ``disturbs`` are the sessions whose quiet stamps must go first, or
+        ``EVERYONE`` (see ``stamps``). ``proofs`` say what is proven of each line's writer, whose line is then sealed
+        for its place (``core.seals``).
         """
         todo = list(lines)
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
@@ -157,10 +161,9 @@ class HeldLog(FileLock):
                 inode, size = there.st_ino, there.st_size
                 left = self._left_by_us(inode, size)
                 if size == 0 or (left is None and self._trail is not None):
-                    # Whoever made this file, or put it in the place of another, may have died before its name was
-                    # synced.
+                    # The process that made this file, or renamed it here, may have died before it synced the name.
                     system.sync_directory(system.dirname(self.path))
-                # A whole record that lost its newline gets it; a torn one is isolated: the same byte serves both.
+                # The same byte ends a whole record that lost its newline, and isolates a torn one.
                 first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
                 data, decided = self._sealed(todo, about, size + len(first))
                 data = first + data
@@ -176,20 +179,27 @@ class HeldLog(FileLock):
         return written
 
     def _hangs_on_place(self, proof: str | None) -> bool:
-        """Return whether more than mail hangs on a line's seal, which counts at its place alone: the person's word, and
-        what was read of what they asked. Plain mail is there all the same, and is not written twice."""
+        """Return whether a line's seal must count at its place: the person's word, and reads of what they asked.
+
+        Plain mail needs no seal to count, so it is not written twice.
+        """
         return proven.is_person(proof) or (proof is not None and self.path.endswith(READS))
 
     def _swallowed(self, data: bytes, size: int, lines: int, hangs_on_place: bool) -> int:
-        """Return how many of the lines must be written again, because a program without the lock wrote where ours
-        begin, between our look at the ``size`` and our write: none, but for that. It may have left a torn line."""
+        r"""Return how many of the lines must be written again: 0 unless a program wrote without the lock.
+
+        Its line may come between our look at the ``size`` and our write, and may be torn.
+
+            expected   {"id":"a"}\n | {"id":"ours"}\n
+            found      {"id":"a"}\n | {"id":"th{"id":"ours"}\n      ours is glued to a torn line: write it again
+        """
         more = system.fstat(self.fd).st_size - size
         if more == len(data):
             return 0
         there = system.pread(self.fd, more, size)
         place = there.find(data)
         if place < 0 or (place and hangs_on_place):
-            return lines  # cut in two, or not where their seals say
+            return lines  # cut in two, or not at the place in their seals
         if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
             return 0
         return 1
@@ -197,19 +207,19 @@ class HeldLog(FileLock):
     # -- what is proven, and where the log ended (``custody``) --------------------------------------------------------
 
     def _look_at_what_was_left(self, kept: Kept) -> None:
-        """Notice, before anything is added, that the log does not continue what we left; count what a writer that was
-        killed wrote and did not count."""
+        """Note, before an append, a log that does not continue what our writers left; count the lines of a killed
+        writer."""
         entry = kept.checked(self.fd)
         if entry is None:
             kept.custody.note_broken(f"{self.path} is shorter than it was, or another file")
         elif entry.generation != kept.entry().generation:
-            kept.follow(entry)  # who replaced the log was killed before it noted that
+            kept.follow(entry)  # the writer that replaced the log was killed before it noted that
         if entry is not None and entry.size < system.fstat(self.fd).st_size:
             self._count(kept, entry.size)
         self._entry = entry or kept.entry()
 
     def _sealed(self, lines: Sequence[bytes], about: Sequence[str | None], position: int) -> tuple[bytes, bool]:
-        """The lines as they are written from a position on, and whether any of them decides something."""
+        """Return the lines sealed for their places from a position on, and whether any of them decides something."""
         kept, entry = self._kept, self._entry
         if kept is None or entry is None or not any(about):
             return b"".join(lines), False
@@ -223,8 +233,8 @@ class HeldLog(FileLock):
         return b"".join(data), decided
 
     def _count(self, kept: Kept, start: int) -> None:
-        """Count the lines from a position on that decide something: durable first, for a line that is counted and lost
-        would look taken away."""
+        """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
+        removed."""
         size = system.fstat(self.fd).st_size
         view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
@@ -245,7 +255,7 @@ class HeldLog(FileLock):
         kept.change(counted)
 
     def _settle(self, kept: Kept) -> None:
-        """Note where the log ended with what we wrote, now that it is durable: what came behind may not be yet."""
+        """Note where the log ended with our lines, now that they are durable; later lines may not be yet."""
         inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
 
         def settled(entry: LogEnd) -> LogEnd:
@@ -254,27 +264,27 @@ class HeldLog(FileLock):
         kept.change(settled)
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
-        """The log's epoch if it is as our last writer left it; None if that is not certain."""
+        """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
         left = self._trail.ended(self.path) if self._trail is not None else None
         return left[2] if left is not None and left[:2] == (inode, size) else None
 
     def _announce(self, inode: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
-        """Before the append: stamps go, all of them where a foreign program wrote since we last did (no epoch)."""
+        """Remove stamps before the append: all of them if a foreign program wrote since our last writer (no epoch)."""
         if self._trail is None:
             return
         self._trail.disturb(EVERYONE if epoch is None else disturbs)
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self) -> None:
-        """Have what is there already synced when the block ends (an id that was found is acknowledged again)."""
+        """Sync the log's present content when the block ends: the found id is acknowledged again."""
         self._dirty = True
 
     def view(self) -> ProofView | None:
-        """What the mailbox's record says of the lines; None where it has none."""
+        """Return the record's view of the lines; None if the mailbox has no record."""
         return None if self._kept is None else ProofView(self._kept)
 
     def is_misplaced(self, position: int, line: bytes) -> bool:
-        """Was the line sealed by us, and written again elsewhere?"""
+        """Return whether the line was sealed by us, and written again elsewhere."""
         view = self.view()
         return view is not None and view.is_misplaced(line, position)
 
@@ -283,9 +293,9 @@ class HeldLog(FileLock):
     ) -> None:
         """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
 
-        What an unlocked writer added meanwhile follows them. ``keep_as`` is a name to keep the old file under.
-        ``misplaced`` are lines that were written again behind others, out of their places: they come last, where they
-        prove as little as before.
+        Lines that an unlocked writer added meanwhile follow them. ``keep_as`` is a name to keep the old file under.
+        ``misplaced`` are lines that another program copied out of their places: they come last, where they still prove
+        nothing.
         """
         aside = self.path + ".new"
         try:
@@ -308,7 +318,7 @@ class HeldLog(FileLock):
             system.sync_directory(system.dirname(self.path))
             if self._kept is not None and entry is not None:
                 self._kept.follow(entry)
-            if self._trail is not None:  # only now: it also says that the log's name is safe
+            if self._trail is not None:  # only now: the note also says that the log's name is durable
                 self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
             late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
         except OSError as error:
@@ -318,15 +328,15 @@ class HeldLog(FileLock):
             again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)
 
     def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> LogEnd | None:
-        """Have the mailbox's record follow: what is there instead was put there by us."""
+        """Announce the replacement in the mailbox's record: the new content is ours."""
         if self._kept is None:
             return None
         fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
         try:
             entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
-            # A roster is told in fewer events: they stand for what they retell.
+            # A roster is retold in fewer events, which take the place of the old ones.
             retold = base if self._kept.name == ROSTER.removesuffix(".jsonl") else 0
-            # Its inode is noted though it be empty: whoever wrote to the log before still notes where that one ended.
+            # The inode of an empty log is noted too: a writer of the old log may still note where that one ended.
             entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail(fd, size))
         finally:
             system.close(fd)
@@ -341,7 +351,7 @@ class HeldLog(FileLock):
         except OSError:
             if written and system.fstat(self.fd).st_size == size + written:
                 system.ftruncate(self.fd, size)
-            raise  # the announced end is now too far: the next writer takes us for a foreigner, which is safe
+            raise  # the announced end is too far: the next writer takes us for a foreign program, which is safe
         self._dirty = True
 
     def __exit__(
@@ -361,13 +371,13 @@ class HeldLog(FileLock):
                 self._settle(self._kept)
         except OSError as error:
             raise StorageFailed(
-                f"cannot sync {self.path}: {error.strerror}; what was written may or may not last",
-                "repeat the command when the disk is well; with the same id nothing is doubled",
+                f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",
+                "repeat the command when the disk works again; the same id makes that idempotent",
             ) from None
 
 
 def _ending(entry: LogEnd, inode: int, size: int, fd: int) -> LogEnd:
-    """The entry of a log that ends there; as it is where another noted more, or has put another log in its place."""
+    """Return the entry of a log that ends there; unchanged if another writer noted more, or replaced the log."""
     if entry.inode not in (0, inode) or entry.size >= size:
         return entry
     return entry.replace(inode=inode, size=size, checksum=tail(fd, size))

@@ -1,6 +1,6 @@
-"""Where a log ended when our last writer left it, as one line of text.
+"""The end of a log as our last writer left it, as one line of text.
 
-Belongs here: that line, and holding a log against it. What follows from a difference is ``custody``'s.
+Belongs here: that line, and comparing a log with it. ``custody`` decides what a difference means.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from .tails import tail
 
 
 class LogEnd(Record):
-    """Where a log ended when our last writer left it, and what of it is proven.
+    """The end of a log as our last writer left it, and what of the log is proven.
 
-    ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that.
-    ``generation`` counts how often the log was replaced; what stands before ``base`` was put there by the replacement.
-    ``count`` and ``digest`` are of all lines that decide, in their order. What stands before ``before`` was there when
-    the record was made, or retells that.
+    ``inode``, ``size`` and ``checksum`` (``tails.tail``) tell whether the log continues that. ``generation`` counts the
+    log's replacements; the replacement itself wrote the lines before ``base``. ``count`` and ``digest`` cover all
+    deciding lines, in their order. Lines before ``before`` are older than the record, or retell such lines.
+
+        00000000000000131075 00000000000000001624 … 00000000000000000002 3f0c…   (seven numbers, then the digest)
     """
 
     inode: int = 0
@@ -29,12 +30,12 @@ class LogEnd(Record):
     before: int = 0
 
     def text(self) -> bytes:
-        """Return the entry as it is written: always as long, so that one write replaces another."""
+        """Return the entry as it is written: of fixed length, so that one write replaces another."""
         numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count, self.before)
         return b" ".join([*(b"%020d" % number for number in numbers), self.digest.ljust(32)]) + b"\n"
 
     def continues(self, fd: int) -> bool:
-        """Return whether the open log continues what was left."""
+        """Return whether the open log continues this entry."""
         there = system.fstat(fd)
         if not self.size:
             return True
@@ -42,7 +43,7 @@ class LogEnd(Record):
 
 
 def read_entry(text: bytes) -> LogEnd | None:
-    """Return the entry that a text is; None for what is none."""
+    """Return the entry in a text; None if it holds none."""
     words = text.split()
     if len(words) != 8 or not all(word.isdigit() for word in words[:7]):
         return None
@@ -51,7 +52,7 @@ def read_entry(text: bytes) -> LogEnd | None:
 
 
 def left(path: str, entry: LogEnd | None = None) -> LogEnd:
-    """Return an entry for a log as it is now: all that it holds stands below the base."""
+    """Return an entry for a log as it is now: its whole content is below the base."""
     entry = entry or LogEnd()
     try:
         fd = paths.open_file(path, system.O_RDONLY)

@@ -1,7 +1,7 @@
 """The three logs of a mailbox, read together so that they agree.
 
-Belongs here: which log holds what, reading them into a folded ``MailState``, heartbeats. Telling records from foreign
-lines is the codec's; what they mean is the core's.
+Belongs here: the content of each log, folding them into a ``MailState``, heartbeats. The codec tells records from
+foreign lines; the core knows their meaning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ROLLBOOK = "roster"
 SEALED = b',"seal":"'
-"""What a sealed line holds."""
+"""The bytes in each sealed line."""
 
 
 class Logs:
@@ -65,15 +65,15 @@ class Logs:
         return twin
 
     def path(self, *names: str) -> str:
-        """A path inside the mailbox."""
+        """Return a path inside the mailbox."""
         return system.join(self.directory, *names)
 
     def cache(self, *names: str) -> str:
-        """A path among the derived files."""
+        """Return a path among the derived files."""
         return self.path(paths.CACHE, *names)
 
     def state(self, ttls: Mapping[str, float | None]) -> MailState:
-        """Everything live, folded."""
+        """Return everything live, folded."""
         with self.open() as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
@@ -85,8 +85,8 @@ class Logs:
             )
 
     def asking(self, ttls: Mapping[str, float | None]) -> MailState:
-        """The same as far as it matters for what asks for an ack and what answers that: most mail does neither, and is
-        passed by undecoded."""
+        """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
+        undecoded."""
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             asking = (at for at in lines if b'"ack"' in at[1] or b'"thread":null' not in at[1])
@@ -101,23 +101,23 @@ class Logs:
             )
 
     def open(self) -> OpenLogs:
-        """The three logs, opened so that they agree, for a ``with`` block."""
+        """Return the three logs, opened so that they agree, for a ``with`` block."""
         return OpenLogs(self)
 
     def patient_reads(self) -> Log:
-        """The reads, for who must not fail to write there: it waits ``WAIT`` seconds at least."""
+        """Return the reads log with a wait of ``WAIT`` seconds at least, for writes that must not fail."""
         return Log(self.reads.path, max(self.wait, WAIT), self.trail, self.reads.kept)
 
     def ends(self) -> Ends:
-        """(inode, size) of the messages, the reads and the roster; zeros for a log that does not exist."""
+        """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
         return _end(self.messages.path), _end(self.reads.path), _end(self.roster.path)
 
     def adopt_messages(self) -> int:
-        """Give the messages log, in which a foreign program may have written, a new epoch; returns it."""
+        """Give the messages log a new epoch, since a foreign program may have written there; return the epoch."""
         with self.messages.held() as log:
             at = system.fstat(log.fd)
             try:
-                system.sync_directory(self.directory)  # the note says that the log's name is safe, too
+                system.sync_directory(self.directory)  # the note also says that the log's name is durable
             except OSError as error:
                 raise paths.storage_failed("sync", self.directory, error) from None
             epoch = new_epoch()
@@ -126,12 +126,12 @@ class Logs:
             return epoch
 
     def read_records(self) -> Iterator[Read]:
-        """The live read records, in log order."""
+        """Return the live read records, in log order."""
         return parse_reads(self.reads.lines(), self.reads.view())
 
     def read_roster(self) -> Roster:
-        """The roster, folded: the one read before if the log is as it was, else the rollbook if that is up to date,
-        which this keeps it."""
+        """Return the folded roster: the last one if the log is unchanged, else the rollbook's if current, else a new
+        fold."""
         known = self._roster_at == _end(self.roster.path) and self._trusted == self._is_trusted()
         if self._roster is not None and known:
             return self._roster
@@ -152,7 +152,7 @@ class Logs:
         at, counted = read_head(kept[:start])
         if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
             start, at = 0, cache.NOWHERE
-        if start and at[1] >= end:  # beyond: another wrote an event, and this down, since ``end`` was asked for
+        if start and at[1] >= end:  # another process wrote an event and saved the rollbook since our look at ``end``
             return Rollbook(kept, start)
         news = parse_roster(lines_of(fd, at[1], end), view)
         roster = Roster(news, Rollbook(kept, start) if start else None)
@@ -163,20 +163,21 @@ class Logs:
         return roster
 
     def rollbook(self, view: ProofView | None) -> str:
-        """Where the rollbook is: it tells who leads whom, so outside the project where anything is proven."""
+        """Return the rollbook's path: it names leads, so with a record it is outside the project."""
         return self.cache(ROLLBOOK) if view is None else view.kept.custody.path("rollbook")
 
     def heart(self, session_id: str) -> str:
-        """The heartbeat file of a session; it is also what the session's delivery lock is taken on."""
+        """Return the heartbeat file of a session, which is also the file of its delivery lock."""
         return self.path(paths.HEARTBEATS, check_id(session_id))
 
     def delivery(self, session_id: str) -> FileLock:
-        """The session's delivery lock: one process at a time chooses, shows and records its mail."""
+        """Return the session's delivery lock: one process at a time chooses, shows and records its mail."""
         self._make(paths.HEARTBEATS)
         return FileLock(self.heart(session_id), self.wait)
 
     def role_delivery(self, wait: float | None = None) -> FileLock:
-        """The lock all sessions share while role mail is chosen, shown and recorded: no message goes to two."""
+        """Return the lock that all sessions share while role mail is chosen, shown and recorded: no message goes to
+        two."""
         self._make(paths.HEARTBEATS)
         return FileLock(self.path(paths.HEARTBEATS), self.wait if wait is None else wait)
 
@@ -191,7 +192,7 @@ class Logs:
             raise paths.storage_failed("touch", path, error) from None
 
     def last_seen(self) -> dict[str, int]:
-        """Session id to the ms of its last heartbeat."""
+        """Return the ms of each session's last heartbeat."""
         try:
             with system.scandir(self.path(paths.HEARTBEATS)) as entries:
                 return {e.name: e.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 for e in entries}
@@ -219,9 +220,11 @@ def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
 
 
 def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:
-    """Messages by id in log order, from lines with their positions; of a duplicate id the first written counts, a
-    proven one before others.
-    ``view`` tells what is proven of their writers. Archived lines have no positions."""
+    """Return messages by id in log order, from lines with their positions; of a duplicate id the first written counts.
+
+    A proven message counts before others. ``view`` tells what is proven of their writers. Archived lines have no
+    positions.
+    """
     found: dict[str, Message] = {}
     for position, line in lines:
         message = codec.message(line)
@@ -234,7 +237,7 @@ def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | 
 
 
 def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> Iterator[Read]:
-    """The read records, in log order, from lines with their positions."""
+    """Yield the read records, in log order, from lines with their positions."""
     for position, line in lines:
         record = codec.read(line)
         if not isinstance(record, BadLine):
@@ -242,7 +245,7 @@ def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | Non
 
 
 def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = None) -> Iterator[RosterEvent]:
-    """The roster events, in log order, from lines with their positions; ``view`` counts those that decide."""
+    """Yield the roster events, in log order, from lines with their positions; ``view`` counts the deciding ones."""
     for position, line in lines:
         proof = view.read(line, position) if view is not None else None
         event = codec.roster_event(line)
@@ -251,25 +254,27 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 
 
 def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """The message with what is proven of its writer, where anything may hang on that: control, the person's words, and
-    replies, which settle what somebody asked for."""
+    """Return the message with what is proven of its writer, if that can matter.
+
+    It matters for control, for the person's words, and for replies, which settle requests.
+    """
     if message.type == "control" or message.sender == USER:
-        proof = None if view is None else view.proof(line, position)  # it may be one that the person adopted
+        proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return message if proof is None else message.replace(proof=proof)
     return message if message.thread is None else proven(message, view, line, position)
 
 
 def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
-    """The record with what is proven of its writer."""
+    """Return the record with what is proven of its writer."""
     proof = view.proof(line, position) if view is not None and SEALED in line else None
     return record if proof is None else record.replace(proof=proof)
 
 
 class OpenLogs:
-    """See ``Logs.open``. The logs' ends are fixed when they are opened.
+    """The three open logs, see ``Logs.open``. Their ends are fixed when they are opened.
 
-    The steward replaces the messages log before the reads log; so the reads opened after the messages, and the
-    messages found still in place after that, are complete for them. The ends are fixed in the other order: every read
+    The steward replaces the messages log before the reads log. So the reads are opened after the messages, which must
+    still be at their path then: only so are the reads complete. The ends are fixed in the other order: every read
     before ``reads_end`` is of a message before ``messages_end``.
     """
 
@@ -280,7 +285,7 @@ class OpenLogs:
         self.roster: int | None = None
 
     def views(self) -> tuple[ProofView | None, ProofView | None]:
-        """What is proven of the writers of messages, and of reads."""
+        """Return what is proven of the writers of messages, and of reads."""
         return self._logs.messages.view(), self._logs.reads.view()
 
     def __enter__(self) -> Self:
@@ -310,7 +315,7 @@ class OpenLogs:
 
 
 def read_head(head: bytes) -> tuple[cache.Mark, tuple[int, int, bytes]]:
-    """Of a rollbook: the mark of the log up to which it was made, and what was counted on the way."""
+    """Return the mark that a rollbook was made at, and what was counted on the way."""
     words = head.split()
     if len(words) != 6:
         return cache.NOWHERE, (0, 0, b"-")

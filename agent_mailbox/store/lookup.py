@@ -1,6 +1,6 @@
-"""What the search index answers: candidates, newest first, and the messages at their places.
+"""The answers of the search index: candidates, newest first, and the messages at their places.
 
-Belongs here: queries of the index, and reading back the lines they name. Must not know who may see what.
+Belongs here: queries of the index, and reading back the lines they name. Must not know who may see a message.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .logs import OpenLogs
 
 MAX_PHRASES = 32
-"""Phrases of a query that narrow; beyond them the caller's judgement does it alone."""
+"""Phrases of a query that narrow; the caller judges the others."""
 
 
 class IndexView:
-    """The index, opened and caught up, beside the logs it speaks of."""
+    """The index, opened and caught up, beside its logs."""
 
     def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:
         self._db = db
@@ -42,7 +42,8 @@ class IndexView:
     # -- candidates, newest first -------------------------------------------------------------------------------------
 
     def with_words(self, wanted: Sequence[str], until: int | None = None) -> Iterator[Row]:
-        """What may match all phrases. They are words and spaces alone: no quote ends them, no operator stands out."""
+        """Return the rows that may match all phrases. These are words and spaces alone: they hold no quote and no
+        operator."""
         return self._db.execute(
             "SELECT m.timestamp, m.place, m.checksum FROM words CROSS JOIN messages m ON m.n = words.rowid"
             " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
@@ -50,8 +51,10 @@ class IndexView:
         )
 
     def between(self, groups: Iterable[Iterable[str]], since: int | None, until: int | None = None) -> Iterator[Row]:
-        """What may be from or to one of the parties in each group (no group: everything), between two instants in ms,
-        both included."""
+        """Return the rows that may be from or to one of the parties in each group (no group: everything).
+
+        ``since`` and ``until`` are instants in ms, both included.
+        """
         rows: Iterator[Row] | None = None
         for parties in groups:
             terms = {term_of(PARTY, party) for party in parties}
@@ -71,7 +74,7 @@ class IndexView:
     def newest(
         self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int
     ) -> tuple[list[Message], Reads]:
-        """The newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
+        """Return the newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
         found: list[Message] = []
         before = None
         for row in candidates:
@@ -87,7 +90,7 @@ class IndexView:
         return found, self._reads_of(found)
 
     def ids(self, wanted: str, *, prefix: bool) -> set[str]:
-        """The ids that are, else (if ``prefix``) those that begin with, what is wanted; case does not count."""
+        """Return the ids equal to the wanted text, else (if ``prefix``) those that begin with it; case is ignored."""
         rows = self._db.execute(
             "SELECT m.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
             " WHERE t.term BETWEEN ? AND ?",
@@ -100,8 +103,8 @@ class IndexView:
         }
 
     def related(self, message_id: str) -> tuple[dict[str, Message], Reads]:
-        """Every message connected to one by replies, in order, with the reads; what the thread is of them, the core
-        knows."""
+        """Return every message connected to one by replies, in order, with the reads; the core makes the thread of
+        them."""
         found: dict[str, tuple[Row, Message]] = {}
         pending = [message_id]
         while pending:
@@ -116,27 +119,27 @@ class IndexView:
         return {message.id: message for message in ordered}, self._reads_of(ordered)
 
     def message(self, message_id: str) -> Message | None:
-        """The message of an id; None where there is none."""
+        """Return the message of an id; None if there is none."""
         known = self._standing(message_id)
         return known[1] if known else None
 
     def _counts(self, row: Row, message: Message) -> bool:
-        """Is it of its twins the one that counts? (That of ``_standing``, where one row in a million has company.)"""
+        """Return whether the message counts among its twins, as in ``_standing``; one row in a million has twins."""
         others = [other for other in self._listed(id_term(message.id)) if rank(other[1]) < rank(row[1])]
         return all(self._message(other).id != message.id for other in others)
 
     def _standing(self, message_id: str) -> tuple[Row, Message] | None:
-        """The message of an id: of twins the one that counts."""
+        """Return the message of an id: of twins the one that counts."""
         rows = sorted(self._listed(id_term(message_id)), key=lambda row: rank(row[1]))
         known = ((row, self._message(row)) for row in rows)
         return next(((row, message) for row, message in known if message.id == message_id), None)
 
     def _reads_of(self, messages: Iterable[Message]) -> Reads:
-        """The reads of the messages, folded in the order of their logs."""
+        """Return the reads of the messages, folded in the order of their logs."""
         return Reads(self.records(messages))
 
     def records(self, messages: Iterable[Message]) -> Iterator[Read]:
-        """What was recorded about the messages, of each in the order of the logs."""
+        """Yield the read records about the messages, each message's in the order of the logs."""
         for message in messages:
             key = zlib.crc32(message.id.encode())
             places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
@@ -144,7 +147,7 @@ class IndexView:
             yield from (read for read in parse_reads(lines, self._views[1]) if read.message_id == message.id)
 
     def replies(self, message_id: str) -> int:
-        """How many messages answer this one directly (twins and texts that share a number count)."""
+        """Return how many messages answer this one directly (twins and texts that share a number count)."""
         query = "SELECT count(*) FROM terms WHERE term = ?"
         found: int = self._db.execute(query, (term_of(PARENT, message_id),)).fetchone()[0]
         return found
@@ -173,12 +176,12 @@ class IndexView:
 
 
 def _position(place: int) -> int | None:
-    """Where in the live log a place is; None in the archive."""
+    """Return a place's position in the live log; None in the archive."""
     return place & POSITION if place >= LIVE else None
 
 
 def _common(these: Iterable[Row], those: Iterator[Row]) -> Iterator[Row]:
-    """The rows that stand in both, each of which is newest first."""
+    """Yield the rows that are in both, each of which is newest first."""
     other = next(those, None)
     for row in these:
         while other is not None and other > row:

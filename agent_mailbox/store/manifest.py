@@ -1,13 +1,13 @@
 """The archive's manifest: a checksum of every stretch that a steward appended, so that silent damage is found.
 
-Belongs here: ``MANIFEST.jsonl``, sealing what stands in the archive, comparing. One line a stretch, in the order they
-were appended: ``{"file":"2026-03.jsonl","offset":0,"length":812,"sha256":"…"}``; the stretches of a file follow one
-another without a gap. Sealing hashes only what is not sealed yet, so a run costs what it appends.
+Belongs here: ``MANIFEST.jsonl``, sealing the archive's content, comparing. One line a stretch, in the order they were
+appended: ``{"file":"2026-03.jsonl","offset":0,"length":812,"sha256":"…"}``; the stretches of a file follow one another
+without a gap. Sealing hashes only unsealed bytes, so a run costs what it appends.
 
-**Why a killed steward is not taken for damage.** Months are appended to and synced, then sealed, then the live logs
-are replaced. Killed before the seal, a file is longer than its last stretch: unsealed, which the next run completes.
-Nothing that is sealed is ever rewritten. A month that an older version archived has no seal at all; the next run seals
-it as it stands. Whoever changes an archived file on purpose removes its lines here; the next run seals it anew.
+**Why a killed steward is not taken for damage.** Months are appended to and synced, then sealed, then the live logs are
+replaced. After a kill before the seal, a file is longer than its last stretch: the next run seals the rest. No sealed
+byte is ever rewritten. A month that an older version archived has no seal at all; the next run seals it as it is. To
+change an archived file on purpose, remove its lines here; the next run seals it again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SealedStretch(Record):
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """Return the position behind it."""
         return self.offset + self.length
 
 
@@ -56,7 +56,7 @@ class Stray(Record):
 
 
 class Damage(Record):
-    """A stretch whose bytes are not what was sealed; the lines of the file it covers, and how many bytes are there."""
+    """A stretch whose bytes differ from the sealed ones; the file's lines it covers, and how many bytes are there."""
 
     file: str
     stretch: SealedStretch
@@ -66,7 +66,7 @@ class Damage(Record):
 
 
 class Manifest:
-    """The manifest of an archive as it stands: the stretches of each file, and the lines that are none."""
+    """The manifest of an archive as it is: the stretches of each file, and the stray lines."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -90,20 +90,22 @@ class Manifest:
             self.files.setdefault(named[0], []).append(named[1])
 
     def sealed(self, name: str) -> int:
-        """How many bytes of the file are sealed."""
+        """Return how many bytes of the file are sealed."""
         stretches = self.files.get(name)
         return stretches[-1].end if stretches else 0
 
     def unsealed(self) -> Iterator[tuple[str, int]]:
-        """(file, bytes) of what stands behind the last stretch of each file."""
+        """Yield (file, bytes) for the bytes behind the last stretch of each file."""
         for name in self._archive.files():
             size = os.stat(os.path.join(self._archive.directory, name)).st_size
             if size > self.sealed(name):
                 yield name, size - self.sealed(name)
 
     def seal(self) -> None:
-        """Seal every whole line that is not; the caller holds the archive's lock. Durable when this returns, with what
-        an earlier run wrote that died before its sync."""
+        """Seal every unsealed whole line; the caller holds the archive's lock.
+
+        Durable on return, together with the lines of an earlier run that died before its sync.
+        """
         fresh = [(name, stretch) for name, _ in self.unsealed() for stretch in self._sealing(name)]
         if not fresh and not self.files:
             return
@@ -130,7 +132,7 @@ class Manifest:
             os.close(fd)
 
     def damage(self) -> Iterator[Damage]:
-        """Every sealed stretch whose bytes are others, or gone. Reads the whole archive, a chunk at a time."""
+        """Yield every sealed stretch whose bytes differ or are missing. Reads the whole archive, a chunk at a time."""
         for name, stretches in self.files.items():
             fd = Log(os.path.join(self._archive.directory, name)).open()
             number = 1
@@ -149,7 +151,7 @@ class Manifest:
 
 
 def _drop_torn_end(fd: int) -> None:
-    """Cut off half an entry that a killed run left: what it was to seal is sealed now. Only stewards write here."""
+    """Cut off half an entry that a killed run left: its bytes are sealed now. Only stewards write here."""
     size = os.fstat(fd).st_size
     end = boundary(fd, size)
     if end < size and isinstance(codec.parse(os.pread(fd, size - end, end)), BadLine):
@@ -171,7 +173,7 @@ def _line(name: str, stretch: SealedStretch) -> bytes:
 
 
 def _hashed(fd: int, start: int, end: int) -> tuple[str, int, int]:
-    """(SHA-256, newlines, bytes found) of a stretch of an open file."""
+    """Return (SHA-256, newlines, bytes found) of a stretch of an open file."""
     digest, newlines, found = hashlib.sha256(), 0, 0
     for chunk in chunks(fd, start, end):
         digest.update(chunk)

@@ -1,6 +1,6 @@
-"""What kind of file system a directory is on, where the system tells (Linux: proc_pid_mountinfo(5)).
+"""The kind of file system of a directory, if the system tells it (Linux: proc_pid_mountinfo(5)).
 
-Belongs here: recognising those on which locks, renames or syncs are another machine's word.
+Belongs here: recognising those whose locks, renames or syncs depend on another machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NETWORK = {
 
 
 def doubt(path: str) -> str | None:
-    """What to say of a path on a network file system; None if it is on another, or nobody knows."""
+    """Return a warning about a path on a network file system; None if it is on another, or on an unknown one."""
     try:
         with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
             kind = _kind(os.path.realpath(path), file.read().split("\n"))
@@ -28,7 +28,7 @@ def doubt(path: str) -> str | None:
 
 
 def _kind(path: str, lines: list[str]) -> str | None:
-    """The type of the mount that the path is under: the longest mount point that fits, of equal ones the last."""
+    """Return the type of the mount that holds the path: the longest matching mount point, of equal ones the last."""
     best, found = -1, None
     for line in lines:
         head, dash, tail = line.partition(" - ")

@@ -1,7 +1,7 @@
-"""What hooks offered a session and nobody has found seen yet.
+"""The messages that hooks offered a session, as long as it is unknown whether it saw them.
 
-Belongs here: the derived list of a session's open offers, by which a hook knows without looking through the reads log
-if there is anything to find out. The log is the truth: ``recalled`` asks it.
+Belongs here: the derived list of a session's open offers, which saves a hook a search of the reads log. The log is the
+truth: ``recalled`` asks it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ OFFERS = "offers"
 
 
 class Offer(Record):
-    """One delivery by a hook: its nonce, when that was (ms) and how long the client's transcript was (bytes), the
-    messages, and the client's process (empty: not known)."""
+    """One delivery by a hook: its nonce, its time (ms), the length of the client's transcript then (bytes), its
+    messages.
+
+    ``client`` is the client's process (empty: unknown).
+    """
 
     nonce: str
     time: int
@@ -32,7 +35,7 @@ class Offer(Record):
 
 
 def load(logs: Logs, session_id: str) -> list[Offer]:
-    """The session's open offers, as the derived list has them."""
+    """Return the session's open offers from the derived list."""
     body = cache.load(logs.cache(OFFERS, session_id))
     listed = codec.parse(body) if body else {}
     if isinstance(listed, BadLine):
@@ -47,7 +50,7 @@ def save(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
 
 
 def recalled(logs: Logs, session_id: str) -> list[Offer]:
-    """The session's open offers by the reads log; only the list knows the transcript's length and the client."""
+    """Return the session's open offers from the reads log; only the list knows the transcript's length and client."""
     mine = session_id.encode()
     records = (codec.read(line) for _, line in logs.reads.lines() if mine in line)
     reads = [r for r in records if not isinstance(r, BadLine) and r.session_id == session_id]

@@ -1,7 +1,7 @@
 """Names inside a mailbox directory, and how the directory is found.
 
-Belongs here: where things are and whom they belong to. A directory is a mailbox if it holds ``agent-mailbox.jsonl``;
-only ``places.create`` makes one.
+Belongs here: where things are, and who owns them. A directory is a mailbox if it holds ``agent-mailbox.jsonl``; only
+``creation.create`` makes one.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ CONFIG = "config.toml"
 CACHE = ".cache"
 DATA = "data"
 IN_GIT = "agent-mailbox"
-"""Below a repository's own directory: where no checkout and no cleaning reaches."""
+"""Below a repository's own directory: no checkout and no cleaning reaches it."""
 SHIMS = "shims"
 """Among the user's own records: the installed shims, a path a line."""
 
 
 def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
-    """The error for a failed system call on a mailbox file."""
+    """Return the error for a failed system call on a mailbox file."""
     reason = error.strerror or str(error)
     hints = {
-        "ELOOP": "it is a symbolic link; mailbox files must be regular files: move the target here",
-        "EISDIR": "a directory stands where a file should be: move it away",
+        "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",
+        "EISDIR": "move away the directory that is in the place of this file",
         "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
-        "EROFS": "the file system is read-only",
+        "EROFS": "make the file system writable, or move the mailbox: it is read-only",
         "ENOSPC": "free some space, then repeat the command",
         "EDQUOT": "free some space, then repeat the command",
     }
-    import errno  # only for the name of a failure
+    import errno  # only to name a failure
 
     return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
 
 
 def is_mailbox(directory: str) -> bool:
-    """Does the directory hold a messages log (whatever kind of file stands there)?"""
+    """Return whether the directory holds a messages log, of whatever file type."""
     return system.exists(system.join(directory, MESSAGES))
 
 
 def find(start: str) -> str | None:
-    """The nearest mailbox from ``start`` (absolute, without links) upwards: the one in a repository's own directory, a
-    directory itself, or its ``data/``. The first can be laid down by no checkout, so none stands before it.
+    """Return the nearest mailbox from ``start`` (absolute, without links) upwards.
 
-    At the root of a linked git worktree the main worktree's root stands in for it, so that every worktree of a
-    repository finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
+    In each directory three places count, in this order: the repository's own directory, the directory itself, its
+    ``data/``. No checkout can make the first. At the root of a linked git worktree the main worktree's root counts
+    first: every worktree finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
     """
     here = start
     while True:
@@ -73,7 +73,7 @@ def find(start: str) -> str | None:
 
 
 def main_worktree(directory: str) -> str | None:
-    """The root of the main worktree if ``directory`` is the root of a linked one; else None."""
+    """Return the root of the main worktree if ``directory`` is the root of a linked one; else None."""
     root = _worktree_of(common_directory(directory))
     return None if root == directory else root
 
@@ -83,8 +83,10 @@ def _worktree_of(common: str | None) -> str | None:
 
 
 def common_directory(directory: str) -> str | None:
-    """Return the own directory of the repository whose worktree has its root here, which all its worktrees share; of a
-    bare repository the directory itself. None elsewhere, and in a submodule: it is part of the repository above."""
+    """Return the own directory of the repository whose worktree has its root here; all its worktrees share it.
+
+    A bare repository is its own. None elsewhere, and in a submodule: it is part of the repository above.
+    """
     path = system.join(directory, ".git")
     if not system.exists(path):
         is_bare = system.exists(system.join(directory, "HEAD")) and system.is_directory(
@@ -114,8 +116,10 @@ def _one_line(path: str) -> str | None:
 
 
 def check(directory: str) -> str:
-    """The directory, absolute, if it is a mailbox that may be used; raises ``NoMailbox``, or ``Refused`` if another
-    user owns it."""
+    """Return the directory, absolute, if it is a mailbox that may be used.
+
+    Raise ``NoMailbox``, or ``Refused`` if another user owns it.
+    """
     if not is_mailbox(directory):
         try:
             system.lstat(system.join(directory, MESSAGES))
@@ -123,7 +127,7 @@ def check(directory: str) -> str:
             raise storage_failed("look into", directory, error) from None
         except (OSError, ValueError):
             pass
-        raise NoMailbox(f"no mailbox at {directory}", f"`agent-mailbox init {directory}` makes one")
+        raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {directory}` to make one")
     check_owner(directory)
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
     return whole.rstrip("/") or "/"
@@ -139,17 +143,17 @@ def check_owner(directory: str) -> None:
         if owner != system.geteuid():
             raise Refused(
                 f"the mailbox {directory} belongs to another user (uid {owner})",
-                "mail there is not yours to read; `agent-mailbox init` makes your own",
+                "run `agent-mailbox init` for a mailbox of your own: its mail is not yours to read",
             )
 
 
 def trusted_file(environ: Mapping[str, str]) -> str:
-    """Where the user's own mailboxes are recorded, a real path a line."""
+    """Return the file that lists the user's own mailboxes, a real path a line."""
     return system.join(user_state.directory(environ), "mailboxes")
 
 
 def _trusted_files(environ: Mapping[str, str]) -> Iterator[str]:
-    """That file, and the one of versions that went by the environment (XDG base directory specification)."""
+    """Yield that file, and the one of versions that followed the environment (XDG base directory specification)."""
     yield trusted_file(environ)
     state = environ.get("XDG_STATE_HOME", "")
     if state.startswith("/") and not user_state.is_switched(environ):
@@ -157,8 +161,11 @@ def _trusted_files(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def recorded(directory: str, environ: Mapping[str, str]) -> bool:
-    """Did this user's ``init`` record the mailbox? A cloned repository may ship a directory that looks like one; hooks
-    read only what is recorded or was named outright."""
+    """Return whether this user's ``init`` recorded the mailbox.
+
+    A cloned repository may ship a directory that looks like one; hooks read only recorded or explicitly named
+    mailboxes.
+    """
     known = trusted(environ)
     if not known:
         return False
@@ -178,7 +185,7 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
 
 
 def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
-    """Return the mailbox that a session's start found, if it is still the user's own and there."""
+    """Return the mailbox that a session's start found, if it is still there and the user's own."""
     if "/" in session_id:
         return None
     said = _one_line(system.join(user_state.directory(environ), "sessions", session_id))
@@ -186,9 +193,9 @@ def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
 
 
 def open_file(path: str, flags: int) -> int:
-    """A descriptor of a regular mailbox file, made 0600 where ``flags`` say so; never through a link, never a FIFO.
+    """Return a descriptor of a regular mailbox file, made 0600 if ``flags`` say so; never through a link, never a FIFO.
 
-    Raises ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
+    Raise ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
     """
     try:
         fd = system.open(path, flags | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK, 0o600)
@@ -198,5 +205,5 @@ def open_file(path: str, flags: int) -> int:
         raise storage_failed("open", path, error) from None
     if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFREG:
         system.close(fd)
-        raise StorageFailed(f"{path} is not a regular file", "move away what stands there")
+        raise StorageFailed(f"{path} is not a regular file", "move it away")
     return fd

@@ -1,13 +1,26 @@
 """A poll that costs what is new: a cursor per session over the three logs.
 
-Belongs here: how far a session has come in each log, which of the messages before that are still unread by it, and
-when that knowledge no longer holds. What *unread* means is ``core.inbox`` alone: the cursor only narrows the state it
-is asked about to the messages that can matter and all the reads of those, so the answer is the same. Whenever it
-cannot be sure, it starts anew from the logs.
+Belongs here: a session's place in each log, the unread messages before it, and when that knowledge no longer holds.
+``core.inbox`` alone defines *unread*. The cursor only narrows the state that ``core.inbox`` judges to the messages that
+can matter and all their reads. In doubt the poll begins again from the logs.
 
-What makes a session's dropped message unread again, and how that is noticed:
-a release (relevant ones start anew), a change of the session's own roster entry or of an agent that a message of its
-names beside it (``words``; starts anew), a clock behind the one that judged expiry (``floor``), another configuration.
+Four events make a dropped message unread again, and each is noticed:
+
+- a release: a relevant one restarts the poll
+- a change of the session's own roster entry, or of an agent that its mail names beside it (``words``)
+- a clock behind the one that judged expiry (``floor``)
+- another configuration
+
+**Catching up, by example** (positions in the log; the session is ``bob``):
+
+    0      to bob    read by bob                      dropped
+    210    to bob    unread                           pending = (210,)
+    430    to all    read by cat                      pending = (210, 430), relevant = (cat's read,)
+    650              the marks end here
+
+The next poll looks at the messages at 210 and 430, at cat's read, and at the new lines of both logs. ``inbox.unread``
+judges these alone. If bob's read of 210 is among the new reads, the saved cursor has pending = (430,). A new release of
+the message at 0 is about a dropped message: the poll may have to begin again.
 """
 
 from __future__ import annotations
@@ -42,9 +55,12 @@ LARGE = 4 << 20
 
 
 class Cursor(Record):
-    """How far a session has come: a mark per log, the positions of its unread messages and of the reads that concern
-    them, words in its mail that may name other agents, the configuration's stamp, the messages log's epoch, and the
-    clock by which expired mail was dropped."""
+    """A session's place: a mark per log, and what remains of the lines before the marks.
+
+    ``pending`` are the positions of its unread messages, ``relevant`` those of the reads about them. ``words`` in its
+    mail may name other agents. ``config`` is the configuration's stamp, ``epoch`` the messages log's, ``floor`` the
+    clock that dropped expired mail.
+    """
 
     messages: Mark = cache.NOWHERE
     reads: Mark = cache.NOWHERE
@@ -74,9 +90,9 @@ class Poll:
         self._reads: Mapping[int, Read] = {}
 
     def unread(self, now: int, *, adopt: bool = True) -> list[Item]:
-        """The session's unread mail at ``now``, in the order it is shown.
+        """Return the session's unread mail at ``now``, in the order it is shown.
 
-        ``adopt`` (never under a log's lock) lets the cursor go past what foreign programs wrote.
+        ``adopt`` (never under a log's lock) lets the cursor pass lines of foreign programs.
         """
         with self._logs.open() as logs:
             self._ends = logs.ends
@@ -85,17 +101,20 @@ class Poll:
             return self._items
 
     def is_current(self) -> bool:
-        """Has nothing been written since ``unread``?"""
+        """Return whether no log changed since ``unread``."""
         return self._logs.ends() == self._ends
 
     def without(self, recorded: set[str], size: int) -> list[Item] | None:
-        """What ``unread`` found but for the ``recorded``, if nothing was written since but their reads, ``size`` bytes
-        of that log; else None. While the caller holds the locks of all three logs it stays so."""
+        """Return the mail that ``unread`` found, without the ``recorded``; None if more than their reads was written
+        since.
+
+        Those reads are ``size`` bytes. While the caller holds the locks of all three logs the answer stays true.
+        """
         if self._cursor is None or self._ends is None:
             return None
         messages, (inode, end), roster = self._ends
         if messages[1] != self._cursor.messages[1]:
-            return None  # a last message without its newline will be asked for again
+            return None  # a last message without its newline is read again
         reads = _marked(self._logs.reads, end + size) if recorded else (inode, end, 0)
         if reads[0] != inode or self._logs.ends() != (messages, (inode, end + size), roster):
             return None
@@ -109,7 +128,7 @@ class Poll:
         return [item for item in self._items if item.message.id not in recorded]
 
     def save(self) -> None:
-        """Keep the way that was covered."""
+        """Save the cursor if it moved."""
         if self._cursor is not None and self._moved:
             cache.save(self._path, codec.dumps(self._cursor.__dict__).encode())
 
@@ -145,7 +164,7 @@ class Poll:
             numbers = (*marks[0], *marks[1], *marks[2], *cursor.pending, *cursor.relevant, cursor.epoch, cursor.floor)
             sound = [*map(len, marks)] == [3, 3, 3] and {*map(type, numbers)} == {int} and min(numbers[:-2]) >= 0
             return cursor if sound and {*map(type, cursor.words)} <= {str} else None
-        except TypeError:  # sealed, and yet of another shape
+        except TypeError:  # sealed, but of another shape
             return None
 
     def _still_holds(self, cursor: Cursor, logs: OpenLogs, now: int) -> bool:
@@ -187,10 +206,10 @@ class Poll:
     def _reads_of(
         self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader
     ) -> dict[int, Read] | None:
-        """The reads of the messages by position; None if one of another message may make that unread again."""
+        """Return the reads of the messages by position; None if a read of another message may make that one unread."""
         found: dict[int, Read] = {}
         about = {message_id.encode() for message_id in ids}
-        since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # to who begins, nothing can return
+        since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # at the beginning nothing was dropped yet
         view = self._logs.reads.view()
         for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
             if not may_be_about(line, about) and (position < since or b"release" not in line):
@@ -220,7 +239,7 @@ class Poll:
         files = (logs.messages, logs.reads, logs.roster)
         before = (cursor.messages, cursor.reads, cursor.roster)
         ends = [*map(_mark, files, logs.ends, before)]
-        # A last line without its newline is read anew next time, and its reads stand before the mark by then.
+        # A last line without its newline is read again next time, and its reads are before the mark by then.
         asked_again = unread | {m.id for p, m in messages.items() if p >= ends[0][1]}
         saved = Cursor(
             messages=ends[0],
@@ -239,8 +258,11 @@ class Poll:
 
 
 def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: ProofView | None) -> dict[int, Message]:
-    """The messages that may concern the reader, by position. Of an id that a foreign program wrote twice the first
-    counts, whoever it was for: so mail for others, which is passed by, is decoded where its id turns up again."""
+    """Return the messages that may concern the reader, by position.
+
+    If a foreign program wrote an id twice, the first message counts, for any recipient. So skipped mail for others is
+    decoded if its id turns up again.
+    """
     found: dict[int, Message] = {}
     seen: set[str] = set()
     others: dict[bytes, list[int]] = {}
@@ -264,7 +286,7 @@ def _holds_message(fd: int | None, positions: Iterable[int]) -> bool:
 
 
 def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, line) of those that were kept, and of all that is new."""
+    """Yield (position, line) of the kept lines, and of all new ones."""
     if fd is not None:
         for position in kept:
             yield position, line_at(fd, position)
@@ -272,7 +294,7 @@ def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterato
 
 
 def _mark(fd: int | None, at: End, before: Mark) -> Mark:
-    """The mark of an open log at its end, which may be where it stood ``before``."""
+    """Return the mark of an open log at its end, which may be the one ``before``."""
     if fd is None:
         return cache.NOWHERE
     inode, end = at
@@ -290,11 +312,11 @@ def _marked(log: Log, position: int) -> Mark:
 
 
 def _may_return(record: Read, reader: Reader) -> bool:
-    """May this release make a message unread again that the session has dropped?"""
+    """Return whether this release may make a message unread again that the session has dropped."""
     return record.via is None or record.via in reader.tags or record.session_id in reader.lineage
 
 
 def _changes(event: RosterEvent, concerns: set[str], roster: Roster) -> bool:
-    """May the event change what these words mean, who they are, or for how long their clocks stood?"""
+    """Return whether the event may change what these words mean, who they are, or for how long their clocks stopped."""
     words = (event.name, *roster.lineage(event.session_id), *(tag.removeprefix("role:") for tag in event.tags or ()))
     return not concerns.isdisjoint(words)

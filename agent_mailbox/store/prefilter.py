@@ -1,7 +1,7 @@
-"""Which lines of a log can matter, told from their bytes: decoding one takes fifty times as long.
+"""The lines of a log that can matter, told from their bytes: decoding one takes fifty times as long.
 
-Belongs here: filters that may let too much through and must hold nothing back. They know how our writers spell a line
-(``core.codec``); what is spelt otherwise passes. ``scan`` does the same with whole logs.
+Belongs here: filters that may let too much through but must never hold back. They know how our writers spell a line
+(``core.codec``); any other spelling passes. ``scan`` does the same with whole logs.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _ID = b'{"id":"'
 
 
 def may_be_about(line: bytes, ids: set[bytes]) -> bool:
-    """Is the read record of one of these messages, or spelt otherwise than ours are?"""
+    """Return whether the read record is about one of these messages, or spelt differently from ours."""
     begin = len(_ABOUT)
     return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
 
 
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:
-    """Is the line a message with one of these ids, or spelt otherwise than ours are? One look a line, however many
-    ids."""
+    """Return whether the line is a message with one of these ids, or spelt differently from ours. One look a line."""
     found = _message_id(line)
     return found is None or found in ids
 
 
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
-    """The id of a message to none of the ``addresses``; None if it may be to one, or is spelt otherwise than ours."""
+    """Return the id of a message to none of the ``addresses``; None if it may be to one, or is spelt differently from
+    ours."""
     if b"\\u" in line or b"\\/" in line or any(address in line for address in addresses):
         return None
     return _message_id(line)
 
 
 def addresses(reader: Reader) -> list[bytes]:
-    """Everything by which mail reaches the reader (``address.route``), as it stands in a line."""
+    """Return everything by which mail reaches the reader (``address.route``), as a line spells it."""
     roles = [tag.removeprefix("role:") for tag in reader.tags if tag.startswith("role:")]
     return [f'"{word}"'.encode() for word in (ALL, *reader.lineage, *reader.tags, *roles, reader.name or ALL)]
 

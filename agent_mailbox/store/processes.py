@@ -1,7 +1,7 @@
-"""Whose child a process is: what the system tells of processes and of their ancestors.
+"""Processes and their ancestors, as the system tells them.
 
-Belongs here: reading ``/proc`` (proc(5)), and ``ps`` where there is none. What follows from it is ``identity.callers``.
-A process is told from a later one with its number by the tick it started at, in this boot.
+Belongs here: reading ``/proc`` (proc(5)). ``identity.callers`` says what follows from it. The tick that a process
+started at, in this boot, tells it from a later one with its number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPTH = 64
-"""Ancestors looked at: a chain that is longer was made so, and counts as one that cannot be read."""
+"""Ancestors looked at: a longer chain was made on purpose, and counts as unreadable."""
 _CHUNK = 1 << 16
 _MOST = 1 << 21
 """Bytes of a process's words or variables that are read: Linux allows as many by default."""
@@ -33,7 +33,7 @@ class Process(Record):
 
 
 def slurp(path: str, most: int = _MOST) -> bytes | None:
-    """Return what a file holds, up to ``most`` bytes; None where it cannot be read."""
+    """Return a file's content, up to ``most`` bytes; None if it cannot be read."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC)
     except (OSError, ValueError):
@@ -50,7 +50,7 @@ def slurp(path: str, most: int = _MOST) -> bytes | None:
 
 
 def parsed(pid: int, data: bytes) -> Process | None:
-    """Return the process of a line of ``/proc/PID/stat``; None for a line that is none. A name may hold anything."""
+    """Return the process on a line of ``/proc/PID/stat``; None for any other line. A name may hold anything."""
     head, _, tail = data.rpartition(b") ")
     words = tail.split()
     if len(words) < 20:
@@ -60,8 +60,8 @@ def parsed(pid: int, data: bytes) -> Process | None:
 
 
 def read(pid: int) -> Process | None:
-    """Return the process with that number; None where there is none, or it cannot be read."""
-    data = slurp(f"/proc/{pid}/stat", 1)  # it comes whole at the first reading
+    """Return the process with that number; None if there is none, or it cannot be read."""
+    data = slurp(f"/proc/{pid}/stat", 1)  # the first read returns all of it
     return None if data is None else parsed(pid, data)
 
 
@@ -80,12 +80,12 @@ def line(pid: int) -> Iterator[Process]:
 
 
 def is_whole(process: Process) -> bool:
-    """Return whether nothing is above the process: the first one, or the first of its namespace."""
+    """Return whether no process is above this one: it is the first, or the first of its namespace."""
     return process.parent == 0
 
 
 def is_anothers(pid: int) -> bool:
-    """Return whether the process is there and another user's: some systems let nobody else look at it."""
+    """Return whether the process is there and another user's: some systems hide it from everybody else."""
     try:
         system.kill(pid, 0)
     except PermissionError:
@@ -96,7 +96,7 @@ def is_anothers(pid: int) -> bool:
 
 
 def executable(pid: int) -> str:
-    """Return the path of a process's program; empty where that cannot be read."""
+    """Return the path of a process's program; empty if it cannot be read."""
     try:
         return system.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
@@ -104,13 +104,13 @@ def executable(pid: int) -> str:
 
 
 def words(pid: int) -> list[str]:
-    """Return the words a process was started with; none where they cannot be read."""
+    """Return the words a process was started with; none if they cannot be read."""
     data = slurp(f"/proc/{pid}/cmdline") or b""
     return [word.decode("utf-8", "replace") for word in data.split(b"\0")[:-1]]
 
 
 def variables(pid: int) -> dict[str, str] | None:
-    """Return the environment a process was started with; None where it cannot be read."""
+    """Return the environment a process was started with; None if it cannot be read."""
     data = slurp(f"/proc/{pid}/environ")
     if data is None:
         return None
@@ -119,7 +119,7 @@ def variables(pid: int) -> dict[str, str] | None:
 
 
 def is_ours(pid: int) -> bool:
-    """Return whether the process lets this user read it: one of this user's that did not close itself."""
+    """Return whether this user may read the process: it is this user's and did not close itself."""
     try:
         return system.stat(f"/proc/{pid}").st_uid == system.geteuid()
     except OSError:
@@ -146,15 +146,15 @@ def all_of_them() -> list[Process]:
 
 
 def maker(fd: int) -> int | None:
-    """Return which process made the socket pair that a file is one end of; None for any other file.
+    """Return the process that made the socket pair of which this file is one end; None for any other file.
 
-    The kernel keeps who called ``socketpair``, and no other process can change that. An end that is bound, or whose
+    The kernel keeps the caller of ``socketpair``, and no other process can change that. An end that is bound, or whose
     peer is, was connected instead: the client's own listening socket has the same credentials.
     """
     try:
         if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFSOCK:
             return None
-        from _socket import SocketType as Socket  # where a client calls a hook through one
+        from _socket import SocketType as Socket  # only if a client calls a hook through one
 
         end = Socket(fileno=system.dup(fd))
     except (OSError, ImportError):

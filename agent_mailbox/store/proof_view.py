@@ -1,6 +1,6 @@
-"""What the record of a mailbox says of a log's lines, for whoever reads them.
+"""The proofs that a mailbox's record gives the readers of a log.
 
-Belongs here: weighing a line's seal at its place, and counting the lines that decide (``custody`` keeps the record).
+Belongs here: weighing a line's seal at its place, and counting the deciding lines (``custody`` keeps the record).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class ProofView:
-    """The record's word on the lines of one log, at one moment, for whoever reads them in order.
+    """The record's word on the lines of one log, at one moment, for a reader that takes them in order.
 
-    ``trusted`` is off where the logs do not continue what was left: then nothing is proven.
+    ``trusted`` is off if the logs do not continue what our writers left: then nothing is proven.
     """
 
     def __init__(self, kept: Kept, entry: LogEnd | None = None) -> None:
@@ -33,20 +33,20 @@ class ProofView:
 
     @property
     def entry(self) -> LogEnd:
-        """Where the log ended, and what of it is proven."""
+        """Return the log's end as it was left, and what of the log is proven."""
         if self._entry is None:
             self._entry = self.kept.entry()
         return self._entry
 
     @property
     def trusted(self) -> bool:
-        """Return whether the logs continue what was left, as far as anybody noticed."""
+        """Return whether the logs continue what our writers left, as far as noticed."""
         if self._trusted is None:
             self._trusted = self.kept.custody.broken() is None
         return self._trusted
 
     def proof(self, line: bytes, position: int | None = None) -> str | None:
-        """Return what is proven of a line's writer; without a ``position`` (archived mail) wherever the line is."""
+        """Return what is proven of a line's writer; without a ``position`` (archived mail) the place does not count."""
         if not self.trusted:
             return proofs.BEFORE
         seal = seals.of(line)
@@ -59,11 +59,11 @@ class ProofView:
         return proofs.BEFORE if position < self.entry.before else None
 
     def is_misplaced(self, line: bytes, position: int) -> bool:
-        """Return whether the line is sealed by us, and written again elsewhere."""
+        """Return whether the line was sealed by us, and written again elsewhere."""
         return proofs.proves(self.proof(line)) and not proofs.proves(self.proof(line, position))
 
     def read(self, line: bytes, position: int) -> str | None:
-        """Return the same for the next line, and count it if it decides."""
+        """Return what is proven of the next line's writer, and count the line if it decides."""
         proof = self.proof(line, position)
         if proofs.proves(proof) and self.kept.decides(line):
             from .keys import digest
@@ -72,11 +72,11 @@ class ProofView:
             if self.count == self.entry.count and self.digest != self.entry.digest:
                 self._differs = True
             if self.count > self.entry.count and position < self.entry.size:
-                self._differs = True  # more of them than there were, where nothing was added since
+                self._differs = True  # more of them than there were, and none was added since
         return proof
 
     def follows(self, fd: int) -> bool:
-        """Return whether the open log continues what was left, and go by the entry that it continues."""
+        """Return whether the open log continues what was left, and keep the entry that it continues."""
         entry = self.kept.checked(fd)
         if entry is not None:
             self._entry = entry
@@ -84,15 +84,15 @@ class ProofView:
 
     @property
     def counted(self) -> tuple[int, int, bytes] | None:
-        """How far it was read, for ``resume``; None where nothing is proven."""
+        """Return how far the log was read, for ``resume``; None if nothing is proven."""
         return (self.entry.generation, self.count, self.digest) if self.trusted else None
 
     def begin(self) -> None:
-        """Read from the log's first line on."""
+        """Begin at the log's first line."""
         self.count, self.digest, self._differs = 0, b"-", False
 
     def resume(self, generation: int, count: int, digest: bytes) -> bool:
-        """Go on where another view of the same log stopped; returns whether that is of this generation, and was so."""
+        """Go on at another view's place in the same log; return whether that was of this generation and true."""
         if not self.trusted or generation != self.entry.generation or count > self.entry.count:
             return False
         self.count, self.digest = count, digest
@@ -100,7 +100,7 @@ class ProofView:
         return not self._differs
 
     def is_whole(self) -> bool:
-        """Return whether every line that decides was read as it was left, or more of them."""
+        """Return whether every deciding line was read as it was left, and perhaps later ones."""
         return not self._differs and self.count >= self.entry.count
 
     def _is_ours(self, seal: seals.Seal) -> bool:
@@ -121,7 +121,7 @@ class ProofView:
 
 
 def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> LogEnd:
-    """Return an entry (without inode, size and checksum) for lines that stand below ``base`` of a new generation."""
+    """Return an entry (without inode, size and checksum) for the lines below ``base`` of a new generation."""
     view = ProofView(kept, LogEnd(generation=generation, base=base))
     for position, line in lines:
         view.read(line, position)

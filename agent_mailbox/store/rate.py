@@ -1,4 +1,4 @@
-"""What a log's end tells of the last moments, without reading what came before."""
+"""A sender's rate in the last moments, from the log's end alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from . import system
 from .lines import lines_of
 
 WINDOW = 1 << 16
-"""Bytes looked at first; doubled until they begin before the moments asked about."""
+"""Bytes read first; doubled until they begin before the moments in question."""
 
 
 def count(fd: int, sender: str, since: int, until: int) -> int:
-    """How many messages of the sender the open messages log holds from between two instants (ms, both within): after a
-    clock was set back it holds some of the future, which say nothing of this moment."""
+    """Return how many of the sender's messages the open messages log holds between two instants (ms, both included).
+
+    A clock that was set back leaves messages from the future there; they do not count.
+    """
     size = system.fstat(fd).st_size
     window = WINDOW
     while True:

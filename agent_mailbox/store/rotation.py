@@ -1,10 +1,14 @@
-"""Carrying out a retention plan: move what is finished to its month, start fresh logs with the rest.
+"""Carrying out a retention plan: move finished mail to its month, start fresh logs with the rest.
 
-Belongs here: the order of the steps, which makes a run resumable wherever it was killed. (1) Under the archive's lock
-and those of both logs, append what moves to the months, skipping lines already there, sync, and seal it in the
-manifest. (2) Write the rest aside, sync, rename over the messages log. (3) The same for the reads log. Killed after 1:
-the next run skips what is archived. Killed after 2: the reads of what moved still stand in the live log, and the next
-run moves them.
+Belongs here: the order of the steps, which makes a killed run resumable.
+
+- First, under the archive's lock and those of both logs, append the moved lines to their months, except lines already
+  there. Sync, and seal them in the manifest.
+- Second, write the rest aside, sync, rename it over the messages log.
+- Third, do the same with the reads log.
+
+After a kill behind the first step, the next run skips the archived lines. After a kill behind the second, the reads of
+the moved mail are still in the live log, and the next run moves them.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ COMPACT_ABOVE = 1000
 
 
 class Rotated(Record):
-    """What a run did: messages moved, live afterwards, and of those still to be delivered."""
+    """A run's result: messages moved, live afterwards, and of those still to be delivered."""
 
     archived: int
     kept: int
@@ -52,7 +56,7 @@ class Rotated(Record):
 
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
-    """The lock of whoever maintains the mailbox, as portalocker has it; see ``alone``."""
+    """Return the lock of the mailbox's maintenance, as portalocker has it; see ``alone``."""
     path = os.path.join(archive.directory, LOCK)
     try:
         os.makedirs(archive.directory, mode=0o700, exist_ok=True)
@@ -64,13 +68,13 @@ def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
 
 @contextmanager
 def alone(archive: Archive, wait: float) -> Iterator[None]:
-    """Be the only one who maintains the mailbox, for a ``with`` block; ``Busy`` if another does so for ``wait`` s."""
+    """Hold the maintenance lock for a ``with`` block; raise ``Busy`` if another process keeps it ``wait`` seconds."""
     lock = exclusively(archive, wait)
     try:
         lock.acquire()
     except portalocker.LockException:
         raise Busy(
-            f"another steward is at work in {archive.directory}", "it will do what you wanted; try again later"
+            f"another steward is at work in {archive.directory}", "wait for it, then try again: it does the same work"
         ) from None
     try:
         yield
@@ -79,7 +83,7 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
 
 
 def at_work(archive: Archive) -> bool:
-    """Does somebody maintain the mailbox at this moment?"""
+    """Return whether a process maintains the mailbox at this moment."""
     if not os.path.exists(os.path.join(archive.directory, LOCK)):
         return False
     try:
@@ -88,12 +92,11 @@ def at_work(archive: Archive) -> bool:
     except Busy:
         return True
     except StorageFailed:
-        return False  # what stands there is no lock that anybody could hold
+        return False  # the path holds no lock file
 
 
 def note_run(logs: Logs, now: int) -> None:
-    """Leave a file whose time (``now`` in ms) is that of this run; where it cannot be written, the doctor just knows
-    less."""
+    """Set the time of a file to this run's (``now`` in ms); if that fails, the doctor just knows less."""
     path = logs.cache(LAST_RUN)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -104,7 +107,7 @@ def note_run(logs: Logs, now: int) -> None:
 
 
 def last_run(logs: Logs) -> int | None:
-    """When (ms) the steward last ran here; None if that is not known."""
+    """Return when (ms) the steward last ran here; None if that is unknown."""
     try:
         return os.lstat(logs.cache(LAST_RUN)).st_mtime_ns // 1_000_000
     except OSError:
@@ -116,7 +119,7 @@ def rotate(
 ) -> Rotated:
     """Move what ``decide`` says; the caller is ``alone``."""
     manifest = Manifest(archive)
-    manifest.seal()  # what an older version archived, before others have to wait for it
+    manifest.seal()  # an older version's months, before others have to wait for it
     with logs.messages.held() as messages, logs.reads.held() as reads:
         _refuse_broken(logs)
         _clear_leftover(messages)
@@ -151,10 +154,10 @@ def rotate(
 
 
 def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
-    """Retell a long roster in fewer events, the old lines archived; returns how many lines that saved.
+    """Retell a long roster in fewer events, and archive the old lines; return how many lines that saved.
 
-    What is proven stays as it was written: an agent with sealed lines that is not dead keeps all of its own. Where the
-    fewer events would not come to the same agents, nothing is done.
+    Proven lines stay as they were written: an agent with sealed lines that is not dead keeps all of its own. If the
+    fewer events would yield other agents, the roster stays.
     """
     with logs.roster.held() as roster:
         _refuse_broken(logs)
@@ -180,7 +183,7 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
 
 
 def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
-    """Put the lines that stay in the log's place; sealed ones that were written again elsewhere come last."""
+    """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last."""
     misplaced = {place for place in kept if log.is_misplaced(*place)}
     log.replace(
         (line for at, line in kept if (at, line) not in misplaced), size, misplaced=[line for _, line in misplaced]
@@ -188,8 +191,10 @@ def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
 
 
 def _stays(line: bytes, roster: Roster, since: int) -> bool:
-    """Is the line of an agent, not dead, of which anything is proven? One that was led and died only since then (ms)
-    may come back, and its lead with it."""
+    """Return whether the line is of a proven agent that is not dead, or that was led and died only since then (ms).
+
+    Such an agent may come back, and its lead with it.
+    """
     event = codec.roster_event(line)
     agent = None if isinstance(event, BadLine) else roster.agents.get(event.session_id)
     if agent is None or not agent.proven:
@@ -198,15 +203,17 @@ def _stays(line: bytes, roster: Roster, since: int) -> bool:
 
 
 def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: ProofView | None) -> Iterator[RosterEvent]:
-    """The events as they will be read: all of them stand below the base then."""
+    """Yield the events as they will be read: all of them are below the base then."""
     yield from told
     for event in parse_roster(kept, view):
         yield event if event.proof else event.replace(proof=proofs.BEFORE)
 
 
 def _same(before: Roster, after: Roster, since: int) -> bool:
-    """Do both come to the same agents, but for spans of being frozen that ended before ``since``, and for what was
-    proven of the dead?"""
+    """Return whether both rosters hold the same agents.
+
+    Two differences do not count: frozen spans that ended before ``since``, and what was proven of the dead.
+    """
 
     def told(agent: Agent) -> Agent:
         spans = tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
@@ -219,15 +226,19 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
 
 
 def _refuse_broken(logs: Logs) -> None:
-    """Move nothing of a log that does not continue what was left: the person has to look at it as it is."""
+    """Refuse to move lines of a log that does not continue what our writers left: the person must see it unchanged."""
     for log in (logs.messages, logs.reads, logs.roster):
         log.attentively(_every_line)
     if logs.custody is not None and (why := logs.custody.broken()) is not None:
-        raise Refused(f"{logs.directory} is not as it was left: {why}", "`agent-mailbox doctor --trust`", code="broken")
+        raise Refused(
+            f"{logs.directory} is not as it was left: {why}",
+            "look at it, then run `agent-mailbox doctor --trust`",
+            code="broken",
+        )
 
 
 def _every_line(fd: int, view: ProofView | None) -> None:
-    """Count the lines that decide, and note a replacement that a steward who was killed did not come to note."""
+    """Count the deciding lines, and note the replacement of a steward that was killed before it could."""
     if view is None:
         return
     if view.trusted and view.entry.generation != view.kept.entry().generation:
@@ -237,7 +248,7 @@ def _every_line(fd: int, view: ProofView | None) -> None:
 
 
 def _clear_leftover(log: HeldLog) -> None:
-    """Remove the fresh log that a killed run did not come to put in its place."""
+    """Remove a killed run's fresh log that never replaced the old one."""
     path = f"{log.path}.new"
     if os.path.lexists(path):
         try:
@@ -247,7 +258,7 @@ def _clear_leftover(log: HeldLog) -> None:
 
 
 def _raw_lines(log: HeldLog) -> tuple[list[Place], int]:
-    """Every line as it stands, however long or foreign, with its position, and how many bytes were read."""
+    """Return every line as it is, however long or foreign, with its position, and how many bytes were read."""
     content = b"".join(chunks(log.fd, size=1 << 24))
     found, position = [], 0
     for line in content.split(b"\n"):
@@ -268,14 +279,15 @@ def _read_id(line: bytes) -> str | None:
 
 
 def _strays(read_lines: Iterable[Place], state: MailState) -> set[str]:
-    """Ids that reads speak of and that are not live: archived already, or foreign."""
+    """Return the ids that reads name and that are not live: archived already, or foreign."""
     return {i for _, line in read_lines if (i := _read_id(line)) is not None and i not in state.messages}
 
 
 def _split(
     lines: Iterable[Place], months: Mapping[str, str], id_of: Callable[[bytes], str | None]
 ) -> tuple[dict[str, list[bytes]], list[Place]]:
-    """What goes to each month, and what stays, with its position (foreign lines always do)."""
+    """Return the lines that go to each month, and the lines that stay, with their positions (foreign lines always
+    stay)."""
     moved: dict[str, list[bytes]] = {}
     kept = []
     for position, line in lines:
@@ -288,8 +300,7 @@ def _split(
 
 
 def _add(log: Log, lines: Iterable[bytes]) -> None:
-    """Append the lines that are not there yet, and have all of them synced: a run that was killed may have come this
-    far before, and have died before its sync."""
+    """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync."""
     with log.held() as held:
         there = {line for _, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
@@ -297,8 +308,10 @@ def _add(log: Log, lines: Iterable[bytes]) -> None:
 
 
 def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
-    """Cut off the end without a newline that a killed run left, where it provably is one: the beginning of a line that
-    still stands in a live log (or all of it), in which nothing is replaced before its archived copy is whole."""
+    """Cut off the torn end that a killed run left: it must begin a line that is still live, or be all of it.
+
+    A live line is replaced only after its archived copy is whole.
+    """
     fd = log.open()
     if fd is None:
         return

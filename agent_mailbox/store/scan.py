@@ -1,10 +1,19 @@
-"""Starting a cursor in large logs without decoding them: which lines can matter to one reader, found as bytes.
+"""Starting a cursor in large logs without decoding them: a search of the bytes for lines that can matter to one reader.
 
-Belongs here: a filter that may let too much through and must hold nothing back. It knows how our writers spell a line;
-what is spelt otherwise is decoded. One thing it does not look for: an id that a foreign program wrote twice, the first
-time for somebody else.
+Belongs here: a filter that may let too much through but must never hold back. It knows how our writers spell a line;
+any other spelling is decoded. One thing it does not look for: an id that a foreign program wrote twice, the first time
+for another reader. It leaves out most of any history: mail for others, expired mail, and role mail that is claimed.
 
-What it leaves out is most of any history: mail for others, mail that expired, and role mail that somebody claimed.
+**By example**: the reader is ``bob`` with ``role:coder``; a chunk is split at ``"recipient":``, and these begin pieces:
+
+    "bob","timestamp":"2026-01-05T…        kept, unless the timestamp is before bob's cutoff for direct mail
+    "role:coder","timestamp":"2026-01-02…  kept with its role: a claim by anyone drops it
+    ["amy","bob"],"timestamp":"2026…       kept: an array may hold any address
+    "cat","timestamp":"2026-01-05T…        left out
+
+The piece before each hit ends with ``{"id":"…","sender":"amy",``: there the line begins, and there is its id. The reads
+log is searched for these ids. A line such as ``{"message_id":ID,…,"event":"read","as":"role:coder"}`` drops ID, unless
+a release of it is there too.
 """
 
 from __future__ import annotations
@@ -46,17 +55,17 @@ _CLAIM = re.compile(
     rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"read","as":("role:[^"\\]+")%b\}'
     % (_WORD, _WORD, _INSTANT, rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"seal":"[^"\\]+")?')
 )
-"""A read by which role mail is claimed, as our writers spell it (but for leap days, which are decoded)."""
+"""A read that claims role mail, as our writers spell it (but for leap days, which are decoded)."""
 
 Lines = tuple[list[int], list[int]]
-"""Where the lines begin that may matter: messages, and reads of them."""
+"""The positions of the lines that may matter: messages, and reads of them."""
 
 
 class _Wanted:
-    """How the recipient of a message that may matter is spelt, with what follows from it.
+    """The spellings of recipients whose messages may matter, and what follows from each.
 
-    ``cutoffs`` gives the timestamp up to which mail to it alone has expired; ``roles`` the role that mail to it
-    alone is claimed as.
+    ``cutoffs`` gives the timestamp up to which mail to it alone has expired; ``roles`` the role that mail to it alone
+    is claimed as.
     """
 
     def __init__(self, reader: Reader, roster: Roster, now: int, ttls: Mapping[str, float | None]) -> None:
@@ -81,13 +90,13 @@ class _Wanted:
 
 
 def _direct(word: str, roster: Roster) -> str | None:
-    """The mode of a word for the reader itself; None where a clock that stood still makes expiry a longer story."""
+    """Return a word's mode for the reader itself; None if a stopped clock makes its expiry a longer story."""
     agent = roster.meant(word)
     return DIRECT if agent is not None and not agent.frozen else None
 
 
 def _spellings(word: str) -> set[bytes]:
-    """How JSON writers may spell an address: as it is, in ASCII, with slashes escaped."""
+    """Return an address as JSON writers may spell it: as it is, in ASCII, with slashes escaped."""
     plain = dumps(word)
     ascii_only = "".join(c if c < "\x80" else "".join(f"\\u{u:04x}" for u in _utf16(c)) for c in plain)
     upper = "".join(c if c < "\x80" else "".join(f"\\u{u:04X}" for u in _utf16(c)) for c in plain)
@@ -101,7 +110,7 @@ def _utf16(char: str) -> list[int]:
 
 
 def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mapping[str, float | None]) -> Lines:
-    """The lines that may make a message unread by the reader at ``now``, and all reads of those messages."""
+    """Return the lines that may make a message unread by the reader at ``now``, and all reads of those messages."""
     wanted = _Wanted(reader, roster, now, ttls)
     messages: dict[bytes, Place] = {}
     if logs.messages is not None:
@@ -118,7 +127,7 @@ def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mappin
 
 
 def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, Place]) -> None:
-    """By id: where the message begins, and the role it is claimed as (none: it may be more than one role's)."""
+    """Add by id where a message begins, and the role it is claimed as (None: perhaps several roles)."""
     pieces = chunk.split(_MARKER)
     if not _is_ours(pieces, chunk):
         _add_decoded(start, chunk, wanted, found)
@@ -139,29 +148,29 @@ def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, 
         line = before.rfind(b"\n") + 1
         place = ends[k - 1] + (k - 1) * len(_MARKER) - len(before) + line
         message_id = before[line + len(_BEGIN) - 1 :].partition(b'"')[0]
-        if b"\\" in message_id:  # spelt in another way than its reads may be
+        if b"\\" in message_id:  # its reads may spell it in another way
             _add_decoded(start + place, chunk[place:].partition(b"\n")[0], wanted, found)
         else:
             found.setdefault(message_id, (start + place, role))
 
 
 def _is_ours(pieces: list[bytes], chunk: bytes) -> bool:
-    """Does every line begin as our writers spell it up to its recipient, the only one in it?"""
+    """Return whether every line begins as our writers spell it up to its recipient, the only one in it."""
     if len(pieces) - 1 != chunk.count(b"\n") or not chunk.endswith(b"\n"):
         return False
     begin = slice(-len(_BEGIN) - _NEXT, -_NEXT)
-    others = [piece for piece in pieces[:-1] if piece[begin] != _BEGIN]  # whose id or sender is not a UUID
+    others = [piece for piece in pieces[:-1] if piece[begin] != _BEGIN]  # their id or sender is not a UUID
     return all(_begins_line(piece) for piece in others)
 
 
 def _begins_line(piece: bytes) -> bool:
-    """Does what follows the last newline begin a line, with an id, a sender and nothing else?"""
+    """Return whether the text after the last newline is an id, a sender and nothing else."""
     line = b"\n" + piece[piece.rfind(b"\n") + 1 :]
     return line.startswith(_BEGIN) and _SENDER in line and line.endswith(b'",') and line.count(b'"') == 8
 
 
 def _expired(piece: bytes, at: int, cutoff: bytes) -> bool:
-    """Is this, from its recipient on, a message in our spelling that expired by its mode's own time to live?"""
+    """Return whether this, from its recipient on, is a message in our spelling that expired by its mode's TTL."""
     stamp = at + len(_STAMP)
     if piece[stamp : stamp + 24] > cutoff or piece[at:stamp] != _STAMP or piece[stamp + 23 : stamp + 25] != b'Z"':
         return False
@@ -181,7 +190,7 @@ def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, P
 
 
 class _Reads:
-    """The reads of some messages: by id, where they begin; who of them is claimed, and who may have been given back."""
+    """The reads of some messages: by id, where they begin; which messages are claimed, and which may be released."""
 
     def __init__(self, messages: Mapping[bytes, Place]) -> None:
         self._messages = messages
@@ -222,8 +231,10 @@ class _Reads:
 
 
 def _line_chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) that end with a line's end, the last line's excepted. A line far beyond ``MAX_LINE``, which no
-    decoder takes, is passed over: memory stays bounded whatever stands in the file."""
+    """Yield (position, bytes) that end with a line's end, the last line's excepted.
+
+    A line far beyond ``MAX_LINE`` is skipped, since no decoder takes it: memory is bounded whatever the file holds.
+    """
     start, carry, offset, endless = 0, b"", 0, False
     for data in chunks(fd, 0, end, CHUNK // 2):
         offset += len(data)

@@ -1,6 +1,6 @@
 """Small files that are replaced as a whole, durably.
 
-Belongs here: writing one. Reading them is whose they are.
+Belongs here: writing one. Each owner reads its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from . import paths, system
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Put a small file in the place of another, durably."""
+    """Replace a small file, atomically and durably."""
     aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC
     try:
         try:

@@ -1,8 +1,8 @@
-"""The mailbox as it is at one moment, for whoever copies it while everyone works on.
+"""The mailbox at one moment, for a copy that hinders nobody.
 
-Belongs here: which files make a mailbox, and holding them still. A log only grows, and is replaced only by another
-file under its name; so an open file and its length, both taken under the locks, are the log of that moment for as long
-as they are kept. Copying them takes what it takes; the locks are held for some system calls.
+Belongs here: the files of a mailbox, and holding them still. A log only grows, and is replaced only by another file
+under its name. So an open file and its length, both taken under the locks, are the log of that moment as long as the
+file is open. Copying takes its time; the locks are held for some system calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SnapshotFile(Record):
     size: int
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes."""
+        """Yield its bytes."""
         return chunks(self.fd, 0, self.size)
 
 
@@ -50,7 +50,7 @@ class Snapshot:
         with self._open, ExitStack() as locks:
             locks.enter_context(rotation.alone(self._archive, self._logs.wait))
             for log in (self._logs.messages, self._logs.reads, self._logs.roster):
-                if os.path.exists(log.path):  # a look makes no file
+                if os.path.exists(log.path):  # looking makes no file
                     locks.enter_context(log.held())
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
                 self._take(name, self._logs.path(name), whole_lines=False)
@@ -65,7 +65,7 @@ class Snapshot:
         self._open.close()
 
     def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
-        """Of an archived log whole lines: what a killed run left behind them may be cut off by the next."""
+        """Take a file; of an archived log only whole lines, since the next run may cut off a killed run's torn end."""
         try:
             fd = paths.open_file(path, os.O_RDONLY)
         except FileNotFoundError:

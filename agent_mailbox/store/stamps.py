@@ -1,28 +1,28 @@
-"""What our own writers leave behind beside the logs: where each log ended, who has nothing to read, who is bound.
+"""The files that our writers leave beside the logs: each log's end, the sessions with no news, the bound sessions.
 
-Belongs here: the quiet stamps the shell guard looks for, and the record of a log's end by which a writer notices that a
-foreign program has written since. Both are in the mailbox, are derived, and a missing one costs time.
+Belongs here: the quiet stamps that the shell guard looks for, and the record of a log's end, by which a writer notices
+foreign writes. Both are in the mailbox and derived; a missing one costs time.
 
-Stamps that free or bind a session (``unbound``, ``bound``, ``grants``) decide what a tool may do, so they are among the
-user's own records (``user_state``): no checkout, no file tool and no sandboxed command writes there. Each holds the
-mailbox's real path on a line, and counts for that mailbox alone.
+Stamps that free or bind a session (``unbound``, ``bound``, ``grants``) decide what a tool may do. So they are among the
+user's own records (``user_state``), where no checkout, file tool or sandboxed command writes. Each holds the mailbox's
+real path on a line, and counts for that mailbox alone.
 
-**Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and
-nothing was written since that could change that:
+**Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and no
+later write could change that:
 
 1. A reader makes its stamp while it holds the locks of all three logs, after catching up to their ends and finding
-   nothing (``Mailbox._settle``).
-2. Every one of our writers, holding the lock of its log, removes the stamps of all whom its lines may concern *before*
-   it appends (``HeldLog.append``): for mail by the roster as it is under the messages' lock, for a release everyone's,
-   for a roster event the session's and its heirs'. No stamp can be made between the removal and the append.
+   nothing (``Delivery._settle``).
+2. Each writer of ours, holding the lock of its log, removes the stamps of all whom its lines may concern *before* it
+   appends (``HeldLog.append``). Mail concerns its readers, by the roster under the messages' lock. A release concerns
+   everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append.
 3. Time alone only expires mail; it makes nothing unread. (A clock set back can. Like a foreign program's append it is
    noticed by the next explicit check or session start, which ask the logs. A changed configuration the shim notices.)
 4. A foreign append leaves the log longer than our last writer did; the next of our writers removes every stamp.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
 
-**Why nothing frees a bound session.** ``unbound/SESSION`` exists only if nothing bound that session when it was made,
-under the locks of messages and roster (``Permit._unbind``), and rules 2, 4 and 5 hold for it as for the quiet stamps.
+**Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
+the locks of messages and roster (``Permit._unbind``). Rules 2, 4 and 5 hold for it as for the quiet stamps.
 
 6. The stamp may be in another file system than the log, so a crash of the machine may bring it back. Such a crash ends
    the session's client as well, and a session's start removes its stamp.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EVERYONE = None
-"""All sessions of a mailbox, where an append says whom it may disturb."""
+"""All sessions of a mailbox, as the ones that an append may disturb."""
 QUIET = "quiet"
 UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
@@ -48,8 +48,10 @@ GRANT_LIFE = 60_000
 
 
 class Trail:
-    """The derived files of one mailbox that writers maintain; ``directory`` is its ``.cache``, ``state`` the user's own
-    records (default: of this process's user)."""
+    """The derived files of one mailbox that writers maintain.
+
+    ``directory`` is its ``.cache``, ``state`` the user's own records (default: of this process's user).
+    """
 
     def __init__(self, directory: str, state: str | None = None) -> None:
         self._mailbox = system.dirname(directory)
@@ -66,17 +68,18 @@ class Trail:
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
     def stamp(self, session_id: str, *, led: bool = False) -> None:
-        """Say that the session has nothing to read; the caller holds the locks of all three logs. ``led``: the end of
-        its turns is to be reported to its lead, for which the guard lets that hook through."""
+        """Say that the session has no unread mail; the caller holds the locks of all three logs.
+
+        ``led``: the guard lets the hook at a turn's end through, which reports to the session's lead.
+        """
         self._write(system.join(self._quiet, session_id), b"led\n" if led else b"")
 
     def is_quiet(self, session_id: str) -> bool:
-        """Is there a stamp that says the session has nothing to read?"""
+        """Return whether a stamp says that the session has no unread mail."""
         return system.exists(system.join(self._quiet, session_id))
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
-        """Remove the stamps of these sessions (or ``EVERYONE``); raises ``StorageFailed`` if one
-        would stay."""
+        """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""
         known = EVERYONE if sessions is EVERYONE else [*sessions]
         for directory in (self._quiet, self.kept(UNBOUND)):
             try:
@@ -96,8 +99,10 @@ class Trail:
     # -- who is bound by a policy -------------------------------------------------------------------------------------
 
     def unbind(self, session_id: str) -> None:
-        """Say that the session has neither lead nor policy; the caller holds the locks of messages and roster. Who is
-        given one is written to there, which ends this stamp as it does the quiet one."""
+        """Say that the session has neither lead nor policy; the caller holds the locks of messages and roster.
+
+        Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
+        """
         self._write(self.kept(UNBOUND, session_id), self._line())
         bound = self.kept(BOUND, session_id)
         if self._is_said(bound):
@@ -108,16 +113,16 @@ class Trail:
                 self._remove(bound)
 
     def bind(self, session_id: str) -> None:
-        """Note that the session has a lead or a policy, for whoever cannot read which."""
+        """Note that the session has a lead or a policy, for readers that cannot tell which."""
         if not self.is_bound(session_id):
             self._write(self.kept(BOUND, session_id), self._line(), system.O_APPEND)
 
     def is_bound(self, session_id: str) -> bool:
-        """Return whether it had a lead or a policy when somebody last looked."""
+        """Return whether the session had a lead or a policy at the last look."""
         return self._is_said(self.kept(BOUND, session_id))
 
     def is_unbound(self, session_id: str) -> bool:
-        """Return whether there is a stamp that says nothing binds the session."""
+        """Return whether a stamp says that nothing binds the session."""
         return self._is_said(self.kept(UNBOUND, session_id))
 
     def unbound(self) -> list[str]:
@@ -136,8 +141,7 @@ class Trail:
         self._write(self.kept(GRANTS, call), self._line())
 
     def take(self, call: str, now: int) -> bool:
-        """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking it is removing
-        it."""
+        """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking removes it."""
         path = self.kept(GRANTS, call)
         try:
             made = system.stat(path).st_mtime_ns // 1_000_000
@@ -154,7 +158,7 @@ class Trail:
             pass
 
     def _line(self) -> bytes:
-        from os.path import realpath  # where a stamp is made, once in a while
+        from os.path import realpath  # only to make a stamp, once in a while
 
         return realpath(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
 
@@ -172,7 +176,7 @@ class Trail:
     # -- where each log ended -----------------------------------------------------------------------------------------
 
     def ended(self, path: str) -> tuple[int, int, int] | None:
-        """(inode, size, epoch) that our last writer left the log with; None if that is not known."""
+        """Return (inode, size, epoch) that our last writer left the log with; None if that is unknown."""
         try:
             fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC)
         except OSError:
@@ -186,17 +190,19 @@ class Trail:
             system.close(fd)
 
     def epoch(self, path: str, fd: int, end: int) -> int | None:
-        """The epoch of an open log up to ``end``; None if a foreign program may have written in it."""
+        """Return the epoch of an open log up to ``end``; None if a foreign program may have written in it."""
         left = self.ended(path)
         return left[2] if left and left[0] == system.fstat(fd).st_ino and end <= left[1] else None
 
     def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
-        """Note how a log ends, or is about to: its writer holds its lock and says so before it writes. One small write
-        over the same bytes, so that a reader sees the old note or the new."""
+        """Note how a log ends, or is about to: its writer holds its lock and notes it before writing.
+
+        One small write replaces the same bytes, so that a reader sees the old note or the new.
+        """
         self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
 
     def _end(self, path: str) -> str:
-        return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # it is no log itself
+        return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # the note is no log itself
 
     def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
         flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | truncate
@@ -216,7 +222,7 @@ class Trail:
 
 
 def _lines(path: str) -> list[bytes]:
-    """Return the lines of a stamp; none where it cannot be read."""
+    """Return the lines of a stamp; none if it cannot be read."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except (OSError, ValueError):
@@ -230,5 +236,5 @@ def _lines(path: str) -> list[bytes]:
 
 
 def new_epoch() -> int:
-    """A number that no earlier stretch of a log bears."""
+    """Return a number that no earlier stretch of a log bears."""
     return int.from_bytes(system.urandom(6), "big")

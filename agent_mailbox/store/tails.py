@@ -1,4 +1,4 @@
-"""Whether a log still holds what it held up to a position, told from the bytes before it.
+"""The checksum that tells whether a log still holds what it held up to a position.
 
 Belongs here: that checksum.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from . import system
 
 TAIL = 512
-"""Bytes before a position that are looked at: inodes are reused, and a restored file may have the same size."""
+"""Bytes before a position that are compared: inodes are reused, and a restored file may have the same size."""
 
 
 def tail(fd: int, end: int) -> int:

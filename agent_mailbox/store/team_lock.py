@@ -1,7 +1,4 @@
-"""Who carries mail to a client's team: the lock that a team's bridge holds.
-
-Belongs here: where that lock is, and asking for it without disturbing who wants it.
-"""
+"""The lock that a team's bridge holds while it carries mail to the client's team."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ if TYPE_CHECKING:
     from .logs import Logs
 
 DIRECTORY = "teams"
-"""Where, among the derived files, bridges hold their locks."""
+"""The place of the bridges' locks among the derived files."""
 ASKED = 0.2
-"""Seconds a bridge waits for its lock: who asks for it has it for a moment, too."""
+"""Seconds a bridge waits for its lock: ``runs`` takes it for a moment, too."""
 
 
 def place(logs: Logs, tag: str) -> str:
-    """The lock of a team, by its tag."""
+    """Return the lock file of a team, by its tag."""
     return system.join(logs.cache(DIRECTORY), tag.partition(":")[2])
 
 
 def runs(logs: Logs, tag: str) -> bool:
-    """Has the team a bridge at this moment?"""
+    """Return whether the team has a bridge at this moment."""
     try:
         fd = system.open(place(logs, tag), system.O_RDONLY | system.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,8 @@
-"""Where the user's own records are kept, outside every project: the key, which mailboxes are theirs, who is bound.
+"""The place of the user's own records, outside every project: the key, the list of mailboxes, the bound sessions.
 
-Belongs here: that one place. What is kept there decides, so an environment that lies must not move it: it follows from
-the password database, not from ``HOME`` or ``XDG_STATE_HOME``. Tests name another by ``SWITCH``; what is sealed there
-bears another key, whatever the directory holds (``store.keys``).
+Belongs here: that one place. These records decide, so a false environment must not move them: the place follows from
+the password database, not from ``HOME`` or ``XDG_STATE_HOME``. Tests name another by ``SWITCH``; seals made there bear
+another key, whatever the directory holds (``store.keys``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SWITCH = "AGENT_MAILBOX_TEST_STATE"
 """The variable by which tests keep the records of a run apart: an absolute path."""
 AS_SAID = "as-said"
 CALLER = "AGENT_MAILBOX_TEST_CALLER"
-"""The variable by which tests have everyone be whom they say; it counts only beside ``SWITCH``."""
+"""The variable by which tests make every caller the one it claims to be; it counts only beside ``SWITCH``."""
 _READ = (SWITCH, "HOME")
 
 BOUND = "bound"
@@ -29,7 +29,7 @@ def is_switched(environ: Mapping[str, str]) -> bool:
 
 
 def is_as_said(environ: Mapping[str, str]) -> bool:
-    """Return whether everyone is whom they say: only in a test, whose records prove nothing anywhere else."""
+    """Return whether every caller is the one it claims to be: only in a test, whose records prove nothing elsewhere."""
     return environ.get(CALLER) == AS_SAID and is_switched(environ)
 
 
@@ -50,7 +50,7 @@ def _place(environ: Mapping[str, str], *below: str) -> str:
 
     try:
         home = pwd.getpwuid(system.geteuid()).pw_dir
-    except KeyError:  # a user whom the database does not know, as in some containers
+    except KeyError:  # a user missing in the database, as in some containers
         home = environ.get("HOME") or "/"
     return system.join(home, *below, "agent-mailbox")
 
@@ -70,7 +70,7 @@ def _environment() -> dict[str, str]:
 
 
 def bound_somewhere(state: str) -> bool:
-    """Return whether any session of this user is bound, in whichever mailbox: it has a file in ``bound/``."""
+    """Return whether any session of this user is bound, in any mailbox: it has a file in ``bound/``."""
     try:
         return bool(system.listdir(system.join(state, BOUND)))
     except OSError:

@@ -1,7 +1,7 @@
-"""Waiting for directories and files to change: inotify where the system has it, else a look now and then.
+"""Waiting for directories and files to change: inotify if the system has it, else a look now and then.
 
 Belongs here: blocking, and nothing about mail. inotify(7) comes through ``ctypes``: the standard library has no
-binding, and a dependency for three calls would be the heavier choice.
+binding, and three calls do not justify a dependency.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-# IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (of a deletion of itself it always tells)
+# IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (its own deletion is always reported)
 _MASK = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 LOOKS = 0.25
-"""Seconds between two looks where nothing wakes us."""
+"""Seconds between two looks without inotify."""
 
 
 def deadline(timeout: float | None) -> float | None:
-    """The monotonic instant ``timeout`` seconds from now."""
+    """Return the monotonic instant ``timeout`` seconds from now."""
     return None if timeout is None else time.monotonic() + timeout
 
 
 class Watch:
-    """Changes in some directories or files, for a ``with`` block. What happened before ``wait`` counts. ``looks``:
-    seconds between two looks where nothing wakes us."""
+    """Changes in some directories or files, for a ``with`` block, those before ``wait`` included.
+
+    ``looks`` are the seconds between two looks without inotify.
+    """
 
     def __init__(self, places: Sequence[str], looks: float = LOOKS) -> None:
         self._fd = _inotify(places)
@@ -47,8 +49,7 @@ class Watch:
             os.close(self._fd)
 
     def wait(self, until: float | None, *others: int) -> bool:
-        """Block until something may have changed, or one of the other descriptors has something to read; False if
-        ``until`` came first."""
+        """Block until something may have changed, or another descriptor has data; return False at ``until``."""
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             return False
@@ -62,7 +63,7 @@ class Watch:
 
 
 def _inotify(places: Sequence[str]) -> int:
-    """A descriptor that becomes readable on a change, or -1 where the system gives none."""
+    """Return a descriptor that becomes readable on a change, or -1 if the system gives none."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         fd: int = libc.inotify_init1(_NONBLOCK_CLOEXEC)
