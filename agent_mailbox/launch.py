@@ -17,24 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType
 
-    Source = tuple[str, int, int]
-    Module = tuple[str, str, bool, CodeType]
+    from .start.bundle import Contents
 
 VERBS = ("check", "hook", "search", "send")
 """The hot verbs."""
-COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
-"""Compiled modules that theirs import, each a file of its own in most builds, and the first that imports it."""
-SECOND = 1_000_000_000
-MODULES = "__modules__"
-"""By which name a bundled module knows the others."""
 
 _HEAD = 11
 """Bytes of a bundle before its contents: its seal and a newline."""
+_SECOND = 1_000_000_000
 _CACHE = f"{__file__.rpartition('/')[0]}/__pycache__"
 
 
 def bundle(verb: str) -> str:
-    """Where a verb's bundle is."""
+    """Return where a verb's bundle is."""
     return f"{_CACHE}/{verb}.{sys.implementation.cache_tag}.bundle"
 
 
@@ -47,12 +42,10 @@ def load_bundle(verb: str) -> bool:
             data = posix.read(fd, there.st_size)
         finally:
             posix.close(fd)
-        if int(data[:_HEAD]) * SECOND != there.st_mtime_ns:
+        if int(data[:_HEAD]) * _SECOND != there.st_mtime_ns:
             return False  # somebody else wrote in it, or somebody died writing it
-        sources: tuple[Source, ...]
-        modules: tuple[Module, ...]
-        compiled: tuple[tuple[str, str], ...]
-        sources, compiled, modules = marshal.loads(memoryview(data)[_HEAD:])
+        contents: Contents = marshal.loads(memoryview(data)[_HEAD:])
+        sources, compiled, link, modules = contents
         for path, size, mtime in sources:
             at = posix.stat(path)
             if at.st_size != size or at.st_mtime_ns != mtime:
@@ -62,7 +55,7 @@ def load_bundle(verb: str) -> bool:
     for name, path in compiled:
         _import_compiled(name, path)
     for module in modules:
-        _import(*module)
+        _import(*module, link)
     return True
 
 
@@ -81,7 +74,7 @@ def _import_compiled(name: str, path: str) -> None:
     loader.exec_module(module)
 
 
-def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
+def _import(name: str, path: str, is_package: bool, code: "CodeType", link: str) -> None:
     if name in sys.modules:
         return
     module = type(sys)(name)
@@ -92,7 +85,7 @@ def _import(name: str, path: str, is_package: bool, code: "CodeType") -> None:
     if is_package:
         module.__path__ = [path.rpartition("/")[0]]
     sys.modules[name] = module
-    setattr(module, MODULES, sys.modules)
+    setattr(module, link, sys.modules)
     exec(code, module.__dict__)
     parent, _, child = name.rpartition(".")
     setattr(sys.modules[parent], child, module)
@@ -139,5 +132,5 @@ def start() -> None:
     if stale and not sys.dont_write_bytecode:
         from .start import bundle as bundles
 
-        bundles.save(verb)
+        bundles.save(verb, bundle(verb))
     posix._exit(code)

@@ -12,14 +12,17 @@ import os
 import sys
 from importlib.util import find_spec, resolve_name
 
-from .. import launch
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
     from types import CodeType
 
-    from ..launch import Module, Source
+    Source = tuple[str, int, int]
+    """A source file as it was: path, size, modification time in nanoseconds."""
+    Module = tuple[str, str, bool, CodeType]
+    """A module: name, path, whether it is a package, code."""
+    Contents = tuple[tuple[Source, ...], tuple[tuple[str, str], ...], str, tuple[Module, ...]]
+    """A bundle: sources, compiled modules with their paths, the name that links the modules, the modules."""
 
 _CORE = (
     *("core", "core.instant", "core.records", "core.proofs", "core.seals", "core.codec", "core.text", "core.ids"),
@@ -56,28 +59,31 @@ HOT = {
 """The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""
 
 _PACKAGE = __name__.partition(".")[0]
+_COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
+"""Compiled modules that theirs import, each a file of its own in most builds, and the first that imports it."""
+_LINK = "__modules__"
+"""By which name a bundled module knows the others."""
 
 
-def save(verb: str) -> None:
-    """Write a hot verb's bundle anew; where that cannot be done, starting stays a little slower."""
-    path = launch.bundle(verb)
+def save(verb: str, path: str) -> None:
+    """Write a hot verb's bundle to a path; on failure, starting stays a little slower."""
     aside = f"{path}.{os.getpid()}"
     try:
         seal = int.from_bytes(os.urandom(4), "big") >> 1
         body = marshal.dumps(_contents(verb))
         with open(aside, "xb") as file:
             file.write(b"%010d\n" % seal + body)
-        os.utime(aside, ns=(seal * launch.SECOND, seal * launch.SECOND))
+        os.utime(aside, (seal, seal))
         os.rename(aside, path)
     except (OSError, SyntaxError):
         pass
 
 
-def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[tuple[str, str], ...], tuple[Module, ...]]:
-    """The sources, the compiled modules with where they were found, and the code of a verb's modules."""
+def _contents(verb: str) -> Contents:
+    """Return what a verb's bundle holds; raise ``OSError`` if a module has no source."""
     sources, modules = [], []
     linked = {f"{_PACKAGE}.{module}" for module in HOT[verb]}
-    for name in (_PACKAGE, launch.__name__, *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
+    for name in (_PACKAGE, f"{_PACKAGE}.launch", *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
         spec = find_spec(name)
         if spec is None or spec.origin is None:
             raise OSError(f"no source of {name}")
@@ -87,9 +93,9 @@ def _contents(verb: str) -> tuple[tuple[Source, ...], tuple[tuple[str, str], ...
             with open(spec.origin, "rb") as file:
                 code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
             modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
-    compiled = [name for name, importer in launch.COMPILED.items() if importer in HOT[verb]]
+    compiled = [name for name, importer in _COMPILED.items() if importer in HOT[verb]]
     places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in compiled]
-    return tuple(sources), tuple((name, place) for name, place in places if place), tuple(modules)
+    return tuple(sources), tuple((name, place) for name, place in places if place), _LINK, tuple(modules)
 
 
 def _code(source: bytes, path: str, lean: _Lean) -> CodeType:
@@ -117,9 +123,9 @@ class _Lean(ast.NodeTransformer):
 
     def _link(self, source: str, name: str) -> str | None:
         if f"{source}.{name}" in self._linked:
-            return f"{launch.MODULES}[{source + '.' + name!r}]"
+            return f"{_LINK}[{source + '.' + name!r}]"
         is_package = any(other.startswith(f"{source}.") for other in self._linked)
-        return f"{launch.MODULES}[{source!r}].{name}" if source in self._linked and not is_package else None
+        return f"{_LINK}[{source!r}].{name}" if source in self._linked and not is_package else None
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)

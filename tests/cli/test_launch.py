@@ -119,7 +119,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
     """What a bundle brings has no loader of its own: a module in it stands behind those it imports, and none is
     missing."""
     place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-    save = f"{place}from agent_mailbox.start import bundle\nbundle.save(sys.argv[1])"
+    save = f"{place}from agent_mailbox.start import bundle\nbundle.save(sys.argv[1], launch.bundle(sys.argv[1]))"
     assert post.run(*words, python=("-c", save)).stderr == ""
     load = (
         f"{place}assert launch.load_bundle(sys.argv[1])\nlaunch.main(sys.argv[1:])\n"
@@ -135,7 +135,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
 def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
     """Loading it imports nothing of ours: an import statement asks for what is there already at ten times the price."""
     place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-    save = f"{place}from agent_mailbox.start import bundle\nbundle.save({verb!r})"
+    save = f"{place}from agent_mailbox.start import bundle\nbundle.save({verb!r}, launch.bundle({verb!r}))"
     assert post.run(python=("-c", save)).stderr == ""
     load = (
         f"{place}import builtins\nreal = builtins.__import__\n"
