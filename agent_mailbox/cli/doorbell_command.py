@@ -12,7 +12,7 @@ from ..core.address import check_id
 from ..errors import MailboxError
 from ..store import paths, system
 from ..store.doorbell_lock import Vigil
-from .hook_command import given, mailbox_of, proven
+from .hook_input import given, mailbox_of, proven
 from .mailbox_place import environment
 
 

@@ -8,10 +8,10 @@ from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..errors import NOT_YOU, MailboxError, NoMailbox, Refused, StorageFailed
-from ..identity import hook_calls
 from ..mailbox.delivery import Delivery
-from ..store import paths, system, user_state
-from .mailbox_place import MailboxPlace, environment, locate
+from ..store import system, user_state
+from .hook_input import given, mailbox_of, proven, say
+from .mailbox_place import environment
 from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..core.roster import Roster
+    from .mailbox_place import MailboxPlace
 
-_PART = 1 << 16
-"""Bytes of a client's JSON read at once: mostly all of it."""
 TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
 """The client's variable that switches its teams on."""
 
@@ -34,7 +33,7 @@ def answer(event: str, directory: str | None) -> int:
         return keep(directory)
     name = hooks.canonical(event)
     if name is None:
-        _say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
+        say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
         return 1
     answers: list[str] = []
 
@@ -45,7 +44,7 @@ def answer(event: str, directory: str | None) -> int:
     try:
         _answer(name, directory, environment(), write)
     except (NoMailbox, Refused) as error:
-        _say(f"agent-mailbox: {neutral(error.what)}")
+        say(f"agent-mailbox: {neutral(error.what)}")
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
@@ -54,17 +53,9 @@ def answer(event: str, directory: str | None) -> int:
     return 0
 
 
-def _say(text: str) -> None:
-    try:
-        if sys.stderr is not None:
-            sys.stderr.write(text + "\n")
-    except OSError:
-        pass
-
-
 def _complain(error: MailboxError, aloud: bool) -> None:
     """One line on stderr and, unless it was stdout that failed, one for the person."""
-    _say(f"agent-mailbox: {neutral(error.what)}")
+    say(f"agent-mailbox: {neutral(error.what)}")
     try:
         if error.code.startswith("output"):
             sys.stdout = None
@@ -151,20 +142,6 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
         raise
 
 
-def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did, and
-    those that the client had before. Raises ``Refused`` where a command called it."""
-    me = call.session_id
-    proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
-
-    def prove(session_id: str) -> str | None:
-        if proof is None or session_id == me:
-            return proof if session_id == me else None
-        return hook_calls.shared(session_id, me, environ)
-
-    return prove
-
-
 def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write: Callable[[str], None]) -> None:
     """Answer "no" for a session that was bound when that could last be told."""
     from ..clients.permission import permit
@@ -177,31 +154,6 @@ def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str])
     """Who is there, for a hook that only wants to know; None where that cannot be known."""
     place = mailbox_of(call, directory, environ)
     return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
-
-
-def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
-    """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
-    named = directory or environ.get("AGENT_MAILBOX_DIR")
-    if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
-        return MailboxPlace(known, False)  # a file that was laid down since stands in nobody's way
-    try:
-        place = locate(directory, environ, call.cwd)
-    except NoMailbox:
-        return None
-    if not place.named and not paths.recorded(place.directory, environ):
-        _say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
-        return None
-    return place
-
-
-def given() -> bytes:
-    """The client's JSON, as far as it may go: a little more shows that it went further."""
-    data = b""
-    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
-        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: its writer's pipe does not wait
-        if len(part) < _PART:
-            break
-    return data
 
 
 def _here() -> str:

@@ -44,7 +44,14 @@ _WHO = (
 _TYPED = (*_WHO, "identity.callers", "cli.mail_output", "cli.context", "cli.boundary", "cli.verbs")
 _DELIVERY = ("store.poll", "store.offers", "mailbox.delivery")
 _POSTING = ("core.compose", "core.recipients", "mailbox.sending")
-_HOOKS = ("clients", "clients.hooks", "clients.hooks.budget", "clients.hooks.hook_events", "cli.hook_command")
+_HOOKS = (
+    "clients",
+    "clients.hooks",
+    "clients.hooks.budget",
+    "clients.hooks.hook_events",
+    "cli.hook_input",
+    "cli.hook_command",
+)
 _LOOKING_UP = (
     *("store.archive", "core.roster_changes", "core.obligations", "mailbox.registry", "mailbox.facade"),
     *("core.words", "core.threads", "mailbox.queries", "cli.render"),

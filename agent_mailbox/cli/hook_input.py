@@ -1,0 +1,70 @@
+"""What every hook command takes in: the client's JSON, the mailbox of its session, the proof of who calls.
+
+Belongs here: what ``hook_command`` and ``doorbell_command`` both need. Without click.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..clients.hooks import hook_events as hooks
+from ..core.text import neutral
+from ..errors import NoMailbox
+from ..identity import hook_calls
+from ..store import paths
+from .mailbox_place import MailboxPlace, locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_PART = 1 << 16
+"""Bytes of a client's JSON read at once: mostly all of it."""
+
+
+def given() -> bytes:
+    """The client's JSON, as far as it may go: a little more shows that it went further."""
+    data = b""
+    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
+        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: its writer's pipe does not wait
+        if len(part) < _PART:
+            break
+    return data
+
+
+def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
+    """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
+    named = directory or environ.get("AGENT_MAILBOX_DIR")
+    if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
+        return MailboxPlace(known, False)  # a file that was laid down since stands in nobody's way
+    try:
+        place = locate(directory, environ, call.cwd)
+    except NoMailbox:
+        return None
+    if not place.named and not paths.recorded(place.directory, environ):
+        say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
+        return None
+    return place
+
+
+def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did, and
+    those that the client had before. Raises ``Refused`` where a command called it."""
+    me = call.session_id
+    proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
+
+    def prove(session_id: str) -> str | None:
+        if proof is None or session_id == me:
+            return proof if session_id == me else None
+        return hook_calls.shared(session_id, me, environ)
+
+    return prove
+
+
+def say(text: str) -> None:
+    """Write a line to standard error, if anybody can read it."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+    except OSError:
+        pass
