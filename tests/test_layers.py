@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.start.bundle import HOT_MODULES
 from tests.helpers import ROOT, Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
@@ -35,8 +36,6 @@ COMMANDS = re.compile(r"(control|console|swarm|teams)\.\w+_(commands?|output|con
 LOOSE = {"errors", "config", "config_file", "own_config", "launch"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
 MAY_LOCK = {"store.rotation", "upkeep.steward"}
-MAY_MATCH = {"store.scan"}  # which is imported to begin in large logs only
-LIGHT_ROOMS = ("core", "store", "mailbox", "config", "errors", "clients", "permissions")
 
 
 class Import:
@@ -114,6 +113,26 @@ def own(target: str) -> str | None:
 
 
 ALL = [imported for path in SOURCES for imported in imports_of(path)]
+
+
+def import_order(modules: Iterable[str]) -> list[str]:
+    """Return the modules, each behind its package and those it imports as it is loaded; else by name."""
+    names, ordered = {*modules}, dict[str, None]()
+    needed = {name: {name.rpartition(".")[0]} for name in names}
+    for imported in (imported for imported in ALL if imported.at_load and own(imported.target)):
+        target, user = own(imported.target) or "", module_of(imported.path)
+        if user in names:
+            needed[user] |= {target, target.rpartition(".")[0]}
+
+    def visit(name: str) -> None:
+        if name in names and name not in ordered:
+            for other in sorted(needed[name]):
+                visit(other)
+            ordered[name] = None
+
+    for name in sorted(names):
+        visit(name)
+    return [*ordered]
 
 
 def test_the_package_has_the_floors_of_the_house() -> None:
@@ -201,17 +220,16 @@ def test_only_the_store_touches_locks() -> None:
             assert module in MAY_LOCK, imported
 
 
-def test_what_a_hook_imports_avoids_the_heavy_modules() -> None:
-    """Below the command line no module loads click, orjson, dataclasses, re, typing, json or pathlib."""
+def test_hot_modules_avoid_the_heavy_ones() -> None:
+    """A module that a hot verb loads imports no heavy one as it is loaded; any other module may. A search, which opens
+    a database, may load ``os``."""
+    verbs = {"": "", "launch": "", **HOT_MODULES}
     heavy = [
         imported
         for imported in ALL
-        if room_of(module_of(imported.path)) in LIGHT_ROOMS
-        and floor_of(module_of(imported.path)) < COMMAND_LINE
-        and imported.at_load
-        and imported.target.split(".")[0] in HEAVY
-        and not (imported.target == "portalocker" and module_of(imported.path) in MAY_LOCK)
-        and not (imported.target == "re" and module_of(imported.path) in MAY_MATCH)
+        if imported.at_load
+        and (name := module_of(imported.path)) in verbs
+        and imported.target.partition(".")[0] in (HEAVY if verbs[name] == "search" else {*HEAVY, "os"})
     ]
     assert heavy == []
 

@@ -24,46 +24,85 @@ if TYPE_CHECKING:
     Contents = tuple[tuple[Source, ...], tuple[tuple[str, str], ...], str, tuple[Module, ...]]
     """A bundle: sources, compiled modules with their paths, the name that links the modules, the modules."""
 
-_CORE = (
-    *("core", "core.instant", "core.records", "core.proofs", "core.seals", "core.codec", "core.text", "core.ids"),
-    *("core.address", "core.claims", "core.roster", "core.expiry", "core.inbox", "core.roster_cache", "core.frame"),
-)
-_STORE = (
-    *("store", "store.system", "store.user_state", "store.paths", "store.tails", "store.lines", "store.log_ends"),
-    *("store.proof_view", "store.custody", "store.lock", "store.stamps", "store.log", "store.cache"),
-    *("store.prefilter", "store.logs"),
-)
-_BASE = (
-    *("start", "start.plain", "errors", *_CORE, *_STORE, "config", "mailbox", "mailbox.opened"),
-    *("cli", "cli.output", "cli.mailbox_place"),
-)
-_WHO = (
-    *("store.processes", "store.hosts"),
-    *("identity", "identity.client_variables", "identity.client_processes"),
-)
-_TYPED = (*_WHO, "identity.callers", "cli.mail_output", "cli.context", "cli.boundary", "cli.verbs")
-_DELIVERY = ("store.poll", "store.offers", "mailbox.delivery")
-_POSTING = ("core.compose", "core.recipients", "mailbox.sending")
-_HOOKS = (
-    "clients",
-    "clients.hooks",
-    "clients.hooks.budget",
-    "clients.hooks.hook_events",
-    "cli.hook_input",
-    "cli.hook_command",
-)
-_LOOKING_UP = (
-    *("store.archive", "core.roster_changes", "core.obligations", "mailbox.registry", "mailbox.facade"),
-    *("core.words", "core.threads", "mailbox.queries", "cli.render"),
-    *("store.index_keys", "store.indexing", "store.lookup", "store.index"),
-)
-HOT = {
-    "check": (*_BASE, *_TYPED, *_DELIVERY),
-    "hook": (*_BASE, *_WHO, "identity.hook_calls", *_DELIVERY, *_HOOKS),
-    "send": (*_BASE, "store.keys", *_TYPED, *_POSTING),
-    "search": (*_BASE, *_TYPED, *_DELIVERY, *_POSTING, *_LOOKING_UP),
+HOT_MODULES = {
+    "cli": "check hook search send",
+    "core": "check hook search send",
+    "core.records": "check hook search send",
+    "errors": "check hook search send",
+    "core.address": "check hook search send",
+    "core.proofs": "check hook search send",
+    "core.claims": "check hook search send",
+    "core.instant": "check hook search send",
+    "core.codec": "check hook search send",
+    "core.text": "check hook search send",
+    "core.frame": "check hook search send",
+    "cli.mail_output": "check search send",
+    "store": "check hook search send",
+    "store.system": "check hook search send",
+    "cli.output": "check hook search send",
+    "cli.boundary": "check search send",
+    "store.user_state": "check hook search send",
+    "store.paths": "check hook search send",
+    "cli.mailbox_place": "check hook search send",
+    "core.ids": "check hook search send",
+    "core.roster": "check hook search send",
+    "identity": "check hook search send",
+    "identity.client_variables": "check hook search send",
+    "store.processes": "check hook search send",
+    "identity.client_processes": "check hook search send",
+    "store.hosts": "check hook search send",
+    "identity.callers": "check search send",
+    "cli.context": "check search send",
+    "clients": "hook",
+    "clients.hooks": "hook",
+    "clients.hooks.budget": "hook",
+    "mailbox": "check hook search send",
+    "core.expiry": "check hook search send",
+    "config": "check hook search send",
+    "store.lock": "check hook search send",
+    "core.inbox": "check hook search send",
+    "core.roster_cache": "check hook search send",
+    "store.tails": "check hook search send",
+    "store.cache": "check hook search send",
+    "core.seals": "check hook search send",
+    "store.log_ends": "check hook search send",
+    "store.custody": "check hook search send",
+    "store.lines": "check hook search send",
+    "store.proof_view": "check hook search send",
+    "store.stamps": "check hook search send",
+    "store.log": "check hook search send",
+    "store.prefilter": "check hook search send",
+    "store.logs": "check hook search send",
+    "mailbox.opened": "check hook search send",
+    "store.offers": "check hook search",
+    "store.poll": "check hook search",
+    "mailbox.delivery": "check hook search",
+    "clients.hooks.hook_events": "hook",
+    "identity.hook_calls": "hook",
+    "cli.hook_input": "hook",
+    "cli.hook_command": "hook",
+    "cli.render": "search",
+    "cli.verbs": "check search send",
+    "core.compose": "search send",
+    "core.obligations": "search",
+    "core.recipients": "search send",
+    "core.roster_changes": "search",
+    "core.threads": "search",
+    "core.words": "search",
+    "mailbox.registry": "search",
+    "mailbox.sending": "search send",
+    "mailbox.facade": "search",
+    "mailbox.queries": "search",
+    "start": "check hook search send",
+    "start.plain": "check hook search send",
+    "store.archive": "search",
+    "store.index_keys": "search",
+    "store.indexing": "search",
+    "store.lookup": "search",
+    "store.index": "search",
+    "store.keys": "send",
 }
-"""The modules each hot verb needs, each after those it imports; a test holds the verbs to them."""
+"""Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 
 _PACKAGE = __name__.partition(".")[0]
 _COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
@@ -89,8 +128,8 @@ def save(verb: str, path: str) -> None:
 def _contents(verb: str) -> Contents:
     """Return what a verb's bundle holds; raise ``OSError`` if a module has no source."""
     sources, modules = [], []
-    linked = {f"{_PACKAGE}.{module}" for module in HOT[verb]}
-    for name in (_PACKAGE, f"{_PACKAGE}.launch", *(f"{_PACKAGE}.{module}" for module in HOT[verb])):
+    linked = [f"{_PACKAGE}.{module}" for module, verbs in HOT_MODULES.items() if verb in verbs.split()]
+    for name in (_PACKAGE, f"{_PACKAGE}.launch", *linked):
         spec = find_spec(name)
         if spec is None or spec.origin is None:
             raise OSError(f"no source of {name}")
@@ -100,7 +139,7 @@ def _contents(verb: str) -> Contents:
             with open(spec.origin, "rb") as file:
                 code = _code(file.read(), spec.origin, _Lean(spec.parent or "", linked))
             modules.append((name, spec.origin, spec.submodule_search_locations is not None, code))
-    compiled = [name for name, importer in _COMPILED.items() if importer in HOT[verb]]
+    compiled = [name for name, importer in _COMPILED.items() if f"{_PACKAGE}.{importer}" in linked]
     places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in compiled]
     return tuple(sources), tuple((name, place) for name, place in places if place), _LINK, tuple(modules)
 

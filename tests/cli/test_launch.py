@@ -10,6 +10,7 @@ import pytest
 from agent_mailbox import launch
 from agent_mailbox.start import bundle
 from tests.helpers import ROOT, Post, Program
+from tests.test_layers import import_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +132,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
     assert post.run(*words, python=("-c", load), stdin='{"session_id": "me"}').stderr == ""
 
 
-@pytest.mark.parametrize("verb", bundle.HOT)
+@pytest.mark.parametrize("verb", launch.VERBS)
 def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
     """Loading it imports nothing of ours: an import statement asks for what is there already at ten times the price."""
     place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
@@ -148,20 +149,24 @@ def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
     assert post.run(python=("-c", load)).stderr == ""
 
 
-@pytest.mark.parametrize("verb", bundle.HOT)
-def test_a_bundle_holds_nothing_that_its_verb_does_not_use(post: Post, verb: str) -> None:
-    """Each module costs every start of the verb."""
+def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
+    """As traced, each module behind those it imports. To change the list, copy what this test found."""
     code = (
         "import sys\nfrom agent_mailbox.launch import main\nmain(sys.argv[1:])\n"
-        "sys.stderr.write(' '.join(sorted(n for n in sys.modules if n.startswith('agent_mailbox.'))))"
+        "sys.stderr.write(' '.join(n for n in sys.modules if n.startswith('agent_mailbox.')))"
     )
     post.register("me")
-    used: set[str] = set()
-    for words in (words for words in HOT_RUNS if words[0] == verb):
-        post.send("x", "me", "hi")
-        used |= set(post.run(*words, python=("-c", code), stdin='{"session_id": "me"}').stderr.split())
-    assert used == {f"agent_mailbox.{name}" for name in ("launch", *bundle.HOT[verb])}
-    assert set(bundle.HOT) == set(launch.VERBS)
+    verbs: dict[str, set[str]] = {}
+    for words in HOT_RUNS:
+        if words[-1] != "Stop":  # which is the hook with nothing to show
+            post.send("x", "me", "hi")
+        loaded = post.run(*words, python=("-c", code), stdin='{"session_id": "me"}').stderr.split()
+        for name in loaded:
+            verbs.setdefault(name.partition(".")[2], set()).add(words[0])
+    assert verbs.pop("launch") == set(launch.VERBS)
+    found = {name: " ".join(sorted(verbs[name])) for name in import_order(verbs)}
+    shown = "\n".join(f'    "{name}": "{used}",' for name, used in found.items())
+    assert [*bundle.HOT_MODULES.items()] == [*found.items()], f"HOT_MODULES = {{\n{shown}\n}}"
 
 
 @pytest.mark.parametrize(

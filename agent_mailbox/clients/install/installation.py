@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-BELLS = ("SessionStart", "UserPromptSubmit")
-"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNBAKED = "python= main= state= switch="
 """The line of the shim that an installation fills in."""
