@@ -5,6 +5,7 @@ Belongs here: what starts a program to find that out. None of it is for hooks, n
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -84,8 +85,6 @@ def _screen_clients(server: Process) -> list[int]:
 
 
 def _names(directory: str) -> list[str]:
-    import os
-
     try:
         return os.listdir(directory)
     except OSError:
@@ -93,8 +92,6 @@ def _names(directory: str) -> list[str]:
 
 
 def _link(path: str) -> str:
-    import os
-
     try:
         return os.readlink(path)
     except OSError:

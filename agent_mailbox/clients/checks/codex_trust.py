@@ -7,6 +7,7 @@ observed with 0.169.0). It is read and never written: a program that trusts itse
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tomllib
 
@@ -58,8 +59,6 @@ def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _checksum(event: str, hook: Mapping[str, Any]) -> str:
-    import json
-
     timeout = hook.get("timeout", _DEFAULT)
     if event == "session_end":
         timeout = min(timeout, _AT_END)

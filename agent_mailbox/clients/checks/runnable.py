@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
+import tempfile
 
 from ...core.text import clipped, neutral
 from ..install.hook_entries import PROGRAM, called
@@ -113,9 +115,6 @@ def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
 
     Run it only if the person installed it: what a clone's settings name is a stranger's.
     """
-    import subprocess
-    import tempfile
-
     kept = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
     try:
         with tempfile.TemporaryDirectory() as scratch:

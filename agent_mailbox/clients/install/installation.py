@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import unified_diff
 
 from ...core.records import Record
 from ...core.text import shell_quoted
@@ -219,8 +220,6 @@ def _is_bare(data: bytes | None) -> bool:
 
 def diff(plan: InstallPlan) -> str:
     """The plan as a unified diff."""
-    from difflib import unified_diff
-
     lines: list[str] = []
     for change in plan.changes:
         (old, was), (new, becomes) = _side(change.path, change.before), _side(change.path, change.after)

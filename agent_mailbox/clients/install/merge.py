@@ -9,6 +9,7 @@ Which hooks are ours: ``entries``.
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from ...core.records import Record
@@ -56,7 +57,6 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
     Raises ``BadData`` for what the client would not take either, and for a key that stands twice: one of the two would
     be lost.
     """
-    import json
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict(pairs)
@@ -81,8 +81,6 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
 
 def write(settings: Mapping[str, Any], form: Form) -> bytes:
     """The settings as a file of that form."""
-    import json
-
     separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
     text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
     text = form.head + text.replace("\n", form.newline) + form.tail

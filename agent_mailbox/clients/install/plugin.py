@@ -6,6 +6,9 @@ writes them, a test holds them to this module.
 
 from __future__ import annotations
 
+import json
+import os
+
 from . import texts
 from .client_table import CLAUDE_CODE
 from .hook_entries import SHIM, group
@@ -41,15 +44,11 @@ def files(version: str) -> dict[str, str]:
 
 
 def _json(value: dict[str, Any]) -> str:
-    import json
-
     return json.dumps(value, indent=2) + "\n"
 
 
 def write(directory: str, version: str) -> None:
     """Write the files into a checkout."""
-    import os
-
     for name, text in files(version).items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
