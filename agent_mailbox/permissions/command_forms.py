@@ -19,9 +19,11 @@ _WRAPPERS = (
     *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx", "taskset", "script"),
 )
 """What may run its arguments: what denies and asks looks behind all of these."""
-_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+TAKING_COMMANDS = ("ssh", "su", "watch", "trap", "script", "tmux", "screen", "parallel", "entr")
+"""Programs that hand a word to a shell."""
 _SOURCING = ("source", ".")
-_INTERPRETERS = (*_SHELLS, "eval", "ssh", "su", "watch", "trap", "script")
+_INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")
 """Programs that take a command in one word."""
 MAX_DEPTH = 4
 MAX_WRAPPED = 100
@@ -34,7 +36,7 @@ def forms(text: str, depth: int = 0) -> Iterator[str]:
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
     for simple in shell.commands(text):
-        if not simple.inputs and _is_handed(_unset(simple.words)):
+        if not simple.inputs and _is_handed(unset(simple.words)):
             raise shell.Unreadable("what runs is known only then")
         yield from _spellings(simple.words, depth)
         if any(base(word) in _INTERPRETERS or word in _SOURCING for word in simple.words):
@@ -42,8 +44,8 @@ def forms(text: str, depth: int = 0) -> Iterator[str]:
                 yield from forms(body, depth + 1)
 
 
-def _spellings(words: Sequence[str], depth: int) -> Iterator[str]:
-    words = _unset(words)
+def _spellings(words: list[str], depth: int) -> Iterator[str]:
+    words = unset(words)
     if words:
         yield from _spelled(words, depth, sure=True)
     if not words or base(words[0]) not in _WRAPPERS:
@@ -75,14 +77,14 @@ def _is_handed(words: Sequence[str]) -> bool:
     """Do these words run commands that are not written there: a shell's, from a pipe or a device?"""
     wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
     for number, word in enumerate(words if wraps else words[:1]):
-        if base(word) in _SHELLS or (not number and word in _SOURCING):
+        if base(word) in SHELLS or (not number and word in _SOURCING):
             rest = words[number + 1 :]
             operands = [one for one in rest if one[:1] not in ("-", "+")]
             return operands[0].startswith("/dev/") if operands else not {"--version", "--help"} & {*rest}
     return False
 
 
-def _unset(words: Sequence[str]) -> Sequence[str]:
+def unset(words: list[str]) -> list[str]:
     """Without the variables that are set in front."""
     while words and shell.is_setting(words[0]):
         words = words[1:]
@@ -91,4 +93,4 @@ def _unset(words: Sequence[str]) -> Sequence[str]:
 
 def base(word: str) -> str:
     """A program's name, without where it is."""
-    return word.rpartition("/")[2]
+    return word.rstrip("/").rpartition("/")[2]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ..core.records import Record
 from ..core.text import clipped, neutral
 from . import identity_settings, shell
+from .command_forms import SHELLS, TAKING_COMMANDS, base, unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ _TEXTS = ("--body", "--input")
 """Options whose text may be a file's: ``@FILE``."""
 _STDIN = ("-", "/dev/stdin")
 
-_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
 _STARTING = (
     *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
@@ -63,7 +63,7 @@ _STARTING = (
 """What code must hold to start a program, or ours without one: other code that names us only edits or prints texts."""
 _BACKTICKING = ("perl", "ruby", "php")
 """Interpreters to which backticks start a program."""
-_QUOTING = ("ssh", "watch", "su", "script", "tmux", "screen", "parallel", "entr", "env", "alias", "trap")
+_QUOTING = (*TAKING_COMMANDS, "env", "alias")
 """Programs that take a whole command in one word."""
 _DATA = (
     *("echo", "printf", "cat", "grep", "egrep", "fgrep", "rg", "git", "ls", "sed", "head", "tail", "man", "which"),
@@ -124,7 +124,7 @@ def _found(text: str) -> _Found:
 def _files(arguments: Sequence[str]) -> list[str]:
     """Return the files whose content a call takes."""
     found = []
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in zip(arguments, [*arguments, ""][1:], strict=True):
         option, equals, value = word.partition("=")
         value = value if equals else following
         if option in _TEXTS and value.startswith("@") and value[1:] not in _STDIN:
@@ -156,11 +156,10 @@ class _Found:
             raise shell.Unreadable("too deep")
         for simple in shell.commands(text, depth):
             words = simple.words
-            if not words or _base(words[0]) not in _DATA:
+            if not words or base(words[0]) not in _DATA:
                 self.settings += filter(identity_settings.sets, words)
                 self.settings += identity_settings.taken(words)
-            while words and shell.is_setting(words[0]):
-                words = words[1:]
+            words = unset(words)
             known = len(self.calls)
             if words:
                 self._command(words, simple.inputs, depth)
@@ -171,12 +170,12 @@ class _Found:
                 self.read(script, depth + 1)
 
     def _command(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
-        if _base(words[0]) in _DATA:
+        if base(words[0]) in _DATA:
             self._scripts += inputs
             return None
         for number, word in enumerate(words):
-            name, rest = _base(word), [*words[number + 1 :]]
-            if name in _SHELLS:
+            name, rest = base(word), [*words[number + 1 :]]
+            if name in SHELLS:
                 return self._shell(rest, inputs, depth)
             if name.rstrip("0123456789.") in _INTERPRETERS:
                 return self._interpreter(name, rest, inputs)
@@ -188,7 +187,7 @@ class _Found:
                         self.read(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
             named = word == PACKAGE if words[number - 1] == "-m" and number else _is_ours(word)
             if named and (not number or _verb(rest) in VERBS or _hidden(rest)):
-                return self._ours(word, [*rest, "…"] if _base(words[0]) == "xargs" else rest)
+                return self._ours(word, [*rest, "…"] if base(words[0]) == "xargs" else rest)
         if words[0][:1] in ("$", "`") and _verb(words[1:]) in VERBS:
             return self._ours("", words[1:])  # the program's name is in a variable
         self._scripts += inputs
@@ -196,7 +195,7 @@ class _Found:
         return None
 
     def _ours(self, word: str, arguments: Sequence[str]) -> None:
-        call = ["roster", *arguments] if _base(word) == ROSTER else [*arguments]
+        call = ["roster", *arguments] if base(word) == ROSTER else [*arguments]
         self.calls.append(call)
         if _hidden(call):
             self.opaque.append(self._text)
@@ -234,13 +233,9 @@ class _Found:
         return None
 
 
-def _base(word: str) -> str:
-    return word.rstrip("/").rpartition("/")[2]
-
-
 def _is_ours(word: str) -> bool:
     """Our program, one of its scripts, or its package."""
-    name = _base(word.removesuffix("/__main__.py"))
+    name = base(word.removesuffix("/__main__.py"))
     return name in (PROGRAM, f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
 
 
@@ -358,6 +353,6 @@ def _loosely(text: str, who: Who) -> str | None:
     judged += [_setting(token, who) or "" for token in tokens if identity_settings.sets(token)]
     for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
         arguments = tokens[place + 1 : following]
-        judged.append(_call(["roster", *arguments] if _base(tokens[place]) == ROSTER else arguments, who) or "")
+        judged.append(_call(["roster", *arguments] if base(tokens[place]) == ROSTER else arguments, who) or "")
     why = next(filter(None, judged), None)
     return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

@@ -83,6 +83,7 @@ def test_commands_match_as_the_client_says(rule: str, command: str, matches: boo
         *("eval '{}'", "if true; then {}; fi", "while {}; do :; done", "{} > /dev/null", "cat <({})", "nice -n 5 {}"),
         *("bash <<X\n{}\nX", "bash <<< '{}'", "f() {{ {}; }}; f", "time {}", "/usr/bin/{}", "{}  -rf   x", "\\{}"),
         *("sh -c 'bash -c \"{}\"'", "$(echo r)m x; {}", "'{}", "env -i bash -c '{}'", "find . -exec {} \\;"),
+        *("tmux new -d '{}'", "entr -s '{}'", "parallel '{}' ::: 1"),
     ],
 )
 def test_what_is_denied_is_denied_wherever_it_stands(around: str) -> None:

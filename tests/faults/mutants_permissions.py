@@ -159,7 +159,7 @@ POLICIES = (
     Mutant(
         "what a shell is handed unseen is denied",
         "command_forms.forms",
-        ("if not simple.inputs and _is_handed(_unset(simple.words)):", "if False:"),
+        ("if not simple.inputs and _is_handed(unset(simple.words)):", "if False:"),
         tests=HIDDEN,
     ),
     Mutant(
