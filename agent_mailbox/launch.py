@@ -1,11 +1,11 @@
-"""Starting: the hot verbs in their plain form without click, everything else with it; and starting fast.
+"""Starting: plain forms of the hot verbs run without click, everything else with it; and starting fast.
 
-Belongs here: what happens before and after a command. A poll does a fraction of a millisecond's work; what it costs is
-starting Python and importing some thirty small modules. So the modules of each hot verb are kept together in one
-derived file, its *bundle*, which saves finding, opening and decoding each by itself, and most of what the import system
-does about it: in a bundle, imports of each other are look-ups. Like ``.pyc`` files it lives in ``__pycache__``, is
-written by whoever finds it missing or stale, and counts only while every source file is as it was. (Its modification
-time is its seal, as with the mailbox's derived files; see ``store.cache``.) What is not in it is imported as usual.
+Belongs here: what happens before and after a command. A poll works for a fraction of a millisecond; starting Python and
+importing some fifty small modules costs the rest. So one derived file, a *bundle*, holds the modules of each hot verb.
+That saves finding, opening and decoding each by itself; within a bundle, imports are look-ups. Like ``.pyc`` files a
+bundle lives in ``__pycache__``. The first process that finds it missing or stale writes it; it counts only while every
+source file is unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.cache``).
+Other modules are imported as usual.
 """
 
 import marshal
@@ -34,7 +34,7 @@ def bundle(verb: str) -> str:
 
 
 def load_bundle(verb: str) -> bool:
-    """Import a hot verb's modules at once, if it has a bundle and every source file is as it was."""
+    """Import a hot verb's modules at once; returns whether it has a bundle, with every source file unchanged."""
     try:
         fd = posix.open(bundle(verb), posix.O_RDONLY | posix.O_CLOEXEC)
         try:
@@ -43,7 +43,7 @@ def load_bundle(verb: str) -> bool:
         finally:
             posix.close(fd)
         if int(data[:_HEAD]) * _SECOND != there.st_mtime_ns:
-            return False  # somebody else wrote in it, or somebody died writing it
+            return False  # another program wrote in it, or its writer was killed
         contents: Contents = marshal.loads(memoryview(data)[_HEAD:])
         sources, compiled, link, modules = contents
         for path, size, mtime in sources:
@@ -60,8 +60,8 @@ def load_bundle(verb: str) -> bool:
 
 
 def _import_compiled(name: str, path: str) -> None:
-    """Import a compiled module from where it was found: looking for it takes as long as loading it."""
-    from _frozen_importlib_external import ExtensionFileLoader  # ``importlib`` has it from there
+    """Import a compiled module from its known place: looking for it takes as long as loading it."""
+    from _frozen_importlib_external import ExtensionFileLoader  # where ``importlib`` takes it from
 
     if name in sys.modules:
         return
@@ -69,7 +69,7 @@ def _import_compiled(name: str, path: str) -> None:
     try:
         module = loader.create_module(type(__spec__)(name, loader, origin=path))
     except ImportError:
-        return  # whoever needs it looks everywhere
+        return  # its importer looks everywhere
     sys.modules[name] = module
     loader.exec_module(module)
 
@@ -114,8 +114,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 def start() -> None:
     """Run the command of this process and end the process.
 
-    At once: everything is written and synced by then, and taking the interpreter apart in good order would cost a
-    fifth of a bare start. A command is over before it has made garbage worth collecting.
+    It ends at once: everything is written and synced by then. An orderly end of the interpreter would cost a fifth of a
+    bare start. A command ends before it makes garbage worth collecting.
     """
     import gc
 

@@ -1,8 +1,10 @@
-"""The caller of a command: whose process this is, not what it says.
+"""The caller of a command: the session whose process this is, whatever the command says.
 
-Belongs here: the four cases. *A session*: a client's process is above this one, and the client's hooks recorded it
-(``store.hosts``). *The person*: a terminal of its own, and nothing of a client above it. *A program*: anything else;
-it writes mail, and decides nothing. (The console makes its own proof.) Which command asks for what: ``cli``.
+Belongs here: the four cases. *A session*: a client's process is above this one, and its hooks recorded it
+(``store.hosts``). *The person*: a terminal of its own, no client above it. *A program*: anything else; it writes mail,
+and decides nothing. The console makes its own proof.
+
+``cli`` says which command asks for what.
 """
 
 from __future__ import annotations
@@ -30,8 +32,7 @@ UNKNOWN = "no hook of this client was seen yet"
 
 class Caller(Record):
     """The process that calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its
-    number, 0 where there is none. ``why``: what keeps a program from being the person. ``proves``: whether all this was
-    seen."""
+    number, or 0. ``why``: what keeps a program from being the person. ``proves``: whether all this was seen."""
 
     kind: str
     sessions: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class Caller(Record):
         return self.kind == PERSON
 
     def says(self, environ: Mapping[str, str]) -> str | None:
-        """Return who calls where the command names nobody; None where that cannot be told."""
+        """Return the caller's id if the command names none; None if that is unknown."""
         if self.kind == SESSION:
             return self.sessions[0]
         if self.is_person:
@@ -53,7 +54,7 @@ class Caller(Record):
         return client_variables.session(environ) or environ.get(client_variables.OURS)
 
     def proof(self, session_id: str) -> str | None:
-        """Return what is proven when a record is written in the name of that session."""
+        """Return the proof for a record in the name of that session; None if there is none."""
         if self.kind == AS_SAID:
             return proofs.TERMINAL if session_id == USER else proofs.of_session(session_id)
         if self.is_person:
@@ -78,7 +79,7 @@ class Caller(Record):
         )
 
     def refuse_deciding(self, what: str) -> None:
-        """Raise ``Refused`` where a program decides: it proves nothing, so nothing would be in force."""
+        """Raise ``Refused`` if a program decides: it proves nothing, so its word would have no effect."""
         if self.kind == PROGRAM:
             raise Refused(
                 f"a program decides nothing, and {what} is a decision: {self.why}",
@@ -88,7 +89,7 @@ class Caller(Record):
 
 
 def of(environ: Mapping[str, str]) -> Caller:
-    """Return who calls, by this process's ancestors."""
+    """Return the caller, by this process's ancestors."""
     if user_state.is_as_said(environ):
         return Caller(AS_SAID)
     hosts = HostRecords(user_state.directory(environ))
@@ -111,22 +112,22 @@ def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
 
 
 def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:
-    """Return the caller below a client: a session of it. Below one that no hook recorded nobody is proven, and never
-    the session of a client further up."""
+    """Return the caller below a client: one of its sessions. Below a client that no hook recorded it is a program,
+    whatever client is further up."""
     if host is None or not host.sessions:
         return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
     return Caller(SESSION, meant(host.sessions, environ), process.pid)
 
 
 def _outside(found: Outsider) -> Caller:
-    """Return the caller below no client. Nothing is proven of one that only the environment tells of."""
+    """Return the caller below no client. One that only the environment names proves nothing."""
     if found.believed is not None:
         return Caller(SESSION, (found.believed,), proves=False)
     return Caller(PROGRAM, why=found.why) if found.why else Caller(PERSON)
 
 
 def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the sessions of one process, the one that the environment picks first; it picks among those alone."""
+    """Return the sessions of one process, the one that the environment names first; it picks among those alone."""
     named = next(
         (
             value

@@ -1,6 +1,6 @@
 """Telling a client's process from others: by its name, its program, its script, and by what it leaves to its children.
 
-Belongs here: what one process shows. Who calls follows in ``identity.callers``.
+Belongs here: what one process shows. ``identity.callers`` concludes who calls.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MARKS = (
     "CLAUDE_PID",
     "GEMINI_SESSION_ID",
 )
-"""Variables that clients set for all they start: where one is, a client was."""
+"""Variables that clients set for all they start."""
 NAMES = ("claude", "codex", "gemini")
 _RUNTIMES = ("node", "nodejs", "bun", "deno")
 _SCRIPTS = ("/@anthropic-ai/claude-code/", "/@openai/codex/", "/@google/gemini-cli/")
 _VERSIONS = "/claude/versions/"
-"""Where the client's own installer puts it: there the program is called by its version."""
+"""The directory of the client's own installer, which names the program by its version."""
 
 
 def is_client(process: Process) -> bool:
@@ -43,15 +43,15 @@ def is_client(process: Process) -> bool:
 
 
 def marks(environ: Mapping[str, str]) -> str:
-    """Return what the environment has of a client; empty for nothing."""
+    """Return which client's variable the environment has, as a reason; empty for none."""
     found = next((name for name in MARKS if environ.get(name)), None)
     return f"the environment has a client's {found}" if found else ""
 
 
 def started_by_client(process: Process) -> str:
-    """Return why an ancestor may be a client's child, though its client is gone; empty where it is none. The
-    environment of another user's process (``login``, ``sshd``) is not to be read, and says nothing; nor does the first
-    process's, which in a container has more rights than anybody below it."""
+    """Return why an ancestor may be the child of a client that is gone; empty if it is none. The environment of another
+    user's process (``login``, ``sshd``) is unreadable and says nothing. Nor does that of a container's first process,
+    which has more rights than those below it."""
     started = processes.variables(process.pid)
     if started is None:
         if processes.is_whole(process):

@@ -1,6 +1,6 @@
-"""Whose terminal this is: the environment variables by which clients tell their agents' commands.
+"""The environment variables by which clients tell their agents' commands whose terminal this is.
 
-Belongs here: their names, and what follows where there are two. What a hook is told: ``clients.hooks.hook_events``.
+Belongs here: their names, and what follows from two. For what a hook is told see ``clients.hooks.hook_events``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ELSE = "pass --session ID (to send and reply: --from ID)"
 
 
 def session(environ: Mapping[str, str]) -> str | None:
-    """The session whose agent's terminal this is; None where no client says so.
+    """Return the session whose agent's terminal this is; None if no client names one.
 
-    Raises ``Malformed`` within two clients, or one that names no session: a client that another one's agent started
-    has the variables of both, in no order, and must not consume its parent's mail.
+    Raises ``Malformed`` for the variables of two clients. A client that another one's agent started has both, in no
+    order; it must not consume its parent's mail.
     """
     named = {value for name in (CLAUDE, CODEX) if (value := environ.get(name))}
     if len(named) > 1 or (named and environ.get(GEMINI)):
@@ -33,12 +33,12 @@ def session(environ: Mapping[str, str]) -> str | None:
 
 
 def is_attended(environ: Mapping[str, str]) -> bool:
-    """Return whether somebody sits at the Claude Code that calls us; the shim asks the same before a doorbell."""
+    """Return whether a person sits at the Claude Code that calls us; the shim asks the same before a doorbell."""
     return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
 
 
 def are_told(session_id: str, environ: Mapping[str, str]) -> bool:
-    """Will the commands of a session know that it is theirs, by what its hook sees of the environment?"""
+    """Return whether a session's commands will know their session, by the environment of its hook."""
     if environ.get("GEMINI_SESSION_ID") == session_id:
         return False
     return all(environ.get(name) in (None, "", session_id) for name in (CLAUDE, CODEX, GEMINI))

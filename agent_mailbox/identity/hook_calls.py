@@ -1,8 +1,8 @@
-"""The owner of a hook call: the client's whose process made it, for a session which that one hosts.
+"""The owner of a hook call: the client whose process made it, for a session that it hosts.
 
-Belongs here: telling a client's call from one that an agent's command makes, and recording who hosts what. What is
-answered: ``clients.hooks.hook_events``. (Seen with Claude Code 2.1.329: a hook's standard input is one end of a socket
-pair that the client made; that of a tool's shell is ``/dev/null``. What such a socket holds the client alone wrote.)
+Belongs here: telling a client's call from an agent's command, and recording which process hosts which session. For the
+answers see ``clients.hooks.hook_events``. Seen with Claude Code 2.1.329: a hook's standard input is one end of a socket
+pair that the client made, and nobody else wrote into. A tool's shell has ``/dev/null``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ..store.processes import Process
 
 INPUT = 0
-"""The file that a client's JSON comes from."""
+"""The file descriptor of the client's JSON."""
 
 
 def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> str | None:
-    """Return what a hook call proves of its session, having recorded that its client hosts it.
+    """Record that the calling client hosts the session, and return what that proves.
 
-    ``begins``: the session is the one that the client runs from now on. ``told``: the JSON itself names the session.
-    Raises ``Refused`` for a call that is not the client's.
+    ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. Raises
+    ``Refused`` for a call that is not the client's.
     """
     if user_state.is_as_said(environ):
         return proofs.of_session(session_id)
@@ -40,7 +40,7 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     hosts = HostRecords(user_state.directory(environ))
     maker = processes.maker(INPUT) if told else None
     passed: list[Process] = []
-    for process in line:  # as far as the nearest client, mostly
+    for process in line:  # mostly up to the nearest client
         host = hosts.of(process)
         if host is not None or is_client(process):
             break
@@ -69,8 +69,8 @@ def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str |
 
 
 def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> str | None:
-    """Return what is proven by a call from a program that we do not know as a client. It is one if it made the socket;
-    and it gets sessions that nobody had."""
+    """Return what a call from an unknown program proves. It is a client if it made the socket; it gets only sessions
+    that nobody had."""
     known = hosts.hosting(session_id)
     process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):
@@ -81,8 +81,8 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
 def _may_host(
     session_id: str, process: Process, hosts: HostRecords, environ: Mapping[str, str], *, is_nested: bool
 ) -> bool:
-    """Return whether the client may come to host the session: nobody else lives that does. A client below another may
-    have new ones alone, or an agent that starts one would be whom it likes. Raises ``Refused`` for a living one's."""
+    """Return whether the client may come to host the session. A nested client may have new ones alone: else an agent
+    that starts one could be any session. Raises ``Refused`` if a living client hosts it."""
     others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
     if living := [host for host in others if hosts.is_living(host)]:
         raise _hosted(session_id, living[0])
@@ -91,7 +91,7 @@ def _may_host(
 
 
 def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
-    """Record it; where that fails nothing is proven, and the hook does its other work."""
+    """Record it; on failure nothing is proven, and the hook goes on."""
     try:
         hosts.record(process, session_id, how, first=begins)
     except OSError:
@@ -100,7 +100,7 @@ def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, 
 
 
 def _by_environment(session_id: str, environ: Mapping[str, str]) -> str | None:
-    """Return what the client's variables tell, where ancestors cannot be read (macOS; not run live)."""
+    """Return what the client's variables tell, if ancestors are unreadable (macOS; not run live)."""
     named = environ.get(client_variables.CLAUDE) or environ.get(client_variables.CODEX)
     return proofs.of_session(session_id) if named in (None, "", session_id) else None
 

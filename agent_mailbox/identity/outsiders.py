@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class Outsider(Record):
-    """A caller below no client that can be seen. ``why``: what keeps it from being the person; empty where it is.
-    ``believed``: the session that a client's variables name, where nothing better is to be had."""
+    """A caller below no visible client. ``why``: what keeps it from being the person; empty if it is. ``believed``: the
+    session that a client's variables name, if nothing better is known."""
 
     why: str = ""
     believed: str | None = None
 
 
 def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> Outsider | tuple[Process, Host | None]:
-    """Return who calls where ancestors cannot be read as here: by ``ps`` (a client's process, perhaps, with what is
-    recorded of it), else by what the environment says."""
+    """Return the caller on a system without ``/proc``: by ``ps`` (perhaps a client's process, with its record), else by
+    the environment."""
     from . import terminals  # starts a program
 
     above = terminals.by_ps(system.getpid())
@@ -43,7 +43,7 @@ def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> Outsider | tupl
 
 
 def below_no_client(line: Sequence[Process], hosts: HostRecords, environ: Mapping[str, str]) -> Outsider:
-    """Return who calls, by its ancestors, none of which is a client."""
+    """Return the caller, by its ancestors, none of which is a client."""
     hidden = [one for host in hosts.all() if _is_hidden(host, hosts) for one in host.sessions]
     if hidden:
         named = client_variables.session(environ)
@@ -61,5 +61,5 @@ def below_no_client(line: Sequence[Process], hosts: HostRecords, environ: Mappin
 
 
 def _is_hidden(host: Host, hosts: HostRecords) -> bool:
-    """Return whether the client runs in this boot, in another namespace: then it may be above this process, unseen."""
+    """Return whether the client runs in this boot, in another namespace: it may be above this process, unseen."""
     return host.here != hosts.here and hosts.is_living(host)

@@ -1,6 +1,6 @@
-"""Whose terminal it is, where that takes more than looking at ancestors: multiplexers, and systems without ``/proc``.
+"""The owner of a terminal, if ancestors do not tell: multiplexers, and systems without ``/proc``.
 
-Belongs here: what starts a program to find that out. None of it is for hooks, nor for a session's mail.
+Belongs here: the checks that start a program. Neither hooks nor a session's mail use them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE = 5.0
 def doubt(line: Sequence[Process]) -> str:
     """Return why the terminal of these processes, the caller first, may not be the person's; empty for no doubt.
 
-    Under a multiplexer the terminal is its own: it is the person's if somebody is attached, from a clean terminal.
+    A multiplexer's terminal is the person's if somebody is attached, from a clean terminal.
     """
     for process in line[1:]:
         if process.name.startswith("tmux"):
@@ -55,8 +55,8 @@ def _unclean(process: Process) -> str:
 
 
 def _tmux_clients(server: Process) -> list[int]:
-    """Return who is attached to the tmux server that is this process. Its socket is found by asking those that may be
-    it: what the environment says of it is the caller's word."""
+    """Return the processes attached to this tmux server. Ask each socket it listens on: the environment's word on the
+    socket is the caller's."""
     for socket in _tmux_sockets(server):
         words = [processes.executable(server.pid), "-S", socket, "list-clients", "-F", "#{pid} #{client_pid}"]
         lines = [line.split() for line in _run(words).splitlines()]
@@ -78,8 +78,8 @@ def _tmux_sockets(server: Process) -> list[str]:
 
 
 def _screen_clients(server: Process) -> list[int]:
-    """Return the ends of ``screen`` that have a terminal, be they of this server or of another: it tells nobody which,
-    so each of them must be clean."""
+    """Return the ``screen`` processes with a terminal, of this server or another: screen does not tell which, so each
+    must be clean."""
     own = [p for p in processes.all_of_them() if p.name.lower() == "screen" and p.pid != server.pid and p.terminal]
     return [process.pid for process in own if processes.is_ours(process.pid)]
 
@@ -99,7 +99,7 @@ def _link(path: str) -> str:
 
 
 def _run(words: Sequence[str]) -> str:
-    """Return what a program says; nothing where it fails. It gets nothing of the caller's environment."""
+    """Return a program's output; empty on failure. It gets nothing of the caller's environment."""
     try:
         done = subprocess.run(words, env={}, capture_output=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError):
@@ -108,9 +108,9 @@ def _run(words: Sequence[str]) -> str:
 
 
 def by_ps(pid: int) -> list[Process] | None:
-    """Return the process and its ancestors by ``ps``, for a system without ``/proc``; None where that fails.
+    """Return the process and its ancestors by ``ps``, for a system without ``/proc``; None on failure.
 
-    Not run live: macOS was not to be had.
+    Not run live: no macOS was available.
     """
     if sys.platform != "darwin":
         return None

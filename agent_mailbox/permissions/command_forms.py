@@ -1,6 +1,7 @@
-"""What a shell's text may run, as a permission rule might spell it: behind wrappers, in texts that shells are given.
+"""The commands that a shell's text may run, spelled as permission rules spell them.
 
-Belongs here: those spellings, as many as there may be, for rules that deny and ask (``rules``). Pure.
+Belongs here: those spellings, as many as may match, for rules that deny and ask (``rules``). Pure. An example: ``sudo
+sh -c 'rm x'`` gives ``sudo sh -c rm x``, ``sh -c rm x``, ``rm x``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _WRAPPERS = (
     *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
     *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx", "taskset", "script"),
 )
-"""What may run its arguments: what denies and asks looks behind all of these."""
+"""Programs that may run their arguments: rules that deny and ask look behind all of these."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 TAKING_COMMANDS = ("ssh", "su", "watch", "trap", "script", "tmux", "screen", "parallel", "entr")
 """Programs that hand a word to a shell."""
@@ -27,12 +28,11 @@ _INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")
 """Programs that take a command in one word."""
 MAX_DEPTH = 4
 MAX_WRAPPED = 100
-"""Texts within each other, and words behind a wrapper, that are looked through: what goes further is no honest command,
-and looking costs"""
+"""Limits: texts within each other, and words behind a wrapper. Honest commands stay below; looking costs time."""
 
 
 def forms(text: str, depth: int = 0) -> Iterator[str]:
-    """Every command the text may run, as a rule might spell it. Raises ``Unreadable`` where that cannot be told."""
+    """Yield every command the text may run, as a rule might spell it. Raises ``Unreadable`` if that is uncertain."""
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
     for simple in shell.commands(text):
@@ -59,7 +59,7 @@ def _spellings(words: list[str], depth: int) -> Iterator[str]:
 
 
 def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
-    """The command these words make, if they make one (``sure``)."""
+    """Yield the spellings of the command these words make. ``sure``: a command begins with the first word."""
     if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
         if sure:
             raise shell.Unreadable("what runs is known only then")
@@ -74,7 +74,7 @@ def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
 
 
 def _is_handed(words: Sequence[str]) -> bool:
-    """Do these words run commands that are not written there: a shell's, from a pipe or a device?"""
+    """Return whether a shell in these words reads its commands from a pipe or a device."""
     wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
     for number, word in enumerate(words if wraps else words[:1]):
         if base(word) in SHELLS or (not number and word in _SOURCING):
@@ -85,12 +85,12 @@ def _is_handed(words: Sequence[str]) -> bool:
 
 
 def unset(words: list[str]) -> list[str]:
-    """Without the variables that are set in front."""
+    """Return the words without the leading assignments (``NAME=value``)."""
     while words and shell.is_setting(words[0]):
         words = words[1:]
     return words
 
 
 def base(word: str) -> str:
-    """A program's name, without where it is."""
+    """Return a program's name without its directory."""
     return word.rstrip("/").rpartition("/")[2]

@@ -1,6 +1,6 @@
-"""What a shell's words do to the variables that tell commands of ours who they are.
+"""Changes that a shell's words make to the variables that identify a session.
 
-Belongs here: which variables, and how they are set anew or taken away. Whether that matters: ``commands``.
+Belongs here: which variables, and how words set or remove them. ``own_commands`` decides whether that matters.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 VARIABLES = (client_variables.OURS, client_variables.CLAUDE, client_variables.CODEX)
 _MARKS = (*VARIABLES, client_variables.GEMINI, "CLAUDECODE")
-"""What tells that a terminal is an agent's: without any of these it would be the person's."""
+"""Variables that mark a terminal as an agent's: without them it would be the person's."""
 _TAKING = {"unset": ("",), "env": ("-u", "--unset"), "export": ("-n",), "declare": ("+x",), "typeset": ("+x",)}
-"""Programs that take variables away, each with the beginnings of the options by which it does."""
+"""Programs that remove variables, each with the prefixes of the options by which it does."""
 _EMPTYING = {"-i", "-", "--ignore-environment"}
-"""Options by which ``env`` takes all of them away."""
+"""Options by which ``env`` removes all of them."""
 
 
 def sets(word: str) -> bool:
-    """Does the word set one of those that name a session?"""
+    """Return whether the word sets a variable that names a session."""
     return shell.is_setting(word) and word.startswith(VARIABLES)
 
 
 def taken(words: Sequence[str]) -> list[str]:
-    """What the words take away, as if it were set to nothing."""
+    """Return the removed variables, each as if it were set to nothing (``NAME=``)."""
     for number, word in enumerate(words):
         program, rest = word.rpartition("/")[2], words[number + 1 :]
         if program == "env" and not _EMPTYING.isdisjoint(rest):

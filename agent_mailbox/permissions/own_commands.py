@@ -1,11 +1,11 @@
-"""What an agent may not run: commands of ours in another's name, and what only the person decides.
+"""The guard against commands of ours in another's name, and against those that only the person decides.
 
-Belongs here: the rule, from a shell's text to why it is refused. Pure. The client lets plain mail commands run unasked
-(``install_texts.rules``); this keeps that from meaning "as anybody". It is made for the confused, not for the wicked:
-who hides what he does gets past it, and can write the files as well.
+Belongs here: the rule, from a shell's text to why it is refused. Pure. The client runs plain mail commands unasked
+(``install.texts.rules``); the guard keeps that from meaning "as anybody". It stops mistakes, not attacks: an agent that
+hides a command passes it, and could write the files as well.
 
-Maintenance (``steward``, ``restore``, ``doctor --repair``) is left to the client's own asking: it speaks for nobody,
-damages nothing, and a refusal here could not be overruled by the person who sits beside it.
+Maintenance (``steward``, ``restore``, ``doctor --repair``) is left to the client's own question. It speaks for nobody
+and damages nothing, and the person could not overrule a refusal here.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
 NAMES = (PROGRAM, PACKAGE, "agent_roster")
-"""What a text must hold to call us; the shell guard looks for the same before Python starts."""
+"""A text that calls us holds one of these; the shell guard looks for the same before Python starts."""
 IDENTITY = ("--from", "--session", "--session-id")
 LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze", "retire")
-"""Of ``roster``: what names others only to look, and what changes an entry."""
+"""Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
     *("dead-letters", "wait", "mute", "unmute", "control"),
 )
-"""What is done in somebody's name, beside changes of the roster."""
+"""Verbs that act in somebody's name, beside changes of the roster."""
 COMMANDING = ("mode", "policy")
-"""Of ``control``: what is ordered for the agents that are named. Who may order it, and who may answer a request, is
-judged where the roster is at hand; that nobody may for itself is told here, before it is tried."""
+"""Verbs of ``control`` that give orders to the agents they name. The mailbox judges who may order; that no agent may
+order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
@@ -60,7 +60,7 @@ _STARTING = (
     *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
     *("import agent_mailbox", "from agent_mailbox"),
 )
-"""What code must hold to start a program, or ours without one: other code that names us only edits or prints texts."""
+"""Code that starts a program holds one of these; other code that names us only edits or prints texts."""
 _BACKTICKING = ("perl", "ruby", "php")
 """Interpreters to which backticks start a program."""
 _QUOTING = (*TAKING_COMMANDS, "env", "alias")
@@ -74,15 +74,15 @@ _TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 class Who(Record):
-    """The agent whose command it is: whether a word names it, and, where a command that names nobody would speak for
-    somebody else, its id."""
+    """The agent whose command it is. ``is_me``: whether a word names it. ``named``: its id, if a command without a name
+    would speak for another."""
 
     is_me: Me
     named: str = ""
 
 
 def refusal(text: str, is_me: Me, named: str = "") -> str | None:
-    """Why an agent may not run this, and what to do instead; None where nothing of ours speaks against it.
+    """Return why an agent may not run this, with what to do instead; None if it may.
 
     ``is_me`` tells whether a word names the agent's own session; ``named``: see ``Who``.
     """
@@ -98,8 +98,8 @@ def refusal(text: str, is_me: Me, named: str = "") -> str | None:
 
 
 def takes_file(text: str) -> str | None:
-    """Return why the client is to ask its person first: a command of ours that sends what a file holds. The client's
-    rules on reading know the shell's files, not those that our arguments name."""
+    """Return why the client must ask its person first: our command sends a file's content. The client's rules on
+    reading cover files the shell opens, not those our arguments name."""
     if not any(name in text for name in NAMES):
         return None
     found = _found(text)
@@ -108,11 +108,11 @@ def takes_file(text: str) -> str | None:
         tokens = "".join(char if char in _TOKEN else " " for char in part).split()
         if any(_is_ours(token) or token == PACKAGE for token in tokens):
             named = next(iter(_files(tokens)), None)
-    return named and f"this sends what the file {_shown(named)} holds. `--body -` with a here-document needs no leave."
+    return named and f"this sends the file {_shown(named)}. `--body -` with a here-document needs no permission."
 
 
 def _found(text: str) -> _Found:
-    """Read a command line; one that nobody can read is opaque as a whole."""
+    """Read a command line; one that cannot be read is opaque as a whole."""
     found = _Found(text)
     try:
         found.read(text, 0)
@@ -122,7 +122,7 @@ def _found(text: str) -> _Found:
 
 
 def _files(arguments: Sequence[str]) -> list[str]:
-    """Return the files whose content a call takes."""
+    """Return the files whose content a call sends."""
     found = []
     for word, following in zip(arguments, [*arguments, ""][1:], strict=True):
         option, equals, value = word.partition("=")
@@ -138,8 +138,8 @@ def _files(arguments: Sequence[str]) -> list[str]:
 
 
 class _Found:
-    """What a text holds: our program's arguments, call by call; words that set a variable; parts that are no shell's,
-    and are looked at loosely."""
+    """The findings in a text: the arguments of our calls, words that set a variable, files on standard input, and
+    opaque parts, which are judged loosely."""
 
     def __init__(self, text: str) -> None:
         self.calls: list[list[str]] = []
@@ -151,7 +151,7 @@ class _Found:
         self._runs_scripts = False
 
     def read(self, text: str, depth: int) -> None:
-        """Find what is in a shell's text. Raises ``Unreadable``."""
+        """Read a shell's text and those within it. Raises ``Unreadable``."""
         if depth > shell.MAX_DEPTH:
             raise shell.Unreadable("too deep")
         for simple in shell.commands(text, depth):
@@ -165,7 +165,7 @@ class _Found:
                 self._command(words, simple.inputs, depth)
             if len(self.calls) > known:
                 self.sources += [source for source in simple.sources if source != "/dev/null"]
-        if self._runs_scripts and not depth:  # a script written here may be what is run here
+        if self._runs_scripts and not depth:  # the text may run a script that it writes
             for script in self._scripts:
                 self.read(script, depth + 1)
 
@@ -211,7 +211,7 @@ class _Found:
         for text in inputs:
             self.read(text, depth + 1)
         if not inputs:
-            self.opaque.append(self._text)  # it runs what a pipe brings
+            self.opaque.append(self._text)  # the commands come from a pipe
         return None
 
     def _interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
@@ -234,13 +234,13 @@ class _Found:
 
 
 def _is_ours(word: str) -> bool:
-    """Our program, one of its scripts, or its package."""
+    """Return whether the word is our program, one of its scripts, or its package."""
     name = base(word.removesuffix("/__main__.py"))
     return name in (PROGRAM, f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
 
 
 def _hidden(arguments: Sequence[str]) -> bool:
-    """Does what is done stand in a variable, or do the options?"""
+    """Return whether a variable holds the verb or the options."""
     given = _parsed(arguments)[1]
     return any(word.startswith("$") and not word.startswith("$(") for word in given)
 
@@ -253,7 +253,7 @@ def _verb(arguments: Sequence[str]) -> str:
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """The options that say who acts, each with its value, and the words that belong to no option."""
+    """Return the options that say who acts, each with its value, and the words that belong to no option."""
     named: list[tuple[str, str]] = []
     words: list[str] = []
     left = [*arguments]
@@ -309,7 +309,7 @@ def _call(arguments: Sequence[str], who: Who) -> str | None:
 
 
 def _means(word: str, who: Who) -> bool:
-    """Does the word name the agent itself? Its own variables do, as far as they are not set anew (which is refused)."""
+    """Return whether the word names the agent itself. Its own variables do: setting them is refused elsewhere."""
     return word in (form for name in identity_settings.VARIABLES for form in (f"${name}", f"${{{name}}}")) or who.is_me(
         word
     )
@@ -344,7 +344,7 @@ def _shown(word: str) -> str:
 
 
 def _loosely(text: str, who: Who) -> str | None:
-    """Judge a text that is no shell's, or not to be read as one: a word of ours with a word that is refused."""
+    """Judge a text that is not shell, or unreadable: a word of ours beside a word that is refused."""
     tokens = "".join(char if char in _TOKEN else " " for char in text).split()
     places = [n for n, token in enumerate(tokens) if _is_ours(token) or token == PACKAGE]
     if not places:

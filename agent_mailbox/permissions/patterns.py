@@ -1,7 +1,7 @@
 """Patterns of the client's permission rules: of commands, of paths, of hosts, of tools.
 
-Belongs here: does a text match, by the client's documentation ("Configure permissions", 2.1). Pure: where files are is
-passed in. What a rule means for a call is ``rules``' business.
+Belongs here: whether a text matches, by the client's documentation ("Configure permissions", 2.1). Pure: the caller
+says where files are. ``rules`` says what a rule means for a call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.*")
-"""What a host's name is made of, and the star of its patterns."""
+"""Characters of a host's name, and the star of its patterns."""
 _EXPANDED = frozenset("*?[]{}$`")
 """Characters by which a shell makes other words of a word."""
 
@@ -24,8 +24,8 @@ def _itself(path: str) -> str:
 
 
 class Where(Record):
-    """Where a call happens, for patterns of paths: the directory it runs in, the one the client was started in, the
-    home; ``resolve`` follows symbolic links."""
+    """The place of a call, for patterns of paths: its working directory, the one the client started in, the home.
+    ``resolve`` follows symbolic links."""
 
     cwd: str = "/"
     root: str = "/"
@@ -34,7 +34,8 @@ class Where(Record):
 
 
 def like(pattern: str, text: str) -> bool:
-    """``*`` stands for any characters, also none and spaces; everything else for itself."""
+    """Return whether the text matches: ``*`` matches any characters, none and spaces included; others match
+    themselves."""
     parts = pattern.split("*")
     if len(parts) == 1:
         return pattern == text
@@ -50,15 +51,16 @@ def like(pattern: str, text: str) -> bool:
 
 
 def command(pattern: str, text: str) -> bool:
-    """A command's pattern: ``:*`` or `` *`` at its end also stand for the end of a word, spaces are counted as one."""
+    """Return whether a command matches: ``:*`` or `` *`` at the end also match the end of a word. Runs of spaces count
+    as one."""
     pattern = pattern[:-2] + " *" if pattern.endswith(":*") else pattern
     pattern, text = " ".join(pattern.split()), " ".join(text.split())
     return like(pattern, text) or (pattern.endswith(" *") and like(pattern[:-2], text))
 
 
 def host(pattern: str, name: str) -> bool:
-    """A host's pattern: ``*.`` in front stands for subdomains at any depth, ``*`` alone for every host, and elsewhere
-    for what is between two dots."""
+    """Return whether a host matches. A leading ``*.`` matches subdomains at any depth, ``*`` alone every host, any
+    other star within one label."""
     pattern, name = _plain_host(pattern) or pattern, _plain_host(name) or name
     if pattern == "*":
         return True
@@ -71,9 +73,9 @@ def host(pattern: str, name: str) -> bool:
 
 
 def host_of(url: str) -> str | None:
-    """The host that a URL names, in its plain form; None where that cannot be told with certainty."""
+    """Return the host that a URL names, in its plain form; None if that is uncertain."""
     if any(c.isspace() or c == "\\" or not c.isprintable() for c in url):
-        return None  # what programs make of these differs
+        return None  # programs read these differently
     scheme, separator, rest = url.partition("://")
     authority = rest if separator else scheme
     for end in "/?#":
@@ -82,19 +84,19 @@ def host_of(url: str) -> str | None:
     at = name.find(":", name.find("]") + 1)
     name, port = (name[:at], name[at:]) if at >= 0 else (name, "")
     if "*" in name or (port and not port[1:].isdecimal() and not (port == ":" and separator)):
-        return None  # ``https:/example.com`` names one as well, to some
+        return None  # some programs also read a host from ``https:/example.com``
     return _plain_host(name)
 
 
 def _plain_host(name: str) -> str | None:
-    """A host as the address line of a browser would show it (URL standard, "host parsing"); None for what is none, or
-    what programs read differently."""
+    """Return a host as a browser's address line shows it (URL standard, "host parsing"). None: it is none, or programs
+    read it differently."""
     if name.startswith("["):
         return _six(name[1:-1]) if name.endswith("]") else None
     if not name.isascii():
         try:
             if set(name) & set("ßςẞ\u200c\u200d"):
-                return None  # two versions of the rules for such names differ in these
+                return None  # two versions of the IDNA rules differ in these
             name = name.encode("idna").decode()
         except UnicodeError:
             return None
@@ -122,7 +124,7 @@ def _six(name: str) -> str | None:
 
 
 def absolute(path: str, where: Where) -> str:
-    """The path without ``.``, ``..`` and ``~``."""
+    """Return the path without ``.``, ``..`` and ``~``."""
     if path == "~" or path.startswith("~/"):
         path = where.home + path[1:]
     parts: list[str] = []
@@ -135,10 +137,13 @@ def absolute(path: str, where: Where) -> str:
 
 
 def path(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = False) -> bool:
-    """A path's pattern as gitignore has them: ``//`` from the root, ``~/`` from home, ``/`` from where the client was
-    started, else from the directory the call runs in; without a slash at any depth below. A pattern of a directory
-    matches what is in it. ``loose`` (of what denies and asks): ``src/**`` matches at any depth, and case does not
-    count, for some file systems do not know it either. ``expands``: a shell may make other names of this one."""
+    """Return whether a path matches, as with gitignore.
+
+    A pattern begins at the root (``//``), the home (``~/``), where the client started (``/``), else in the working
+    directory. Without a slash it matches at any depth; a directory's matches all within. ``loose``, for rules that deny
+    and ask: ``src/**`` matches at any depth, and case does not count, as on some file systems. ``expands``: a shell may
+    turn the name into others.
+    """
     if pattern.startswith("//"):
         base, pattern = "/", pattern[2:]
     elif pattern.startswith("~/"):
@@ -163,7 +168,7 @@ def path(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = 
 
 
 def _segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, str], bool]) -> bool:
-    """Does the path, or a directory it lies in, match? ``**`` takes any number of segments."""
+    """Return whether the path, or a directory it lies in, matches; ``**`` takes any number of segments."""
     reached = {0}
     for number in range(len(wanted)):
         if wanted[number] == "**":
@@ -182,7 +187,7 @@ def _segment(pattern: str, name: str) -> bool:
 
 
 def _may_be(pattern: str, name: str) -> bool:
-    """Does the segment match, or may what a shell makes of it?"""
+    """Return whether the segment matches, or a shell's expansion of it may."""
     if not set(name) & _EXPANDED:
         return _segment(pattern, name)
     begins, ends = _ends(name)
@@ -193,7 +198,7 @@ def _may_be(pattern: str, name: str) -> bool:
 
 
 def _ends(text: str) -> tuple[str, str]:
-    """What is certain of a pattern: how its matches begin and end."""
+    """Return how all matches of a pattern begin and end."""
     at = [number for number, char in enumerate(text) if char in _EXPANDED]
     ends = "" if set(text) & set("$`") else text[at[-1] + 1 :]
     return text[: at[0]], ends

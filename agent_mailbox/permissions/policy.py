@@ -1,9 +1,9 @@
 """A session's policy: what it may do, what its lead is asked about, what it may not do.
 
-Belongs here: modes, hosts, the order of what decides. Pure. The founding texts name the modes; of two of them the
-meaning is ours. ``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: files of the project
-are edited unasked. ``safe``: everything but reading asks the lead. ``locked-down``: nothing but reading within the
-project. Nothing here can lift what the client asks or denies by itself, and no mode skips permissions.
+Belongs here: modes, hosts, the order of decisions. Pure. The founding texts name the modes; two of them we define.
+``default``: the rules alone. ``plan``: reading, and the plan. ``acceptEdits``: edits of the project's files go unasked.
+``safe``: the lead is asked about everything but reading. ``locked-down``: only reading, within the project. Nothing
+here lifts the client's own questions and denials; no mode skips permissions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 EXIT_PLAN = "ExitPlanMode"
 PLANS = "~/.claude/plans/*.md"
-"""Where the client keeps a session's plan, which it may write before it has one approved."""
+"""The client's file for a session's plan, which it may write before approval."""
 
 READS = (
     *("Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "TodoRead", "ToolSearch", "ListAgents"),
@@ -35,15 +35,15 @@ _READERS = ("ls", "cat", "echo", "pwd", "head", "tail", "grep", "wc", "which", "
 """Programs of which no option writes or runs anything."""
 _GIT = ("status", "log", "diff", "show", "blame", "ls-files")
 _GIT_ACTS = ("--out", "--ext", "--text", "--exec", "--open", "--contents", "-O")
-"""Beginnings of options by which these write or run something."""
+"""Prefixes of options by which these write or run something."""
 MAX_REASON = 300
 _URLS = ("url", "urls", "uri", "uris")
 """Keys by which tools name where they go."""
 
 
 class Policy(Record):
-    """What holds for one session. ``hosts``: where its tools may go unasked (None: nothing is said of hosts).
-    ``plan_required``: it may not act before its plan is approved."""
+    """The rules for one session. ``hosts``: where its tools may go unasked (None: any). ``plan_required``: it may not
+    act before its plan is approved."""
 
     mode: str = "default"
     allow: tuple[str, ...] = ()
@@ -54,13 +54,13 @@ class Policy(Record):
 
     @property
     def binds(self) -> bool:
-        """Is there anything in it?"""
+        """Return whether the policy says anything."""
         return self != Policy()
 
 
 class Judgement(Record):
-    """What a policy says of a call: ``allow``, ``ask`` (the lead), ``deny``, or None: it has no opinion. ``host``: what
-    is to be asked about is this host, not the call."""
+    """A policy's word on a call: ``allow``, ``ask`` (the lead), ``deny``, or None, no opinion. ``host``: ask about this
+    host, not about the call."""
 
     decision: str | None
     reason: str = ""
@@ -73,9 +73,9 @@ NO_OPINION = Judgement(None)
 def judge(
     policy: Policy, tool: str, given: Mapping[str, Any], where: Where | None = None, free: Sequence[str] = ()
 ) -> Judgement:
-    """What the policy says of a call of this tool with this input.
+    """Return the policy's judgement of a call of this tool with this input.
 
-    ``free`` are rules of what stays possible in every mode (mail), unless a rule of the policy denies it.
+    ``free``: rules for what stays possible in every mode (mail), unless the policy denies it.
     """
     where = where or Where()
     caught = _caught(policy.deny, tool, given, where)
@@ -102,7 +102,7 @@ def judge(
 
 
 def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
-    """Does the call only look? Closed: what is not known to only look acts."""
+    """Return whether the call only looks. Fails closed: an unknown call acts."""
     if tool != "Bash":
         return tool in READS
     text = given.get("command")
@@ -113,7 +113,7 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
     except (shell.Unreadable, RecursionError):
         return False
     programs = {simple.words[0] for simple in found if simple.words}
-    if {"cd", "git"} <= programs:  # where it goes, a repository's configuration may start programs
+    if {"cd", "git"} <= programs:  # the new directory's git configuration may start programs
         return False
     return bool(found) and all(map(_only_reads, found))
 
@@ -134,7 +134,7 @@ def _caught(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Wh
 
 
 def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement | None:
-    """What the mode, or a plan that is not approved yet, keeps from running whatever the rules allow."""
+    """Return the denial of a mode or an unapproved plan, which no rule can lift; None if there is none."""
     planning = policy.plan_required or policy.mode == "plan"
     if not planning and policy.mode != "locked-down" and policy.mode in MODES:
         return None
@@ -150,7 +150,7 @@ def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> 
 
 
 def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement:
-    """What the mode says of a call that no rule names."""
+    """Return the mode's judgement of a call that no rule names."""
     if policy.mode == "safe" and not is_reading(tool, given):
         return _verdict(ASK, "this session is in mode safe: its lead is asked about everything but reading")
     if policy.mode == "acceptEdits" and tool in rules.WRITING and _inside(tool, given, where):
@@ -159,7 +159,8 @@ def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) 
 
 
 def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
-    """Are the call's files in the project, and none of those the client guards? A command may name any: no."""
+    """Return whether the call's files are in the project, and the client guards none. A shell command may name any:
+    no."""
     if tool in rules.SHELLS:
         return False
     key = rules.READING.get(tool) or rules.WRITING.get(tool)
@@ -180,14 +181,14 @@ def _writes_the_plan(tool: str, given: Mapping[str, Any], where: Where) -> bool:
 
 
 def _sends_files(given: Mapping[str, Any]) -> bool:
-    """Does a command of ours hand on what stands in a file? Mail is no way around what may be read."""
+    """Return whether our command sends a file's content. Mail must not get around rules on reading."""
     text = given.get("command")
     words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
     return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
 
 
 def _host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:
-    """A tool that names a host goes there unasked only if the policy says so."""
+    """Return the question about a host that the policy does not list; None if there is none."""
     if policy.hosts is None:
         return None
     for url in _urls(given):
@@ -212,12 +213,12 @@ def _asked(name: str | None, url: str) -> Judgement:
 def _only_reads(simple: shell.Simple) -> bool:
     if any(target != "/dev/null" for target in simple.targets) or not simple.words:
         return False
-    if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections by such names
+    if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections for such names
         return False
     if any(
         "$((" in word or ("${" in word and "=" in word) for word in (*simple.words, *simple.sources, *simple.inputs)
     ):
-        return False  # they may set a variable, such as PATH
+        return False  # these may set a variable, such as PATH
     program, *rest = simple.words
     if program == "git":
         return bool(rest) and rest[0] in _GIT and not any(word.startswith(_GIT_ACTS) for word in rest)

@@ -1,7 +1,7 @@
 """A shell's words: quotes, escapes, and where a substitution ends.
 
-Belongs here: what one word is. Commands and what joins them are ``shell``'s. Where shells differ, or only who hides
-something writes it, a text is ``Unreadable``: whoever asks then takes the closed answer.
+Belongs here: what one word is. ``shell`` reads commands and what joins them. A text that shells read differently, or
+that only obfuscation writes, is ``Unreadable``: the caller then fails closed.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ SPACE = " \t\r"
 BREAKS = ";&|()\n"
 ENDS = f"{SPACE}{BREAKS}<>"
 JOINED = "\\\n"
-"""A line that goes on: no shell sees these two characters, not even within an operator."""
+"""A continued line: shells drop these two characters, even within an operator."""
 _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _NUMBERS = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
-"""Of ``$'…'``: base and most digits of a character's number, by its letter; without one it is octal."""
+"""Base and most digits of a character's number in ``$'…'``, by its letter; without one it is octal."""
 _DIGITS = {8: frozenset("01234567"), 16: frozenset("0123456789abcdefABCDEF")}
 
 
 class Unreadable(ValueError):
-    """The text is no shell's, or more than this grammar knows."""
+    """The text is not shell, or more than this grammar knows."""
 
 
 class Words:
-    """A text and the place reached in it (``at``). What is within substitutions, a subclass reads."""
+    """A text and the place reached in it (``at``). A subclass reads what is within substitutions."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,18 +33,18 @@ class Words:
         raise NotImplementedError
 
     def quoted(self, text: str) -> None:
-        """Read what stood in backticks."""
+        """Read the text of backticks."""
         raise NotImplementedError
 
     def word(self) -> str:
-        """The word that begins here, without its quotes; what is expanded stays as it is."""
+        """Return the word that begins here, without its quotes and unexpanded."""
         parts: list[str] = []
         while self.at < len(self.text) and (char := self.text[self.at]) not in ENDS:
             parts.append(self.piece(char))
         return "".join(parts)
 
     def piece(self, char: str) -> str:
-        """The next piece of a word: a character, or all that is quoted or substituted."""
+        """Return the next piece of a word: a character, or all that is quoted or substituted."""
         if char == "\\":
             self.at += 2
             following = self.text[self.at - 1 : self.at]
@@ -61,7 +61,7 @@ class Words:
         return char
 
     def refuse_joined(self) -> None:
-        """An operator may go on in the next line; nobody who hides nothing writes that."""
+        """Refuse an operator that goes on in the next line: only obfuscation writes that."""
         if self.text.startswith(JOINED, self.at):
             raise Unreadable("an operator in two lines")
 
@@ -95,7 +95,7 @@ class Words:
         raise Unreadable('no second "')
 
     def dollar(self, *, quoted: bool = False) -> str:
-        """A substitution, as it stands."""
+        """Pass over a substitution; returns its text."""
         start = self.at
         self.at += 1
         self.refuse_joined()
@@ -115,7 +115,7 @@ class Words:
         return self.text[start : self.at]
 
     def arithmetic(self) -> bool:
-        """Pass over ``((…))`` if that is what stands here; commands within it count."""
+        """Pass over ``((…))``, and read the commands within; returns whether it was there."""
         if not self.text.startswith(("((", f"({JOINED}"), self.at):
             return False
         level = 0
@@ -134,7 +134,7 @@ class Words:
         raise Unreadable("no ))")
 
     def _braces(self, *, quoted: bool) -> None:
-        """``${…}``: to where it ends; commands within it count."""
+        """Pass over ``${…}``, and read the commands within."""
         self.at += 1
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -161,7 +161,7 @@ class Words:
         raise Unreadable("no second '")
 
     def _escape(self) -> str:
-        """What a backslash and what follows stand for in ``$'…'``."""
+        """Return the character for a backslash sequence in ``$'…'``."""
         char = self.text[self.at : self.at + 1]
         base, most = _NUMBERS.get(char, (8, 3))
         self.at += char in _NUMBERS
@@ -177,7 +177,7 @@ class Words:
         return _ESCAPES.get(char, char)
 
     def backticks(self) -> str:
-        """A substitution of the old kind, as it stands."""
+        """Pass over a substitution in backticks; returns its text."""
         start = self.at
         self.at += 1
         parts: list[str] = []

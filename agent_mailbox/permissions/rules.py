@@ -1,10 +1,9 @@
 """Permission rules in the client's own syntax: which calls of tools does one match?
 
 Belongs here: ``Tool``, ``Tool(specifier)``, and what the client's documentation says they match. Pure. A rule that
-allows (``allows``) matches only what is certain: every command of a compound, both a link and what it points to. One
-that denies or asks (``catches``) matches wherever it may: any command of a compound, also behind a wrapper or within
-``bash -c``, a text that is no shell's, either spelling of a path. So where the two are unsure the answer is the closed
-one; the client itself matches a little more narrowly.
+allows (``allows``) must match for certain: every command of a compound, both a link and its target. A rule that denies
+or asks (``catches``) matches wherever it may: a part of a compound, behind a wrapper, in ``bash -c``, in unreadable
+text, either spelling of a path. So both fail closed; the client itself matches a little more narrowly.
 """
 
 from __future__ import annotations
@@ -29,13 +28,14 @@ SHELLS = ("Bash", "PowerShell", "Monitor")
 _PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
 """Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
 MAX_NAME = 4096
-"""Characters of a file's name, with where it is: no system that we run on takes more."""
+"""Characters of a file's path: no system that we run on takes more."""
 MAX_PLACES = 10
-"""Directories that one text changes to and that are looked at: looking costs."""
+"""Directories that one text may change to: looking at each costs time."""
 
 
 class Rule(Record):
-    """A rule: its text, the tool (a pattern), and the specifier (None: every call)."""
+    """A rule: its text, the tool (a pattern), the specifier (None: every call). One without an end or a tool is not
+    ``sound``."""
 
     text: str
     tool: str
@@ -44,7 +44,7 @@ class Rule(Record):
 
 
 def parse(text: str) -> Rule:
-    """The rule; one that is not ``sound`` has no end, or no tool."""
+    """Parse a rule's text."""
     text = text.strip()
     tool, opening, rest = text.partition("(")
     if not opening:
@@ -60,7 +60,8 @@ def parse(text: str) -> Rule:
 
 
 def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
-    """May a rule that denies or asks mean this call? One that is not sound means every call of its tool."""
+    """Return whether a rule that denies or asks may mean this call. One that is not sound means every call of its
+    tool."""
     tool = ALIASES.get(tool, tool)
     files = _files(tool, given)
     if tool == "Monitor" and rule.tool == "Bash":
@@ -70,7 +71,7 @@ def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bo
     if rule.tool in ("Read", "Edit", "Write"):
         if tool in SHELLS:
             return _touches(rule, given, where)
-        # what must not be read must not be written over either
+        # a file that must not be read must not be overwritten
         meant = tool in WRITING or (rule.tool == "Read" and tool in READING)
         return meant and (not files or any(_at(rule.spec, name, where) for name in files))
     if not _names(rule.tool, tool):
@@ -87,7 +88,7 @@ def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bo
         return not isinstance(kind, str) or patterns.like(rule.spec, kind)
     if tool == "Skill":
         return any(patterns.command(rule.spec, value) for value in given.values() if isinstance(value, str))
-    return ":" not in rule.spec  # a specifier nobody told us of; ``key:value`` was looked at
+    return ":" not in rule.spec  # an unknown specifier; ``key:value`` was checked above
 
 
 def _names(pattern: str, tool: str) -> bool:
@@ -97,7 +98,7 @@ def _names(pattern: str, tool: str) -> bool:
 
 
 def _says(spec: str, given: Mapping[str, Any]) -> bool:
-    """``key:value`` for any other key of a tool's input."""
+    """Return whether ``key:value`` matches; any key of a tool's input but the primary ones."""
     key, colon, value = (part.strip() for part in spec.partition(":"))
     there = given.get(key)
     if not colon or key in _PRIMARY or isinstance(there, dict | list | None):
@@ -116,8 +117,8 @@ def _runs(spec: str, given: Mapping[str, Any]) -> bool:
 
 
 def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
-    """May a shell's command name a file the rule is about? Of ``Read`` any word, of ``Edit`` any, too: which programs
-    write is not known."""
+    """Return whether a shell command may name a file the rule is about. Any word counts, also for ``Edit``: which
+    programs write is unknown."""
     text = given.get("command")
     try:
         found = shell.commands(text) if isinstance(text, str) else []
@@ -137,7 +138,7 @@ def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
 
 
 def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
-    """Where a text's commands may run: here, and wherever it changes to."""
+    """Return where a text's commands may run: here, and wherever it changes to."""
     places = {where.cwd: where}
     for simple in found:
         for number, word in enumerate(simple.words):
@@ -150,7 +151,7 @@ def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
 
 
 def _home(word: str) -> str:
-    """A path without the variables that everybody writes."""
+    """Return the path without the usual variables."""
     for name, stands_for in (("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")):
         if word == name or word.startswith(f"{name}/"):
             return stands_for + word[len(name) :]
@@ -164,7 +165,7 @@ def _at(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
 
 
 def strays(tool: str, given: Mapping[str, Any]) -> bool:
-    """May a search for names leave the directory it is to search?"""
+    """Return whether a search for names may leave its directory."""
     pattern = given.get("pattern") if tool == "Glob" else None
     return isinstance(pattern, str) and (pattern.startswith(("/", "~")) or ".." in pattern)
 
@@ -184,7 +185,7 @@ def _host(given: Mapping[str, Any]) -> str | None:
 
 
 def allows(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
-    """A rule by which the call is allowed, for certain; of a compound, the one of its first command."""
+    """Return a rule that allows the call for certain; for a compound, the one of its first command."""
     tool = ALIASES.get(tool, tool)
     mine = [rule for rule in rules if rule.sound and _may_allow(rule)]
     whole = next((rule for rule in mine if rule.spec is None and _names(rule.tool, tool)), None)
@@ -196,7 +197,7 @@ def allows(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Wh
 
 
 def _may_allow(rule: Rule) -> bool:
-    """A pattern in the tool's place allows only behind a server's whole name."""
+    """Return whether the rule may allow: a star must come behind a server's whole name."""
     before, star, _ = rule.tool.partition("*")
     return not star or (before.startswith("mcp__") and before[len("mcp__") :].find("__") > 0)
 
@@ -235,12 +236,12 @@ def _all_allowed(rules: Sequence[Rule], given: Mapping[str, Any]) -> Rule | None
 
 
 def _allowed_by(rules: Sequence[Rule], simple: shell.Simple) -> Rule | None:
-    """The rule for one command that is all there is to see: no file written, no variable set, no text handed on."""
+    """Return the rule for a command that hides nothing: no file written, no variable set, no input text."""
     if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:
         return None
     words = simple.words
     if words[0].split() != words[:1]:
-        return None  # a program of another name
+        return None  # the name itself holds a space
     while len(words) > 1 and words[0] in ("time", "nohup", "command", "builtin", "noglob") and words[1][0:1] != "-":
         words = words[1:]
     text = " ".join(words)

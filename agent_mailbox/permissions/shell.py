@@ -1,7 +1,8 @@
 """A shell's text as the simple commands in it, seen through quotes, compounds, substitutions and here-documents.
 
-Belongs here: the grammar, as far as somebody who hides nothing writes it. Pure. Nothing is expanded: a word that holds
-``$X`` keeps it. What a command means is the business of who asks (``permissions.own_commands``, ``permissions.rules``).
+Belongs here: the grammar of honest commands. Pure. Nothing is expanded: a word that holds ``$X`` keeps it. The callers
+(``own_commands``, ``rules``) decide what a command means. An example: ``A=1 x "y z" <f && $(w)`` holds ``Simple(["A=1",
+"x", "y z"], [], ["f"], [])``, and ``w``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words
 __all__ = ["Simple", "Unreadable", "commands", "is_setting"]
 
 MAX_DEPTH = 20
-"""Substitutions within each other: more is no honest command, and Python's own stack ends somewhere."""
+"""Substitutions within each other: no honest command has more, and Python's stack ends somewhere."""
 _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
 _LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "coproc")
 """Words behind which a command begins."""
@@ -20,9 +21,8 @@ _COMPOUND = ("for", "select", "case", "function")
 
 
 class Simple(Record):
-    """One simple command: its words without their quotes, those that set a variable for it (``NAME=value``) first, and
-    the texts it is handed on standard input (here-documents, here-strings), and the files it is redirected from
-    (``<``) and to (``>``)."""
+    """One simple command: its words without quotes, assignments (``NAME=value``) first; the texts on its standard input
+    (here-documents, here-strings); the files it reads and writes (``<``, ``>``)."""
 
     words: list[str]
     inputs: list[str]
@@ -31,13 +31,13 @@ class Simple(Record):
 
 
 def is_setting(word: str) -> bool:
-    """Does the word, in front of a command, set a variable for it (``NAME=``, ``NAME+=``, ``NAME[0]=``)?"""
+    """Return whether a word before a command sets a variable (``NAME=``, ``NAME+=``, ``NAME[0]=``)."""
     name, equals, _ = word.partition("=")
     return bool(equals) and name.removesuffix("+").partition("[")[0].isidentifier()
 
 
 def _leading(words: list[str]) -> int:
-    """How many words at the beginning only say how what is behind them runs."""
+    """Return the number of leading words that only say how the rest runs."""
     first = words[0] if words else ""
     compound = words[2:3] != [] and words[2] in (*_LEADING, *_COMPOUND)
     if first == "function" or (first == "coproc" and compound) or (first == "time" and words[1:2] == ["-p"]):
@@ -46,7 +46,7 @@ def _leading(words: list[str]) -> int:
 
 
 def commands(text: str, depth: int = 0) -> list[Simple]:
-    """Every simple command in the text, also within substitutions. Raises ``Unreadable``."""
+    """Return every simple command in the text, substitutions included. Raises ``Unreadable``."""
     reader = _Reader(text, depth)
     reader.read("")
     return reader.found
@@ -65,7 +65,7 @@ class _Reader(Words):
         self._waiting: list[tuple[str, bool, bool, list[str]]] = []
 
     def read(self, end: str) -> None:
-        """Commands up to the character that ends them (empty: the end of the text), which is consumed."""
+        """Read commands up to and including the character that ends them (empty: the end of the text)."""
         one = Simple([], [], [], [])
         opened = 0
         while self.at < len(self.text):
@@ -75,7 +75,7 @@ class _Reader(Words):
                 self.at += 1
                 if not self._cases:
                     return
-                one = Simple([], [], [], [])  # it ends a pattern
+                one = Simple([], [], [], [])  # the parenthesis ends a pattern of ``case``
             elif char in SPACE:
                 self.at += 1
             elif self.text.startswith(JOINED, self.at):
@@ -110,7 +110,7 @@ class _Reader(Words):
         if words and words[0] in ("case", "esac") and "esac" not in words[1:]:
             self._cases = max(self._cases + (1 if words[0] == "case" else -1), 0)
         if one.words or one.inputs or one.sources or one.targets:
-            self.found.append(one)  # a here-document's text comes into its list later
+            self.found.append(one)  # the text of a here-document is added later
 
     def _comment(self) -> None:
         end = self.text.find("\n", self.at)
@@ -125,7 +125,7 @@ class _Reader(Words):
         self.found += inner.found
 
     def quoted(self, text: str) -> None:
-        """Read what stands in backticks."""
+        """Read the text of backticks."""
         self.found += commands(text, self.depth + 1)
 
     # -- redirections -------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class _Reader(Words):
         self._waiting.clear()
 
     def _line(self, *, joined: bool) -> str:
-        """The line that begins here; ``joined``: with those a backslash at its end takes in."""
+        """Return the line that begins here; ``joined``: with those that a backslash at its end joins."""
         parts: list[str] = []
         while True:
             end = self.text.find("\n", self.at)
@@ -180,7 +180,7 @@ class _Reader(Words):
             parts[-1] = parts[-1][:-1]
 
     def _within(self, body: str) -> None:
-        """The substitutions in a here-document; other characters mean nothing there, quotes neither."""
+        """Read the substitutions in a here-document; no other character has a meaning there, nor do quotes."""
         inner = _Reader(body, self.depth + 1)
         while inner.at < len(body):
             char = body[inner.at]

@@ -1,1 +1,1 @@
-"""Starting fast: the hot verbs without click, and the files that they are started from. ``launch`` begins it."""
+"""Starting fast: the hot verbs without click, and the bundles that ``launch`` loads."""

@@ -1,8 +1,8 @@
 """The hot verbs in their plain form, without click: ``check``, ``send``, ``search`` and ``hook`` as agents and clients
 call them.
 
-Belongs here: recognising those forms, exactly. Anything else (another option, an abbreviation, a missing value, an
-error) is left to click, which parses these forms alike; a test holds the two to the same answer.
+Belongs here: recognising those forms, exactly. Click gets anything else: another option, an abbreviation, a missing
+value, an error. It parses these forms alike; a test holds the two to the same answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REPEATED = ("--to",)
 
 
 def parsed(words: Sequence[str], known: Mapping[str, int]) -> Given | None:
-    """Option to its values, if the words are nothing but known long options, each once and with its value."""
+    """Return the values by option; None unless all words are known long options, each once and with its value."""
     given: Given = {}
     rest = list(words)
     while rest:
@@ -53,7 +53,7 @@ def parsed(words: Sequence[str], known: Mapping[str, int]) -> Given | None:
 
 
 def run(arguments: Sequence[str]) -> int | None:
-    """Run a plain command; its exit code, or None where click must see it (nothing has been done then)."""
+    """Run a plain command; returns its exit code, or None if click must see it (nothing is done then)."""
     if not arguments:
         return None
     verb, words = arguments[0], arguments[1:]
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str]) -> int | None:
 
 
 def _number(given: Given, option: str) -> int | None:
-    """The option's value as a whole number in its plain spelling, -1 for one that is not, None if it is not given."""
+    """Return the option's value as a whole number in plain spelling: -1 for any other text, None if not given."""
     text = given[option][0] if option in given else None
     if text is None:
         return None
