@@ -1,4 +1,4 @@
-"""``hook Doorbell``: what a client starts in the background, to be woken by. See ``clients.doorbell``."""
+"""``hook Doorbell``: started by a client in the background, to wake it. See ``clients.doorbell``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .mailbox_place import environment
 
 
 def keep(directory: str | None) -> int:
-    """Wait for mail beside the client that started this; returns ``doorbell.WAKE`` when it is to be woken, having said
-    why on standard error, else 0. Nothing else is ever said: the session's own hooks tell what is wrong."""
+    """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
+    else 0. It says nothing else: the session's own hooks report errors."""
     environ = environment()
     pid = client.number(environ)
     try:
@@ -29,7 +29,7 @@ def keep(directory: str | None) -> int:
         proven(call, environ)
         with client.Client(pid, environ) as beside:
             mailbox = paths.check(place.directory)
-            os.chdir("/")  # it may wait for days, and is to keep nobody's directory busy
+            os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
             code = _keep(mailbox, check_id(call.session_id), pid, beside)
     except (OSError, MailboxError):

@@ -1,4 +1,4 @@
-"""``hook EVENT``: what a client calls. Reads its JSON, answers in its format, never fails it. Without click."""
+"""``hook EVENT``: the clients' command. Reads its JSON, answers in its format, never fails it. Without click."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def answer(event: str, directory: str | None) -> int:
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
-        # What was answered already is the one document the client takes: a second would void it.
+        # The client takes one document: a second would void the first answer.
         _complain(known, aloud=name != "SessionEnd" and not answers)
     return 0
 
 
 def _complain(error: MailboxError, aloud: bool) -> None:
-    """One line on stderr and, unless it was stdout that failed, one for the person."""
+    """Write one line on stderr and, unless stdout failed, one for the person."""
     say(f"agent-mailbox: {neutral(error.what)}")
     try:
         if error.code.startswith("output"):
@@ -98,8 +98,8 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
 
 
 def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
-    """Have the session's team bridged by a process of its own, which outlives this one and ends with the team. Beside
-    another bridge, and where no team comes, it ends by itself. A client that nobody sits at sets up none (``-p``)."""
+    """Start a bridge for the session's team, a process that ends with the team. Beside another bridge, or if no team
+    comes, it ends by itself. An unattended client (``-p``) gets none."""
     import subprocess  # where the mailbox is configured so, once in a session
 
     from ..clients import client
@@ -113,7 +113,7 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
 
 
 def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    """May the session use the tool? Where that cannot be told, one that was bound when it last could may not."""
+    """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
     from ..clients.permission import permit  # where a lead or a policy may be, by the guard
     from ..control.requests import Control
 
@@ -143,7 +143,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
 
 
 def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write: Callable[[str], None]) -> None:
-    """Answer "no" for a session that was bound when that could last be told."""
+    """Answer "no" for a session that was last seen bound."""
     from ..clients.permission import permit
 
     if place and user_state.is_bound(user_state.directory(environment()), check_id(call.session_id)):
@@ -151,7 +151,7 @@ def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write
 
 
 def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
-    """Who is there, for a hook that only wants to know; None where that cannot be known."""
+    """Return the roster, for a hook that only looks; None if it cannot be read."""
     place = mailbox_of(call, directory, environ)
     return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
 
@@ -164,7 +164,8 @@ def _here() -> str:
 
 
 def program(path: str) -> str:
-    """How an agent starts this program: its name if that is on the ``PATH``, else the way this process was started."""
+    """Return how an agent starts this program: its name if that is on the ``PATH``, else the way this process was
+    started."""
     if any(d.startswith("/") and system.exists(system.join(d, "agent-mailbox")) for d in path.split(":")):
         return "agent-mailbox"
     beside = system.join(system.dirname(sys.executable), "agent-mailbox")

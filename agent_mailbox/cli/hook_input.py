@@ -1,4 +1,4 @@
-"""What every hook command takes in: the client's JSON, the mailbox of its session, the proof of who calls.
+"""The input of every hook command: the client's JSON, the mailbox of its session, the proof of who calls.
 
 Belongs here: what ``hook_command`` and ``doorbell_command`` both need. Without click.
 """
@@ -23,20 +23,21 @@ _PART = 1 << 16
 
 
 def given() -> bytes:
-    """The client's JSON, as far as it may go: a little more shows that it went further."""
+    """Return the client's JSON, read a little past the limit, so that too long a text shows."""
     data = b""
     while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
-        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: its writer's pipe does not wait
+        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: a non-blocking pipe
         if len(part) < _PART:
             break
     return data
 
 
 def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
-    """The mailbox a client's session uses; None where there is none, or one that nobody vouches for."""
+    """Return the mailbox of a client's session; None if there is none, or only one that the user's ``init`` did not
+    make."""
     named = directory or environ.get("AGENT_MAILBOX_DIR")
     if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
-        return MailboxPlace(known, False)  # a file that was laid down since stands in nobody's way
+        return MailboxPlace(known, False)  # a mailbox created later, nearer to it, changes nothing
     try:
         place = locate(directory, environ, call.cwd)
     except NoMailbox:
@@ -48,8 +49,8 @@ def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, st
 
 
 def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Return what tells the proof for records in a session's name: the one whose hook its client called, if it did, and
-    those that the client had before. Raises ``Refused`` where a command called it."""
+    """Return a function from a session's id to the proof for records in its name. It proves the session whose client
+    called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id
     proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
 

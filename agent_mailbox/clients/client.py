@@ -1,8 +1,7 @@
 """The client's process, as seen by one that waits beside it: does it live, and what is its session doing?
 
-Belongs here: the client's registry of its sessions, one file a process, which it writes over at every change (seen
-with 2.1.329: ``sessionId``, and ``status``). It is the client's own business and may change: what
-cannot be found there is unknown, never guessed.
+Belongs here: the client's registry of its sessions, one file a process, rewritten at every change (seen with 2.1.329:
+``sessionId`` and ``status``). The client may change it any time; what is missing there is unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 
 from ..core import codec
 from ..core.records import BadLine
+from ..identity import client_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
     from typing import Self
 
 IDLE = ("idle", "shell")
-"""Between turns: nothing runs, or commands in the background only."""
+"""Between turns: nothing runs, or only commands in the background."""
 BUSY = ("busy", "waiting")
 """In a turn, or in a dialog of one."""
 _MOST = 1 << 16
 
 
 def number(environ: Mapping[str, str]) -> int | None:
-    """The client's process, if it tells; None for a client nobody sits at: that waits for what its hooks leave in the
-    background, at its start or at its end (seen with 2.1.329, ``-p``)."""
-    pid = environ.get("CLAUDE_PID", "")
-    attended = environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
-    return int(pid) if attended and pid.isascii() and pid.isdigit() and 1 < len(pid) < 10 else None
+    """Return the client's process; None if it is unknown, or no person sits at the client. Such a client (``-p``) waits
+    at its start or end for hooks in the background (seen with 2.1.329)."""
+    pid = environ.get("CLAUDE_PID", "") if client_variables.is_attended(environ) else ""
+    return int(pid) if pid.isascii() and pid.isdigit() and 1 < len(pid) < 10 else None
 
 
 class Client:
@@ -42,7 +41,7 @@ class Client:
         self._directory = os.path.join(home, "sessions")
         self._file = os.path.join(self._directory, f"{pid}.json")
         self.ends: tuple[int, ...] = ()
-        """Descriptors with something to read once it ended; none where the system has no such thing."""
+        """Descriptors that become readable once it ended; none on a system without pidfds."""
         if hasattr(os, "pidfd_open"):
             self.ends = (os.pidfd_open(pid),)
         else:
@@ -58,7 +57,7 @@ class Client:
             os.close(fd)
 
     def lives(self) -> bool:
-        """Has it not ended?"""
+        """Return whether it still runs."""
         import select
 
         if self.ends:
@@ -70,17 +69,17 @@ class Client:
         return True
 
     def doing(self) -> tuple[str | None, str | None]:
-        """(session, status), each None where it is not known."""
+        """Return (session, status), each None if unknown."""
         try:
             with open(self._file, "rb") as file:
                 entry = codec.parse(file.read(_MOST), _MOST, ours=False)
         except OSError:
             return None, None
-        if isinstance(entry, BadLine):  # read while it was written: there is another change to come
+        if isinstance(entry, BadLine):  # read during a write: another change follows
             return None, None
         session, status = entry.get("sessionId"), entry.get("status")
         return session if isinstance(session, str) else None, status if isinstance(status, str) else None
 
     def place(self) -> str | None:
-        """Where a change of that shows: the file, else the directory it will come into."""
+        """Return the path on which a change shows: the file, else the directory it will be in."""
         return next((path for path in (self._file, self._directory) if os.path.exists(path)), None)

@@ -1,12 +1,12 @@
 """The doorbell: a process beside an idle session that waits for its mail, and ends with the code that wakes it.
 
 Belongs here: when to ring. The client starts it in the background (``asyncRewake``) with a session and with each
-prompt, the wake's own among them; exit code 2 then wakes the session, whose prompt hook shows the mail as to any
-prompt. So what is said here is one fixed line: nothing from a message goes past the frame.
+prompt, also with the one that a ring brings. Exit code 2 then wakes the session, whose prompt hook shows the mail. So a
+ring says one fixed line: no message's text leaves the frame.
 
-It rings for mail that is unread while the session is idle: not in a turn (that has its own hooks), not into a dialog,
-not for what was shown meanwhile. Rung is not read: while what it rang for is still there it comes again after ever
-longer pauses, and at once only for an inbox that was empty in between.
+It rings for mail that is unread while the session is idle: not in a turn, which has its own hooks, nor into a dialog. A
+ring reads nothing. While its mail is still unread it rings again after ever longer pauses; at once only if the inbox
+was empty in between.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ LINE = "agent-mailbox: mail is waiting; it is shown with this turn, or run `agen
 WAKE = 2
 """The exit code that wakes the session."""
 RING = 0.0
-"""Instead of when to look again: ring."""
+"""A result that says: ring now. Any other number is when to look again."""
 SETTLE, AT_MOST = 0.15, 2.0
-"""Seconds without more mail after which it rings, so that a burst rings once; seconds it waits for that at most."""
+"""Seconds without more mail before it rings, so that a burst rings once; seconds it waits for that at most."""
 PAUSE, LONGEST = 15.0, 86_400.0
-"""Seconds until it rings again for mail that a ring had shown in part; four times as long each time none of it was
+"""Seconds until it rings again for mail that a ring had shown in part. The pause grows fourfold each time none was
 shown, up to the longest."""
 TURN = 3.0
 """Seconds a holder of a role lets each earlier one go first: one of them is enough to take the mail."""
 SILENT = 30.0
-"""Seconds without a hook after which a session counts as idle, of a client that does not say what it does."""
+"""Seconds without a hook after which a session counts as idle, if its client does not say what it does."""
 BEAT = 3600.0
-"""Seconds between two heartbeats of a session that sleeps: it is there, for mail wakes it."""
+"""Seconds between two heartbeats of a sleeping session: it is there, for mail wakes it."""
 LOOKS = 2.0
-"""Seconds between two looks where nothing wakes us."""
+"""Seconds between two looks if nothing wakes us."""
 TROUBLE = 60.0
-"""Seconds after which a mailbox that could not be read is looked at again."""
+"""Seconds before another look at an unreadable mailbox."""
 
 
 class Doorbell:
@@ -71,12 +71,12 @@ class Doorbell:
         self._rings, self._rung_at, self._rung = _left(vigil.left)
 
     def run(self) -> int:
-        """Wait; ``WAKE`` when it is time to, else 0 (session, client or mailbox are gone, or another one waits)."""
+        """Wait; return ``WAKE`` when it is time, else 0 (session, client or mailbox are gone, or another one waits)."""
         while True:
             quiet = self._is_quiet()
             with Watch(self._places(quiet), LOOKS) as watch:
                 if self._is_quiet() != quiet:
-                    continue  # what is watched depends on it
+                    continue  # the watched paths depend on it
                 due = self._look()
                 if due is None:
                     return 0
@@ -89,15 +89,15 @@ class Doorbell:
         return system.exists(system.join(self._quiet, self._me))
 
     def _places(self, quiet: bool) -> list[str]:
-        """What to watch. A session with a quiet stamp need not hear of others' mail: it goes before any of its own
-        comes (``store.stamps``)."""
+        """Return the paths to watch. With a quiet stamp others' mail does not matter: the stamp goes before mail for
+        this session comes (``store.stamps``)."""
         places = [self._quiet, self._vigil.directory, self._client.place(), None if quiet else self._directory]
         return [place for place in places if place and system.exists(place)]
 
     # -- one look -----------------------------------------------------------------------------------------------------
 
     def _look(self) -> float | None:
-        """When to look again at the latest (monotonic seconds), or RING; None: it is over."""
+        """Return when to look again at the latest (monotonic seconds), or RING; None: it is over."""
         if not self._client.lives() or not paths.is_mailbox(self._directory):
             return None
         try:
@@ -112,7 +112,7 @@ class Doorbell:
             return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
 
     def _again(self, now: float) -> float | None:
-        """The derived files were removed: it takes its place again, but not in the midst of that."""
+        """Take the place again after the derived files were removed, but not during the removal."""
         self._lost = self._lost or now
         if now < self._lost + LOOKS:
             return self._lost + LOOKS
@@ -122,7 +122,7 @@ class Doorbell:
         session, status = self._client.doing()
         here = session == self._me
         if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
-            return None  # cleared, or another session was resumed in its place (a start first says another's id)
+            return None  # cleared, or replaced by another session (at a start the client first names another id)
         self._known_here = self._known_here or here
         quiet = self._is_quiet()
         if quiet and self._was_alive and now < self._next_beat:
@@ -134,7 +134,7 @@ class Doorbell:
             return None
         state = desk.logs.read_roster().state(self._me)
         if state != ALIVE:
-            return None if self._was_alive else now + TROUBLE  # its start is being recorded right now
+            return None if self._was_alive else now + TROUBLE  # a hook is recording its start
         self._was_alive = True
         self._beat(desk, now)
         if quiet:
@@ -170,7 +170,7 @@ class Doorbell:
         return due
 
     def _turn(self, desk: Delivery, items: Sequence[Item]) -> float:
-        """How long to let others go first: not at all, unless all of the mail is a role's that others hold too."""
+        """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""
         if not all(item.claims for item in items):
             return 0.0
         roster = desk.logs.read_roster()
@@ -185,7 +185,7 @@ class Doorbell:
             self._next_beat = now + BEAT
 
     def _silent_since(self, desk: Delivery) -> float:
-        """The monotonic instant of the session's last hook, by its heartbeat."""
+        """Return the monotonic time of the session's last hook, by its heartbeat."""
         try:
             age = time.time() - os.stat(desk.logs.heart(self._me)).st_mtime
         except OSError:
@@ -194,10 +194,10 @@ class Doorbell:
 
 
 def _left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:
-    """What the last one left: how often it rang in vain, when (monotonic seconds), for which mail."""
+    """Return the state that the last doorbell left: rings in vain, time of the last (monotonic seconds), its mail."""
     try:
         rings, at = int(words[0]), float(words[1])
     except (IndexError, ValueError):
         return 0, 0.0, frozenset()
-    fresh = 0.0 <= at <= time.monotonic()  # the clock begins anew with the machine
+    fresh = 0.0 <= at <= time.monotonic()  # the clock restarts with the machine
     return (rings, at, frozenset(words[2:])) if fresh else (0, 0.0, frozenset())

@@ -1,7 +1,7 @@
 """The caller of a command: the session whose process this is, whatever the command says.
 
-Belongs here: the four cases. *A session*: a client's process is above this one, and its hooks recorded it
-(``store.hosts``). *The person*: a terminal of its own, no client above it. *A program*: anything else; it writes mail,
+Belongs here: the four cases. A *session*: a client's process is above this one, and its hooks recorded it
+(``store.hosts``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it writes mail,
 and decides nothing. The console makes its own proof.
 
 ``cli`` says which command asks for what.

@@ -1,7 +1,8 @@
 """The commands that a shell's text may run, spelled as permission rules spell them.
 
-Belongs here: those spellings, as many as may match, for rules that deny and ask (``rules``). Pure. An example: ``sudo
-sh -c 'rm x'`` gives ``sudo sh -c rm x``, ``sh -c rm x``, ``rm x``.
+Belongs here: those spellings, as many as may match, for rules that deny and ask (``rules``). Pure.
+
+An example: ``sudo sh -c 'rm x'`` gives ``sudo sh -c rm x``, ``sh -c rm x``, ``rm x``.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _files(arguments: Sequence[str]) -> list[str]:
 
 class _Found:
     """The findings in a text: the arguments of our calls, words that set a variable, files on standard input, and
-    opaque parts, which are judged loosely."""
+    opaque parts to judge loosely."""
 
     def __init__(self, text: str) -> None:
         self.calls: list[list[str]] = []

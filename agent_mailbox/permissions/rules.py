@@ -2,8 +2,8 @@
 
 Belongs here: ``Tool``, ``Tool(specifier)``, and what the client's documentation says they match. Pure. A rule that
 allows (``allows``) must match for certain: every command of a compound, both a link and its target. A rule that denies
-or asks (``catches``) matches wherever it may: a part of a compound, behind a wrapper, in ``bash -c``, in unreadable
-text, either spelling of a path. So both fail closed; the client itself matches a little more narrowly.
+or asks (``catches``) matches wherever it may: in a compound, behind wrappers, within ``bash -c``, in unreadable text.
+So both fail closed; the client itself matches a little more narrowly.
 """
 
 from __future__ import annotations

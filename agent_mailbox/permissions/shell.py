@@ -21,8 +21,8 @@ _COMPOUND = ("for", "select", "case", "function")
 
 
 class Simple(Record):
-    """One simple command: its words without quotes, assignments (``NAME=value``) first; the texts on its standard input
-    (here-documents, here-strings); the files it reads and writes (``<``, ``>``)."""
+    """One simple command. ``words`` are unquoted, assignments (``NAME=value``) first; ``inputs`` come from
+    here-documents and here-strings; ``sources`` are files it reads (``<``), ``targets`` files it writes (``>``)."""
 
     words: list[str]
     inputs: list[str]

@@ -717,7 +717,7 @@ def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: H
     environ = house.program.environ()
     plan = installation.installation(clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
     theirs = house.write(SETTINGS)
-    with pytest.raises(Busy, match="somebody else"):
+    with pytest.raises(Busy, match="another program"):
         installation.carry_out(plan, environ)
     assert house.settings.read_bytes() == theirs
     assert house.install() == [".claude/settings.local.json"]

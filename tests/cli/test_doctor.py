@@ -531,7 +531,7 @@ def test_a_hook_that_fails_without_a_word_is_a_problem(post: Post, does: str, sa
     before = sorted(post.scratch.rglob("*"))
     (problem,), notes = told(post)
     assert (post.box / problem[0]).resolve() == path
-    assert "fails without a word" in problem[3]
+    assert "fails silently" in problem[3]
     assert said in problem[3]
     assert notes == []
     assert sorted(post.scratch.rglob("*")) == before

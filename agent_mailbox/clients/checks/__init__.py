@@ -1,1 +1,1 @@
-"""Looking at what is installed, for the doctor: does each hook lead anywhere? Nothing is written."""
+"""Looking at what is installed, for the doctor: does each hook lead anywhere? It writes nothing."""

@@ -1,7 +1,7 @@
-"""Which hooks Codex would skip because nobody has trusted them: `codex exec` does so silently, but its files tell.
+"""The hooks that Codex skips because nobody has trusted them: `codex exec` does so silently, but its files tell.
 
-Belongs here: Codex's record of trust (``config.toml``: for each hook's place the checksum of what was trusted there;
-observed with 0.169.0). It is read and never written: a program that trusts itself would make trust worthless.
+Belongs here: Codex's record of trust (``config.toml``: for each hook's place the checksum of what was trusted; observed
+with 0.169.0). It is read and never written: a program that trusts itself would make trust worthless.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DEFAULT, _AT_END = 600, 3
-"""Seconds of a hook that says none; the most that one of a session's end gets."""
+"""Seconds of a hook that names none; the most for one at a session's end."""
 
 
 def untrusted(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """The events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
+    """Return the events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
     known = _trusted(os.path.join(user_directory(CODEX, environ), "config.toml"))
     found = []
     for event, place, checksum in _ours(settings):
@@ -46,7 +46,8 @@ def _trusted(path: str) -> dict[str, str]:
 
 
 def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """(event, its place, its checksum) of each hook of ours; None where it says more than what we know to sum up."""
+    """Yield (event, its place, its checksum) of each hook of ours. The checksum is None for a hook with unknown
+    keys."""
     hooks = settings.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")

@@ -1,6 +1,6 @@
-"""Where the client takes hooks from: the settings of the user and of projects, and the plugins they enable. Read only.
+"""The sources of a client's hooks: the settings of the user and of projects, and the plugins they enable. Read only.
 
-Belongs here: which files there are, whose hooks they hold, what the client was told about trust.
+Belongs here: which files there are, which hooks they hold, which projects the person trusts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_SETTINGS = 4 << 20
-"""Bytes of a settings file that are read: a person wrote it. The client's own state may have more."""
+"""Bytes read of a settings file: a person wrote it. The client's own state may have more."""
 MAX_STATE = 64 << 20
 MANAGED = (
     "/etc/claude-code/managed-settings.json",
@@ -27,8 +27,8 @@ MANAGED = (
 
 
 class HookSource(Record):
-    """One file with hooks: its path and bytes, what it says (None: it is not JSON, ``reason`` says why), the project in
-    which its commands run, whether it is that project's own, and the plugin it belongs to, which lies in ``root``."""
+    """One file with hooks. ``settings`` is None if it is not JSON, and ``reason`` says why. Its commands run in
+    ``project``, whose own it is if ``of_project``; its ``plugin`` lies in ``root``."""
 
     path: str
     text: bytes
@@ -40,7 +40,7 @@ class HookSource(Record):
     root: str = ""
 
     def hooks(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
-        """(event, group, hook) of every hook, as far as the settings have the shape of settings."""
+        """Yield (event, group, hook) for every hook; skip what has another shape."""
         hooks = (self.settings or {}).get("hooks")
         for event, groups in hooks.items() if isinstance(hooks, dict) else ():
             for group in groups if isinstance(groups, list) else ():
@@ -48,17 +48,17 @@ class HookSource(Record):
                     yield event, group, hook
 
     def says(self, key: str) -> bool:
-        """Is this setting on?"""
+        """Return whether this setting is on."""
         return (self.settings or {}).get(key) is True
 
 
 def home(environ: Mapping[str, str]) -> str:
-    """The client's directory of the user."""
+    """Return the client's directory of the user."""
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
 
 
 def read(path: str) -> bytes | None:
-    """A file's bytes; None where it cannot be read."""
+    """Return a file's bytes; None if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(MAX_STATE)
@@ -67,14 +67,14 @@ def read(path: str) -> bytes | None:
 
 
 def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
-    """The user's settings, those of the projects, and what the plugins bring that they enable."""
+    """Return the user's settings, those of the projects, and the hooks of the plugins they enable."""
     found = [source(os.path.join(home(environ), "settings.json"), here)]
     names = ("settings.json", "settings.local.json")
     found += [source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
     there: dict[str, HookSource] = {}
     for one in found:
         if one is not None:
-            there.setdefault(one.path, one)  # in the home directory the user's settings look like a project's
+            there.setdefault(one.path, one)  # in the home directory they are also a project's
     return [*there.values(), *_plugins(list(there.values()), projects, here, environ)]
 
 
@@ -92,12 +92,12 @@ def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
 
 
 def managed() -> list[HookSource]:
-    """The administrator's settings."""
+    """Return the administrator's settings."""
     return [found for path in MANAGED if (found := source(path, "/")) is not None]
 
 
 def source(path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "") -> HookSource | None:
-    """A settings file; None where there is none to read."""
+    """Return a settings file; None if there is none to read."""
     text = read(path)
     if text is None:
         return None
@@ -111,7 +111,7 @@ def _plugins(
     given: list[HookSource], projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
     enabled: dict[str, bool] = {}
-    for one in given:  # the user's first, then the project's, then one's own of the project: the last one counts
+    for one in given:  # later files overrule earlier ones
         table = (one.settings or {}).get("enabledPlugins")
         enabled |= {name: on is True for name, on in table.items()} if isinstance(table, dict) else {}
     installed = _object(os.path.join(home(environ), "plugins", "installed_plugins.json")).get("plugins")
@@ -134,7 +134,7 @@ def _object(path: str) -> dict[str, Any]:
 
 
 def trusted(project: str, environ: Mapping[str, str]) -> bool | None:
-    """Did the person tell the client that they trust the project, or a directory above it? None: it was never asked."""
+    """Return whether the person told the client to trust the project, or a directory above it; None if never asked."""
     base = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or "/"
     projects = _object(os.path.join(base, ".claude.json")).get("projects")
     if not isinstance(projects, dict):

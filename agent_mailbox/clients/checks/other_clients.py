@@ -1,6 +1,6 @@
-"""The hooks of Codex and Gemini CLI: do those that call us lead anywhere? For the doctor; nothing here is ever written.
+"""The hooks of Codex and Gemini CLI: do those that call us lead anywhere? For the doctor; it writes nothing.
 
-Belongs here: their files, and what is wrong with an installation there. What a command needs to run: ``runnable``.
+Belongs here: their files, and the problems of an installation there. ``runnable`` knows what a command needs to run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
-    """Hooks of ours that cannot run; notes where only some events are hooked, one more than once, or Codex would skip
-    them. The generator's value: is there any?"""
+    """Yield hooks of ours that cannot run; notes if only some events are hooked, one more than once, or Codex skips
+    them. The generator's value: whether there is any."""
     anything = False
     for client in (CODEX, GEMINI):
         hooked: dict[str, list[str]] = {}
@@ -48,10 +48,10 @@ def _sources(
 def _looked_at(
     client: InstallTarget, source: HookSource, environ: Mapping[str, str], hooked: dict[str, list[str]]
 ) -> Iterator[Problem]:
-    """What is wrong with the hooks of one file, each by itself; fills in which events are hooked where."""
+    """Yield the problems of each hook in one file; fill in which events are hooked where."""
     if source.settings is None:
-        if client is not GEMINI:  # it takes comments, which we do not
-            yield Problem(source.path, None, f"not JSON ({source.reason}): the client passes its hooks by", note=True)
+        if client is not GEMINI:  # Gemini CLI accepts comments, which we cannot parse
+            yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
         return
     for event, _, hook in source.hooks():
         if calls_us(hook):

@@ -1,7 +1,7 @@
-"""Can a hook of ours run, and does it do its work? Looked at first, then tried.
+"""Checks of one hook of ours: can it run, and does it do its work? First a look, then a try.
 
-Belongs here: what a hook's command needs to run. A hook that fails says nothing to anybody (the client goes on), so
-the doctor tries the program, with a call that writes nothing and must be answered: a command to be refused.
+Belongs here: what a hook's command needs to run. A failing hook says nothing (the client goes on). So the doctor tries
+the program, with a call that writes nothing and that it must answer: a command to be refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRIAL = (
 
 
 def wrong(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:
-    """Why the command cannot run; None where nothing speaks against it. ``root`` is its plugin's place."""
+    """Return why the command cannot run; None if nothing is wrong. ``root`` is its plugin's place."""
     known = (("CLAUDE_PROJECT_DIR", project), ("HOME", environ.get("HOME") or ""), ("CLAUDE_PLUGIN_ROOT", root))
     for variable, value in known:
         command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
@@ -40,7 +40,7 @@ def wrong(command: str, project: str, environ: Mapping[str, str], root: str = ""
     except ValueError:
         return "its quotes do not match; correct the command"
     while words and "=" in words[0].partition("/")[0]:
-        words.pop(0)  # a variable set for the command
+        words.pop(0)  # an assignment for the command
     for number, word in enumerate(words):
         ours = os.path.basename(word) in (PROGRAM, *SHIMS)
         if ours or (number == 0 and "/" in word):
@@ -67,8 +67,8 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
 
 
 def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
-    """The shims take what an installation wrote into them, else the checkout's own Python, else the installed program
-    (``hooks/agent-mailbox-hook``)."""
+    """Return why a shim cannot run. It takes the Python that an installation wrote into it, else the checkout's own,
+    else the installed program (``hooks/agent-mailbox-hook``)."""
     python, main = _baked(path)
     baked = bool(python)
     if not baked:
@@ -84,7 +84,7 @@ def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _baked(path: str) -> tuple[str, str]:
-    """The interpreter and the start file that an installation wrote into a shim; empty where it wrote none."""
+    """Return the interpreter and the start file that an installation wrote into a shim; empty if none."""
     lines = (hook_sources.read(path) or b"").decode("utf-8", "surrogateescape").splitlines()
     line = next((line for line in lines if line.startswith("python=")), "")
     try:
@@ -95,7 +95,7 @@ def _baked(path: str) -> tuple[str, str]:
 
 
 def _wrong_interpreter(path: str) -> str | None:
-    """A script whose interpreter is gone (a virtual environment that was removed) does not start."""
+    """Return why a script cannot start: its interpreter is gone, as with a removed virtual environment."""
     try:
         with open(path, "rb") as file:
             first = file.readline(512)
@@ -111,9 +111,9 @@ def _wrong_interpreter(path: str) -> str | None:
 
 
 def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """What is wrong with the answer of a hook's program; None where it does its work.
+    """Return what is wrong with the answer of a hook's program; None if it does its work.
 
-    Run it only if the person installed it: what a clone's settings name is a stranger's.
+    Run it only if the person installed it: a clone's settings may name a stranger's program.
     """
     kept = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
     try:

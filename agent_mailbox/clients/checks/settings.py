@@ -1,8 +1,7 @@
-"""The client's settings: do the hooks that call us lead anywhere? For the doctor; nothing here is ever written.
+"""The client's settings: do the hooks that call us lead anywhere? For the doctor; it writes nothing.
 
-Belongs here: what is wrong with an installation as a whole: none, several, a part of one, one that the client passes
-by. Where hooks stand: ``places``; whether one can run: ``runnable``; the clients that have but one file of each kind:
-``others``.
+Belongs here: the problems of an installation as a whole: none, several, a partial one, one that the client ignores.
+``hook_sources`` finds the hooks, ``runnable`` says whether one can run, ``other_clients`` checks Codex and Gemini CLI.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FoundHook(Record):
-    """A hook that calls us: where, for which event, by what command; which of those one event may have."""
+    """A hook that calls us: where, for which event, by what command; ``part``: which of an event's hooks it is."""
 
     source: HookSource
     event: str
@@ -41,15 +40,14 @@ class FoundHook(Record):
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Hooks of ours that cannot run or do not do their work, in the user's settings, those of the mailbox's and the
-    present project, and plugins; notes where there are none, only some, several of one event, or an earlier version's
-    shim, and where the client passes them by."""
+    """Yield the problems of our hooks: those that cannot run or fail, in the user's settings, the mailbox's and the
+    present project's, and plugins. Notes name missing, partial, doubled, outdated and ignored ones."""
     here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     projects = dict.fromkeys((here, os.path.dirname(directory)))
     found: list[FoundHook] = []
     for source in hook_sources.sources(projects, here, environ):
         if source.settings is None:
-            what = f"not JSON ({source.reason}): the client passes its hooks by"
+            what = f"not JSON ({source.reason}): the client ignores its hooks"
             yield Problem(source.path, None, what, note=True)
         ours = [*_ours(source)]
         for hook in ours:
@@ -73,7 +71,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
-    """What besides the target makes the same sessions call us: there every hook of an installation would run twice."""
+    """Return what besides the target makes the same sessions call us: every hook would run twice."""
     project = os.getcwd() if target.user else os.path.dirname(target.base)
     all_of_them = hook_sources.sources({project: None}, project, environ)
     apart = [s for s in all_of_them if os.path.realpath(s.path) != os.path.realpath(target.settings)]
@@ -81,13 +79,13 @@ def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
 
 
 def is_there(target: Target) -> bool:
-    """Do the target's settings call us?"""
+    """Return whether the target's settings call us."""
     source = hook_sources.source(target.settings, "")
     return source is not None and any(_ours(source))
 
 
 def way_out(source: HookSource) -> str:
-    """How what is installed there is taken out."""
+    """Return the command that removes what is installed there."""
     if source.plugin:
         return f"`claude plugin uninstall {source.plugin}`"
     if source.of_project and not source.path.endswith(".local.json"):
@@ -98,7 +96,7 @@ def way_out(source: HookSource) -> str:
 
 
 def name(source: HookSource) -> str:
-    """Where it is, for people."""
+    """Return the source's name, for people."""
     return f"the plugin {source.plugin}" if source.plugin else source.path
 
 
@@ -121,7 +119,7 @@ def _line(text: bytes, command: str) -> int | None:
 
 
 def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Told only where the client is at home: a mailbox serves others as well."""
+    """Note that no hook calls us, only if the client is in use: a mailbox serves others as well."""
     if os.path.isdir(hook_sources.home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
         what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} puts them in"
         yield Problem(directory, None, what, note=True)
@@ -165,13 +163,13 @@ def _doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]],
 def _passed_by(
     found: Sequence[FoundHook], all_of_them: Sequence[HookSource], environ: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Settings by which the client runs no hooks, and a project it was not told to trust."""
+    """Yield settings by which the client runs no hooks, and projects it does not trust."""
     for source in (*hook_sources.managed(), *(source for source in all_of_them if not source.plugin)):
         if source.says("disableAllHooks"):
-            yield Problem(source.path, None, "disableAllHooks is set: no hook runs, ours neither; take it out")
+            yield Problem(source.path, None, "disableAllHooks is set: no hook runs, ours included; take it out")
     for source in hook_sources.managed():
         if source.says("allowManagedHooksOnly"):
-            what = "allowManagedHooksOnly is set: the client runs no hooks but its administrator's, so none of ours"
+            what = "allowManagedHooksOnly is set: the client runs only its administrator's hooks, so none of ours"
             yield Problem(source.path, None, f"{what}; ask them to put ours in")
     for project in dict.fromkeys(hook.source.project for hook in found if hook.source.of_project):
         if hook_sources.trusted(project, environ) is False:
@@ -180,7 +178,7 @@ def _passed_by(
 
 
 def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
-    """Agents that are kept from something by hooks alone: the client passes by a hook that fails."""
+    """Yield agents that only hooks restrict: a failing hook fails open."""
     for source in all_of_them:
         permissions = (source.settings or {}).get("permissions")
         asks = permissions.get("ask") if isinstance(permissions, dict) else None
@@ -192,13 +190,13 @@ def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[Hook
     if bound:
         names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
         more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
-        what = f"{names}{more}: kept from something by our hooks alone; where one fails the client goes on without it"
-        more = "`agent-mailbox install claude-code --closed` has the client ask then"
+        what = f"{names}{more}: kept from something by our hooks alone, and a failing hook fails open"
+        more = "`agent-mailbox install claude-code --closed` makes the client ask"
         yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
 
 
 def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
-    """Rules of an earlier version, by which an agent decides unasked what its person would be asked."""
+    """Yield rules of an earlier version, by which an agent decides unasked."""
     for source in all_of_them:
         rules = (source.settings or {}).get("permissions")
         allowed = rules.get("allow") if isinstance(rules, dict) else None
@@ -212,7 +210,7 @@ def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
 
 
 def _quiet(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Each program that hooks call, tried once, where the person installed it."""
+    """Try each program that hooks call once, if the person installed it; yield those that fail."""
     programs: dict[tuple[str, ...], FoundHook] = {}
     for hook in found:
         if runnable.wrong(hook.command, hook.source.project, environ, hook.source.root) is None:
@@ -222,14 +220,15 @@ def _quiet(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterator[P
     for program, hook in programs.items():
         wrong = runnable.tried(program, environ)
         if wrong is not None:
-            what = f"the hook of {hook.event} calls {program[0]}, which fails without a word: {wrong}"
+            what = f"the hook of {hook.event} calls {program[0]}, which fails silently: {wrong}"
             yield Problem(
                 hook.source.path, _line(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
             )
 
 
 def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The program, if it is the one on ``PATH``, the shim an installation writes, or that of an installed plugin."""
+    """Return the program if it is the one on ``PATH``, an installation's shim, or an installed plugin's; else
+    nothing."""
     if not calls_us({"command": hook.command}):
         return ()
     command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
@@ -246,7 +245,7 @@ def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
-    """The shim that an installation wrote: is it the one that it would write now?"""
+    """Note that the installed shim differs from the one this installation would write."""
     path, text = installation.shim(environ)
     there = hook_sources.read(path) if text is not None else None
     if there is not None and there != text:

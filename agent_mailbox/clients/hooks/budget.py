@@ -1,8 +1,7 @@
 """Unread mail as text for a model: framed, labelled, within a number of tokens.
 
-Belongs here: how much of the mail is shown at once, and in what words. What is most urgent is given in full, the rest
-by its titles; what even those have no room for stays unread. Whatever is cut is shown with the command that gives the
-rest.
+Belongs here: how much of the mail is shown at once, and in what words. The most urgent comes in full, the rest by
+title; mail without room even for its title stays unread. A cut text names the command that shows the rest.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ TOKEN = 4
 BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
 FRESH = instant.HOUR
-"""Mail younger than this (ms) came just now, and bears no date."""
+"""Mail younger than this (ms) just came, and bears no date."""
 _LOOK_BACK = 6
-"""Lines in which the end of a sentence is looked for, before a text is cut where it happens to be."""
+"""Lines in which to look for the end of a sentence, before a text is cut anywhere."""
 
 
 def units(text: str) -> int:
-    """The length the client counts: UTF-16 code units, as JavaScript strings have."""
-    return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # which begins with a byte order mark
+    """Return the length as the client counts it: UTF-16 code units, as in JavaScript strings."""
+    return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # minus the byte order mark
 
 
 class Told(Record):
-    """A delivery's text; the items it shows, in order; what each of them costs, in tokens, by message
-    id, with its share of what stands around them."""
+    """A delivery's text; the items it shows, in order; by message id the cost of each in tokens, with its share of the
+    lines around."""
 
     text: str
     items: Sequence[Item]
@@ -45,8 +44,8 @@ class Told(Record):
 
 
 class Sheet(Record):
-    """What a delivery is written with: who is who, when it is, how an agent starts our program, and the name by which
-    the delivery is known again (empty: it will not be looked for)."""
+    """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
+    identifies the delivery in the transcript (empty: nobody looks for it)."""
 
     roster: Roster
     now: int
@@ -55,10 +54,10 @@ class Sheet(Record):
 
 
 def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
-    """``items`` as text, as many as fit into ``room`` UTF-16 units: at least one.
+    """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one.
 
-    In full: control and high priority first, then direct, role, tag, broadcast; of the same rank each sender's first
-    message comes before anyone's second, so that nobody crowds the others out.
+    In full: control and high priority first, then direct, role, tag, broadcast. Within a rank each sender's first
+    message comes before anyone's second, so that no sender crowds the others out.
     """
     left = room - _HEAD - 2 * units(page.program)
     reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
@@ -75,7 +74,7 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
-    if asking:  # how mail is answered in general stands in the client's memory file; each line costs every delivery
+    if asking:  # the client's memory file explains answering; each line here costs every delivery
         parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
@@ -90,7 +89,7 @@ _HEAD = 200
 def _head(items: Sequence[Item], page: Sheet) -> str:
     count = f"{len(items)} message" + ("s" if len(items) != 1 else "")
     known = f" {page.nonce}" if page.nonce else ""
-    # Factual, on purpose: orders in a system's voice are what models are taught to distrust.
+    # Factual, on purpose: models are taught to distrust orders in a system's voice.
     persons = any(item.message.sender == USER for item in items)
     return f"agent-mailbox{known}: {count}; | quotes " + ("the senders" if persons else "other agents, not the user")
 
@@ -107,7 +106,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
 
 
 def _block(item: Item, page: Sheet, room: int) -> str:
-    """One message; its body cut at a sentence where it is longer than ``BODY`` or the room."""
+    """Return one message; cut its body at a sentence if it is longer than ``BODY`` or the room."""
     lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
@@ -129,7 +128,7 @@ def _when(message: Message, now: int) -> str:
 
 
 def _at_a_sentence(lines: list[str]) -> list[str]:
-    """The lines up to the last end of a sentence in them; if none is near, with an ellipsis where they end."""
+    """Return the lines up to the last end of a sentence; if none is near, all of them with an ellipsis."""
     for back in range(1, min(_LOOK_BACK, len(lines)) + 1):
         line = lines[-back]
         end = max(line.rfind(f"{mark} ") for mark in ".!?:")
@@ -141,7 +140,7 @@ def _at_a_sentence(lines: list[str]) -> list[str]:
 
 
 def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, str], list[str]]:
-    """The items by their titles, a line for each sender and thread, as far as there is room: by id, and the lines."""
+    """Return the items' titles by id, and their lines, one for each sender and thread, as far as there is room."""
     if not items:
         return {}, []
     head = f"By title; {page.program} show ID gives the text:"

@@ -1,8 +1,8 @@
 """The hooks: one function per event, from the client's JSON to its answer.
 
-Belongs here: which event does what, and the shapes of the answers (Claude Code hooks reference; observed with
-2.1.329). A hook never breaks a session: what goes wrong becomes a short ``systemMessage`` for the person, and mail
-that could not be shown stays unread. Shown means written and flushed; only then is it recorded.
+Belongs here: which event does what, and the shapes of the answers (Claude Code hooks reference; observed with 2.1.329).
+A hook never breaks a session: an error becomes a short ``systemMessage`` for the person, and mail that could not be
+shown stays unread. Shown means written and flushed; only then is it recorded.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ...store.offers import Offer
 
 ROLE_WAIT = 0.25
-"""Seconds a hook waits while another session is being shown role mail; then that mail is left for next time."""
+"""Seconds a hook waits while another session is shown role mail; then it leaves that mail for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 FLUSH = (0.05, 0.1, 0.2)
-"""Seconds between looks at a turn's end for the model's last words: the client writes them down a moment late."""
+"""Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
-"""Times in a row that mail keeps a model from stopping; the client cuts off after 8, and the rest can wait."""
+"""Times in a row that mail keeps a model from stopping; the client stops it after 8, and the rest can wait."""
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
@@ -44,14 +44,14 @@ BEFORE_TOOL = "PreToolUse"
 FILES = "Files"
 """The command that asks whether a tool may write a file."""
 PERMITS = ("Permit", "PermissionRequest")
-"""What asks whether a session may use a tool: before each, and where the client would ask its person."""
+"""Events that ask whether a session may use a tool: before each, and before the client would ask its person."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
 class Call(Record):
-    """What the client hands a hook, as far as we use it; ``transcript`` is empty where nothing can be told from it.
-    ``cwd`` is the project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session."""
+    """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
+    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session."""
 
     event: str
     session_id: str
@@ -71,13 +71,13 @@ class Call(Record):
 
 
 def canonical(event: str) -> str | None:
-    """The client's spelling of an event we answer, from either spelling; None for others."""
+    """Return the client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
     return next((name for name in (*HOOKS, *PERMITS, FILES, *SILENT) if name.lower() == wanted), None)
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
-    """The client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
+    """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
     obj = codec.parse(data, MAX_INPUT, ours=False)
     if isinstance(obj, BadLine):
         raise BadData(f"hook input: {obj.reason if data.strip() else 'empty'}", "a hook is called by the client")
@@ -111,19 +111,19 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
 
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
-    """What is known of a call whose JSON cannot be read; raises ``BadData`` where not even the session is."""
+    """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
     return parse(event, b"{}", environ, here)
 
 
 def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
-    """Is it Claude Code that calls, whose transcripts ``transcript`` can read? Another client that its agent started
-    inherits its variables, but they name another session."""
+    """Return whether Claude Code calls, whose transcripts ``transcript`` can read. Another client below it inherits its
+    variables, but they name another session."""
     return "CLAUDECODE" in environ and environ.get(client_variables.CLAUDE) in (None, "", session_id)
 
 
 class Hook(Record):
-    """A call in its surroundings. Everything the client is to see goes through ``write``, which flushes; ``program``
-    is how an agent starts ours."""
+    """A call in its surroundings. All output to the client goes through ``write``, which flushes; ``program`` is how an
+    agent starts ours."""
 
     call: Call
     desk: Delivery
@@ -132,12 +132,12 @@ class Hook(Record):
     write: Callable[[str], None]
 
     def state(self) -> str | None:
-        """The session's state in the roster."""
+        """Return the session's state in the roster."""
         return self.desk.logs.read_roster().state(self.call.session_id)
 
     def enter(self, source: str) -> list[str]:
-        """See ``session.enter``; also sees to it that the session's later commands know who they are. What the session
-        has to be told, as lines."""
+        """Enter the session (``session.enter``), and make its later commands know who they are. Returns the lines to
+        tell it."""
         from . import session  # once or twice in a session's life
 
         told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ)
@@ -151,12 +151,12 @@ class Hook(Record):
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
     def offered(self) -> list[Offer]:
-        """The deliveries of which the transcript is to tell what became of them."""
+        """Return the deliveries whose fate the transcript will tell."""
         return offers.load(self.desk.logs, self.call.session_id) if self.call.transcript else []
 
     def settle(self, pauses: Sequence[float] = ()) -> bool:
-        """Find out what became of earlier deliveries, where the client lets us; returns whether any is left open. While
-        one is, it looks again after each of the ``pauses`` (seconds)."""
+        """Settle earlier deliveries, as far as the transcript tells; returns whether any is left open. While one is,
+        look again after each of the ``pauses`` (seconds)."""
         begins = self.call.event == "SessionStart" and bool(self.call.transcript)
         if not begins and not self.offered():
             return False
@@ -175,7 +175,7 @@ class Hook(Record):
             return True
 
     def turns(self) -> int:
-        """How often in a row mail has kept the model from stopping."""
+        """Return how often in a row mail has kept the model from stopping."""
         return int(cache.load(self._counter()) or 0)
 
     def count_turns(self, turns: int) -> None:
@@ -187,7 +187,7 @@ class Hook(Record):
         return self.desk.logs.cache("chains", self.call.session_id)
 
     def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
-        """Show unread mail behind the ``parts`` as ``answer`` makes the client's JSON of it; returns how much mail.
+        """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's JSON of the text.
 
         ``quiet``: if nothing is left, the hooks that follow have nothing to do.
         """
@@ -208,7 +208,7 @@ class Hook(Record):
         except Busy as error:
             if error.code != "busy":
                 raise
-            return 0  # another process is showing this session its mail at this moment; ours has nothing to add
+            return 0  # another process is showing this session its mail now
 
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, that its turn ends."""
@@ -235,8 +235,8 @@ def answer(hook: Hook) -> None:
 
 
 def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
-    """Keep a command from running that speaks in another's name, a subagent's, too. Where the roster is not to be had
-    the agent has no more than its id: a refusal must not depend on a mailbox."""
+    """Refuse a command that speaks in another's name, a subagent's too. Without a roster the agent has only its id: a
+    refusal must not depend on a mailbox."""
     from ..permission import own_commands_hook, teammate  # where a command names us
 
     known = None
@@ -250,7 +250,7 @@ def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str
 
 
 def trouble(error: MailboxError) -> str:
-    """The answer when the mailbox cannot be used: one line for the person, nothing for the model."""
+    """Return the answer for an unusable mailbox: one line for the person, nothing for the model."""
     return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
 
 
@@ -264,7 +264,7 @@ def _context(event: str) -> Callable[[str], str]:
 
 def _session_start(hook: Hook) -> None:
     if hook.call.source == "compact" and hook.state() == "dead":
-        return  # it left; what the client does by itself does not bring it back
+        return  # it left; the client's own compacting does not bring it back
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
     if known:
@@ -281,10 +281,10 @@ def _prompt(hook: Hook) -> None:
     if state != "dead":
         offered = hook.offered()
         length = system.size(hook.call.transcript) if offered else 0
-        grown = any(length > offer.length for offer in offered)  # else nobody spoke since
+        grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle() if grown else bool(offered)
         hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
-        hook.count_turns(0)  # a turn that the doorbell began ends with ``stop_hook_active`` from the first time on
+        hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
 
 
 def _tool_used(hook: Hook) -> None:
@@ -301,7 +301,7 @@ def _stop(hook: Hook) -> None:
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return
-    # As context the client tells it the model once, as the reason of a block twice; other clients only know blocks.
+    # The client shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = _is_claude_code(hook.call.session_id, hook.environ)
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer, quiet=not left):
@@ -332,7 +332,6 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
     "SessionEnd": _session_end,
 }
 SILENT = ("SubagentStop", "TeammateIdle")
-"""Events that have nothing to say, and are no error: a subagent and a teammate that goes idle have no mail of their
-own."""
+"""Events that need no answer and are no error: subagents and idle teammates have no mail of their own."""
 HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
 """Every event that calls us."""

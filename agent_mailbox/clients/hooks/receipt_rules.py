@@ -1,7 +1,8 @@
-"""What follows from a transcript for mail that was offered: it was seen, or it is offered again.
+"""Conclusions from a transcript about offered mail: it was seen, or it is offered again.
 
-Belongs here: which event may draw which conclusion. Offered again is what was certainly not taken in: at the end of a
-turn, what is missing though the model spoke since; when a session ends or comes back, all that it did not speak after.
+Belongs here: which event may draw which conclusion. Mail is offered again if the model certainly missed it. At a turn's
+end that is mail missing from the transcript though the model spoke since. When a session ends or returns, it is all
+mail after which the model said nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:
-    """The judge that ``mailbox.receipts.settle`` asks: what the client's transcript at ``path`` says at this event of
-    the client's process ``client``."""
+    """Return the judge for ``mailbox.receipts.settle``: what the transcript at ``path`` says at this event of the
+    client's process ``client``."""
 
     def verdict(offers: Sequence[Offer]) -> Settlement:
         states = transcript.states(path, offers)
         if states is None:
             return _without_transcript(event, path, frozenset(offer.nonce for offer in offers))
         lost = frozenset(nonce for nonce, state in states.items() if state in _LOST.get(event, ()))
-        if event == "SessionStart" and client:  # another hook of this very start has just shown it
+        if event == "SessionStart" and client:  # another hook of this start just showed it
             lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == transcript.OPEN}
         return Settlement(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
 
@@ -38,8 +39,8 @@ _LOST = {"SessionStart": _UNTAKEN, "SessionEnd": _UNTAKEN, "Stop": (transcript.P
 
 
 def _without_transcript(event: str, path: str, nonces: frozenset[str]) -> Settlement:
-    """A client that keeps no transcripts can tell nothing, as shows at the end of its first turn. One that does, and
-    has none when the session ends, was closed before anything was said."""
+    """Return the conclusion without a transcript. A client that keeps none can tell nothing, as its first turn's end
+    shows. One that keeps them, without one at the session's end, was closed before any word."""
     if event == "Stop":
         return Settlement(unknown=nonces)
     if event == "SessionEnd" and system.is_directory(system.dirname(path)):

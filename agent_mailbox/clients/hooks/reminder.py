@@ -1,7 +1,7 @@
-"""What a session is reminded of where its context was lost or left for a while: who it is, what it owes, what it asked.
+"""The reminder for a session that lost its context or was away: who it is, what it owes, what it asked.
 
-Belongs here: the words. What is owed is ``core.obligations``. A session that owes nothing and waits for nothing is told
-nothing.
+Belongs here: the words. ``core.obligations`` knows what is owed. A session that owes nothing and waits for nothing gets
+no reminder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST = 5
 
 
 def lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
-    """The reminder, empty if there is nothing to be reminded of."""
+    """Return the reminder; empty if there is nothing to remind of."""
     state, now = desk.logs.asking(desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
     told = []

@@ -28,14 +28,14 @@ CLEARED = "clear"
 
 
 def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
-    """Register the session (or take note that it is back); returns what it has to be told.
+    """Register the session, or its return; returns the lines to tell it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
-    configuration, and ``project:`` by itself; after a ``clear`` it continues the one that went. One that is resumed or
-    compacted stays who it was. What cannot be had (a name that is taken, a malformed tag) is left out and told; the
-    session registers all the same. A lead is never left out: in the place of one that cannot be had is the person.
+    configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A resumed or compacted
+    session stays who it was. A wish that fails (a taken name, a malformed tag) is left out and told; the session
+    registers all the same. A lead is never left out: the person replaces an unusable one.
     """
-    desk.logs.trail.disturb([session_id])  # a crash may have brought a stamp back (``store.stamps``)
+    desk.logs.trail.disturb([session_id])  # a crash may have restored a stamp (``store.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
     client = environ.get("CLAUDE_PID") or None
@@ -61,7 +61,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, envir
 
 
 def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
-    """Register with what can be had: all of it, else without the name, else without roles and tags."""
+    """Register with all wishes, else without the name, else without roles and tags."""
     bare = Registration(session_id=request.session_id, client=request.client, lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare):
         try:
@@ -79,7 +79,7 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
 def _wishes(
     desk: OpenMailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]
 ) -> Registration:
-    """What environment and configuration ask for, as far as it is well formed."""
+    """Return the well-formed wishes of environment and configuration."""
     config = desk.config
 
     def good(words: list[str], check: Callable[[str], str]) -> tuple[str, ...]:
@@ -109,22 +109,22 @@ def _listed(words: str | None) -> list[str]:
 
 
 def _project(directory: str) -> tuple[str, ...]:
-    """``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
+    """Return ``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
     name = creation.repository(directory) or os.path.basename(os.path.realpath(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 
 
 def _cleared(roster: Roster, client: str | None) -> Agent | None:
-    """The session that this client process just cleared."""
+    """Return the session that this client process just cleared."""
     gone = [a for a in roster.agents.values() if a.state == FROZEN and a.reason == CLEARED and a.client == client]
     return max(gone, key=lambda a: a.changed) if gone and client else None
 
 
 def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
-    """Make sure the session's later commands know who they are: by the client's own variable where it sets that,
-    else by an export in ``CLAUDE_ENV_FILE``, which the client's shell reads. Nothing unvalidated goes in there. Raises
-    ``Refused`` where neither can be (``clients.session``): then the agent has to say it each time."""
+    """Make sure the session's later commands know who they are: by the client's own variable if it sets that. Else
+    export it in ``CLAUDE_ENV_FILE``, which the client's shell reads; only a checked id goes there. Raises ``Refused``
+    if both are impossible: the agent must then pass its id each time."""
     path = environ.get("CLAUDE_ENV_FILE")
     if not path and not client_variables.are_told(session_id, environ):
         what = f"your commands cannot know that this session is {check_id(session_id)}: {client_variables.ELSE}"

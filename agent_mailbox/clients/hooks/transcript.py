@@ -1,11 +1,13 @@
-"""The client's transcript: did what a hook said reach the model, and did the model go on after it? Did a call end?
+"""The client's transcript: did a hook's text reach the model, and did the model go on after it? Did a call end?
 
-Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to).
-A hook's text stands in an ``attachment`` of type ``hook_additional_context``; what the model says in lines of type
-``assistant``, each with the id of the answer it is part of. Whatever else quotes us (a tool's output, a prompt, the
-model) is not how mail is shown, and counts for nothing. Nor is every such line the model's: the client writes its own
-errors in the model's place. And a prompt that is taken back (Escape before a word of the answer) leaves the lines that
-came with it, but is never sent again: the next prompt stands right behind it.
+Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to). A
+hook's text is in an ``attachment`` of type ``hook_additional_context``. The model's words are in lines of type
+``assistant``, each with the id of its answer. Other quotes of us (a tool's output, a prompt, the model) count for
+nothing. The client also writes its own errors as such lines. A prompt that is taken back (Escape before the answer
+begins) leaves its lines, but is never sent again: the next prompt follows directly.
+
+An example, shortened: ``{"type":"attachment","attachment":{"type":"hook_additional_context","hookEvent":"Stop",
+"content":["agent-mailbox 1a2b3c: 1 message; …"]}}`` shows the delivery ``1a2b3c``.
 """
 
 from __future__ import annotations
@@ -25,32 +27,32 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
-"""The model spoke after it was shown · it is shown, and nobody has spoken since · it is not there, though the model
-spoke since · nothing happened since."""
+"""States of an offer: the model spoke after it · it is shown, and no word since · it is missing, though the model spoke
+· nothing happened."""
 
 MARGIN = 1 << 18
-"""Bytes looked at before an offer was made: the answer in which it was made stands there."""
+"""Bytes to read before an offer: the answer during which it was made is there."""
 _CLIENT = "<synthetic>"
-"""The model of an answer that is none: an error of the API, as the client words it."""
+"""The model name of the client's own lines, for errors of the API."""
 _INTERRUPTED = b'"[Request interrupted by user'
 """The client's line for a prompt that stays in the conversation without an answer."""
 _MAX_LINE = 64 << 20
 
 
 def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
-    """What became of each offer, by nonce; None where there is no transcript to tell."""
+    """Return the state of each offer, by nonce; None if there is no transcript."""
     start = min(offer.length for offer in offers)
     return _read(path, start, lambda lines: _states(lines, offers))
 
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
-    """Did every call of the tool with this input end, one of them after ``since`` (ms)? ``length``: the transcript's,
-    then. What it had for a result, a person's "no" as well, stands in a line of type ``user`` under the call's id."""
+    """Return whether every call of the tool with this input ended, one of them after ``since`` (ms). ``length``: the
+    transcript's at that time. A result, even a person's "no", is in a line of type ``user`` under the call's id."""
     return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
 
 
 def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> Found | None:
-    """What ``read`` finds in the lines from a margin before ``length`` on; None where there is no transcript."""
+    """Return the result of ``read`` on the lines from a margin before ``length`` on; None if there is no transcript."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
     except (OSError, ValueError):
@@ -59,7 +61,7 @@ def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> F
         there = system.fstat(fd)
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
-        start = length if length <= there.st_size else 0  # another file
+        start = length if length <= there.st_size else 0  # the file was replaced
         return read(_lines(fd, max(start - MARGIN, 0), there.st_size))
     except OSError:
         return None
@@ -86,7 +88,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
 
 
 def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a line's message consists of."""
+    """Return the blocks of a line's message."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -130,7 +132,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
 
 
 def _tells(event: dict[str, Any], nonce: str) -> bool:
-    """Is this how the client keeps what a hook told the model, and is our delivery in it?"""
+    """Return whether the event is a hook's text for the model, with our delivery in it."""
     attachment = event.get("attachment")
     if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return False
@@ -149,7 +151,7 @@ def _when(event: dict[str, Any]) -> int:
 
 
 def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
-    """The whole lines between two positions; of the one the first is in, the rest."""
+    """Yield the lines between two positions; the first may lack its beginning."""
     carry = [b""]
     for data in chunks(fd, start, end):
         first, *more = data.split(b"\n")

@@ -1,10 +1,10 @@
 """The clients an installation knows: where each looks for what, and by what names. A table; no file is touched here.
 
-Belongs here: what differs between them. Observed with Claude Code 2.1.329, Codex 0.169.0 and Gemini CLI 0.61.0: all
+Belongs here: the differences between them. Observed with Claude Code 2.1.329, Codex 0.169.0 and Gemini CLI 0.61.0. All
 take hooks of one shape, and answers of one shape, under our names for the events.
 
-A project's hooks name a program by its place on this machine. Claude Code has a settings file for what is one's own;
-the others have only the one that a team may share.
+A project's hooks name a program by its path on this machine. Claude Code has a settings file for the person alone; the
+others have only the one that a team may share.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 BELLS = ("SessionStart", "UserPromptSubmit")
-"""The events with which a doorbell starts: a session's life, and every turn, be it one that ends without a Stop."""
+"""The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
 
 
 class InstallTarget(Record):
-    """A client. ``word``: how its hooks tell the shim whose they are. ``hooks``: what was seen to work with it.
-    ``files``: those all ours, by their place under its directory, from how an agent starts our program and whether they
-    are for all sessions."""
+    """A client. ``word`` tells the shim whose hook it is. ``hooks`` were seen to work with it. ``files``: the files all
+    ours, by their place below its directory; made from how an agent starts our program, and whether for all
+    sessions."""
 
     name: str
     word: str
@@ -44,12 +44,12 @@ class InstallTarget(Record):
 
     @property
     def events(self) -> dict[str, str]:
-        """Its names for those events of ours that it waits for."""
+        """Return its names for those events of ours that it waits for."""
         return {wanted.on: wanted.event for wanted in self.hooks if not wanted.is_bell}
 
 
 class Target(Record):
-    """Where a client looks: its settings, its memory, and the directory of its other files."""
+    """A place where a client looks: its settings, its memory, and the directory of its other files."""
 
     client: InstallTarget
     base: str
@@ -59,7 +59,7 @@ class Target(Record):
 
 
 def project(client: InstallTarget, directory: str) -> Target:
-    """A project's files. Raises ``NotFound`` if there is no such directory."""
+    """Return a project's files. Raises ``NotFound`` if there is no such directory."""
     if not os.path.isdir(directory):
         raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
     directory = os.path.realpath(directory)
@@ -68,13 +68,13 @@ def project(client: InstallTarget, directory: str) -> Target:
 
 
 def user(client: InstallTarget, environ: Mapping[str, str]) -> Target:
-    """The user's files, for every project."""
+    """Return the user's files, for every project."""
     base = os.path.abspath(user_directory(client, environ))
     return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
 
 
 def user_directory(client: InstallTarget, environ: Mapping[str, str]) -> str:
-    """Where the client keeps what is the user's."""
+    """Return the client's directory of the user."""
     named = environ.get(client.variable) if client.variable else None
     return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
 
@@ -104,7 +104,7 @@ CODEX = InstallTarget(
     word="codex",
     hooks=(
         *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
-        Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains of more at every start
+        Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains about more at every start
     ),
     variable="CODEX_HOME",
     home="HOME",
@@ -119,8 +119,8 @@ CODEX = InstallTarget(
 GEMINI = InstallTarget(
     name="gemini",
     word="gemini",
-    # Without SessionStart: a first prompt that its context stands before is gone when the session is resumed, and is no
-    # command if it would be one. The first BeforeAgent registers as well.
+    # Without SessionStart: its context would come before the first prompt. That prompt is lost when the session is
+    # resumed, and a command in it does not run. The first BeforeAgent registers as well.
     hooks=tuple(
         Wanted(theirs, ours, None, TIMEOUT * 1000)
         for theirs, ours in (

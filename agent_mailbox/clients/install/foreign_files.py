@@ -1,8 +1,8 @@
 """Files of others, changed whole or not at all, with a record of what they were.
 
-Belongs here: reading, replacing, remembering. A file is written beside, synced and renamed, so whoever is killed leaves
-the old or the new one. Before that, the record: what the file was before us, and the checksums of what we made of it.
-A file that has one of these was edited by nobody since, and gets its own bytes back.
+Belongs here: reading, replacing, remembering. A file is written beside, synced and renamed, so that a kill leaves the
+old or the new one. A record comes first: the bytes before us, and the checksums of what we made of them. A file with
+one of these checksums is unedited, and gets its own bytes back.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MAX_FILE = 4 << 20
 
 
 class Remembered(Record):
-    """What is remembered of a file: its bytes before us (None: it was not there), the checksums of what we made of it,
-    the directories we made for it."""
+    """A file's record: its bytes before us (None: it did not exist), the checksums of what we made of it, the
+    directories made for it."""
 
     original: bytes | None
     written: tuple[str, ...]
@@ -37,7 +37,7 @@ class Remembered(Record):
 
 
 class Change(Record):
-    """One file's change: what it is (None: not there), what it becomes, what is remembered then (None: nothing)."""
+    """One file's change: its bytes now and then (None: no file), and its record then (None: none)."""
 
     path: str
     before: bytes | None
@@ -47,7 +47,7 @@ class Change(Record):
 
 
 def read(path: str, limit: int = MAX_FILE) -> bytes | None:
-    """A file's bytes, or None if there is none. Raises ``StorageFailed``, also for more than ``limit`` bytes."""
+    """Return a file's bytes, or None if there is none. Raises ``StorageFailed``, also for more than ``limit`` bytes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as file:
@@ -64,12 +64,12 @@ def read(path: str, limit: int = MAX_FILE) -> bytes | None:
 
 
 def checksum(data: bytes) -> str:
-    """What a file's bytes are remembered by."""
+    """Return the checksum of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
 def missing_directories(path: str) -> tuple[str, ...]:
-    """The directories above a file that are not there, the uppermost first."""
+    """Return the missing directories above a file, the uppermost first."""
     missing: list[str] = []
     while not os.path.isdir(path := os.path.dirname(path)) and path != "/":
         missing.insert(0, path)
@@ -77,10 +77,10 @@ def missing_directories(path: str) -> tuple[str, ...]:
 
 
 def carry_out(change: Change, records: Records) -> None:
-    """Make the change, durably. Raises ``Busy`` if the file is not what it was when the change was planned, and
-    ``StorageFailed``; then the file is as it was."""
+    """Make the change, durably. Raises ``Busy`` if the file changed since the plan, and ``StorageFailed``; the file is
+    then as it was."""
     if read(change.path) != change.before:
-        raise Busy(f"{change.path} was changed by somebody else at this moment", "repeat the command")
+        raise Busy(f"{change.path} was just changed by another program", "repeat the command")
     if change.entry is not None:
         records.keep(change.path, change.entry)
     if change.after != change.before:
@@ -101,7 +101,7 @@ def _replace(path: str, data: bytes, mode: int) -> None:
     directory, name = os.path.split(path)
     aside = os.path.join(directory, f".{name}.agent-mailbox")
     if system.exists(aside):
-        os.unlink(aside)  # a killed one's
+        os.unlink(aside)  # left by a killed process
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
@@ -120,7 +120,7 @@ def _replace(path: str, data: bytes, mode: int) -> None:
 
 
 def remove_empty(directories: tuple[str, ...]) -> None:
-    """Remove the directories that were made for a file, as far as nothing else came into them."""
+    """Remove the directories that were made for a file, unless they hold anything else."""
     for directory in reversed(directories):
         try:
             os.rmdir(directory)
@@ -129,7 +129,7 @@ def remove_empty(directories: tuple[str, ...]) -> None:
 
 
 class Records:
-    """What is remembered of the files we changed, in the user's state directory; one file each."""
+    """The records of the files we changed, in the user's state directory; one file each."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.directory = os.path.join(os.path.dirname(paths.trusted_file(environ)), "installed")
@@ -138,7 +138,7 @@ class Records:
         return os.path.join(self.directory, f"{checksum(os.fsencode(path))[:32]}.json")
 
     def find(self, path: str) -> Remembered | None:
-        """What is remembered of a file; None where that is nothing, or damaged."""
+        """Return a file's record; None if there is none, or it is damaged."""
         data = read(self._path(path), 2 * MAX_FILE)
         obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
         return None if isinstance(obj, BadLine) else _entry(obj)
@@ -160,7 +160,7 @@ class Records:
             raise paths.storage_failed("write", self._path(path), error) from None
 
     def forget(self, path: str) -> None:
-        """Remember no more."""
+        """Forget the file."""
         try:
             os.unlink(self._path(path))
         except FileNotFoundError:
@@ -169,7 +169,7 @@ class Records:
             raise paths.storage_failed("remove", self._path(path), error) from None
 
     def none_left(self) -> bool:
-        """Is nothing remembered of any file?"""
+        """Return whether no record is left."""
         try:
             return not any(name.endswith(".json") and name[0] != "." for name in os.listdir(self.directory))
         except OSError:

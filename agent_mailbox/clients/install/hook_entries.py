@@ -1,7 +1,7 @@
 """The entries of a settings file's hooks: which are ours, and what one of ours looks like.
 
-A hook is ours if it calls our shim or our program and does nothing else. One that does more (sets a variable, goes
-somewhere first) is the person's own way of calling us: it counts as installed, and nobody changes it.
+A hook is ours if it calls our shim or our program and does nothing else. One that does more, like setting a variable
+first, is the person's own way of calling us. It counts as installed, and we never change it.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 
 SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
 TIMEOUT = 10
-"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk, and
-the 1.5 that the hooks of a session's end share may pass before a cold interpreter has started."""
+"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk. The
+1.5 that hooks of a session's end share may pass before a cold interpreter starts."""
 BELL = "Doorbell"
-"""What a hook calls that stays behind its event, to wake the session."""
+"""The hook that stays behind its event, to wake the session."""
 BELL_TIMEOUT = 14 * 24 * 3600
 """Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
 PERMIT = "Permit"
-"""What a hook calls before every tool: may the session do this? Beside the one that looks at what commands of ours are
-run as whom, for that one reads what a tool is given, and this one's guard nothing."""
+"""The hook before every tool: may the session use it? Another hook judges our own commands, for that one reads a tool's
+input, and this one's guard reads nothing."""
 PERMISSION = "PermissionRequest"
 """The event with which the client would ask its person."""
 PERMIT_TIMEOUT = 600
-"""Seconds the client leaves those two alone, which wait for an answer: its own limit, written down lest it change."""
+"""Seconds the client gives those two, which wait for an answer: its own limit, written down lest it change."""
 CLIENTS = ("codex", "gemini")
-"""The last word of a hook that tells the shim whose it is."""
+"""The last word of a hook: it tells the shim which client calls."""
 FILES = "Files"
 """The command that a hook calls before the tools that write files."""
 _PARTS = (BELL, PERMIT, FILES)
 _EXEC = "exec"
-"""Before a doorbell's command: the client ends what waits beside it with itself, and gives a shell that dies of that a
-second and a half, in which its person waits; the doorbell in the shell's place it does not."""
+"""The prefix of a doorbell's command. A client that ends also ends its background hooks; for a dying shell its person
+waits one and a half seconds. A doorbell in the shell's place costs no wait."""
 
 
 class Wanted(Record):
-    """A hook that an installation wants: on which of the client's events it calls which of ours, with what matcher and
-    time-out (in the client's unit)."""
+    """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
+    (in the client's unit)."""
 
     on: str
     event: str
@@ -49,40 +49,40 @@ class Wanted(Record):
 
     @property
     def is_bell(self) -> bool:
-        """Is it a doorbell?"""
+        """Return whether it is a doorbell."""
         return self.event == BELL
 
     def command(self, call: str) -> str:
-        """The hook's command line, of the one that calls ours."""
+        """Return the hook's command line, from the call of ours."""
         return f"{_EXEC} {call}" if self.is_bell else call
 
     @property
     def part(self) -> str:
-        """Which of the hooks of one event it is."""
+        """Return which of an event's hooks it is."""
         return self.event if self.event in _PARTS else ""
 
 
 def is_ours(hook: Any) -> bool:
-    """A hook that only calls us, from wherever we were installed."""
+    """Return whether the hook only calls us, wherever we were installed."""
     words = _words(hook)
     words = words[:-1] if words[-1:] and words[-1] in CLIENTS else words
     return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
 
 
 def calls_us(hook: Any) -> bool:
-    """A hook that calls us, whatever else it does."""
+    """Return whether the hook calls us, whatever else it does."""
     return _calls(_words(hook))
 
 
 def part(hook: Any) -> str:
-    """Which of the hooks that one event may have it calls: the doorbell, the one that permits, the one that
-    guards files, or (empty) the other."""
+    """Return which of an event's hooks it calls: the doorbell, the one that permits, the one that guards files, or
+    (empty) the other."""
     words = {*map(str.lower, _words(hook)[1:])}
     return next((name for name in _PARTS if name.lower() in words), "")
 
 
 def is_bell(hook: Any) -> bool:
-    """Is it the doorbell that a hook of ours calls?"""
+    """Return whether the hook calls the doorbell."""
     return part(hook) == BELL
 
 
@@ -109,12 +109,13 @@ def _words(hook: Any) -> list[str]:
 
 
 def called(words: list[str]) -> list[str]:
-    """The words of a command line without the one that has the shell make way for it."""
+    """Return the words of a command line without a leading ``exec``."""
     return words[1:] if words[:1] == [_EXEC] else words
 
 
 def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
-    """Does the group's matcher let all calls of its event through that ``matcher`` does (None: every one)?"""
+    """Return whether the group's matcher lets through all calls of its event that ``matcher`` does (None: every
+    one)."""
     its = group.get("matcher")
     if its in (None, "", "*"):
         return True
@@ -122,12 +123,12 @@ def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
 
 
 def group(wanted: Wanted, command: str) -> dict[str, Any]:
-    """A group of hooks with nothing but this one."""
+    """Return a group of hooks with only this one."""
     stays = {"asyncRewake": True} if wanted.is_bell else {}
     hook = {"type": "command", "command": command, **stays, "timeout": wanted.timeout}
     return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
 
 
 def is_group(group: Any) -> bool:
-    """Has it the shape of a group of hooks?"""
+    """Return whether it has the shape of a group of hooks."""
     return isinstance(group, dict) and isinstance(group.get("hooks"), list)

@@ -1,7 +1,7 @@
 """``install CLIENT`` and back: what changes in which file, as a plan that can be shown before it is carried out.
 
-Belongs here: which files, the decisions about each, the order. How texts are merged: ``install_merge``; how files are
-written and remembered: ``install_files``; where each client has them: ``install_clients``.
+Belongs here: which files, the decisions about each, the order. ``merge`` merges texts, ``foreign_files`` writes and
+remembers files, ``client_table`` says where each client has them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ UNBAKED = "python= main= state= switch="
 
 
 class Bounds(Record):
-    """What the client itself is to see to: ``asks``, the rules of what it asks about whatever else is said; its
-    ``sandbox``, out of which commands reach ``hosts`` and do not write the ``mailbox``. ``alone``: nothing else is put
-    in, for the sessions call us already."""
+    """The client's own restrictions. ``asks``: rules about which it always asks. ``sandbox``: commands reach only
+    ``hosts`` and do not write the ``mailbox``. ``alone``: install only these, for the sessions call us already."""
 
     asks: tuple[str, ...] = ()
     sandbox: bool = False
@@ -46,8 +45,8 @@ UNBOUND = Bounds()
 
 
 class InstallPart(Record):
-    """One file, and what becomes of its bytes (None: not there; the same where they stay). ``add`` is told if they are
-    as we wrote them, ``remove`` what the file was before us; ``whole``: all of it is ours."""
+    """One file, and what becomes of its bytes (None: no file; equal: no change). ``add`` gets whether they are as we
+    wrote them, ``remove`` the file before us; ``whole``: all of it is ours."""
 
     path: str
     add: Callable[[bytes | None, bool], bytes]
@@ -56,7 +55,7 @@ class InstallPart(Record):
 
 
 class InstallPlan(Record):
-    """What would change, in order, and what is left alone: (path, why)."""
+    """The changes, in order, and the files left alone: (path, why)."""
 
     changes: tuple[files.Change, ...]
     left: tuple[tuple[str, str], ...]
@@ -66,10 +65,10 @@ class InstallPlan(Record):
 
 
 def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
-    """The path of the shim that hooks call, and its text if it is to be written there.
+    """Return the path of the shim that hooks call, and its text if it is to be written there.
 
-    A checkout with an environment of its own has the shim that finds it. Elsewhere it is written into the user's data
-    directory, the interpreter and the package in it by their places: hooks are started without the person's PATH.
+    A checkout with an environment of its own has a shim that finds it. Else the shim is written into the user's data
+    directory, with the paths of interpreter and package: hooks start without the person's PATH.
     """
     root = os.path.dirname(PACKAGE)
     beside = os.path.join(root, "hooks", hook_entries.SHIM)
@@ -107,7 +106,9 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
-    yield _settings(os.path.realpath(target.settings), merge.Ours(hooks, more))  # last: what they call is there by then
+    yield _settings(
+        os.path.realpath(target.settings), merge.Ours(hooks, more)
+    )  # last: the hooks call what is written before
 
 
 def _whole(path: str, text: bytes) -> InstallPart:
@@ -153,7 +154,7 @@ def _settings(path: str, ours: merge.Ours) -> InstallPart:
 
 
 def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> InstallPlan:
-    """What installing changes: nothing, if all is there. ``program`` is how an agent starts ours.
+    """Return the plan of installing; it is empty if all is there. ``program`` is how an agent starts ours.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
     """
@@ -176,8 +177,8 @@ def installation(target: Target, environ: Mapping[str, str], program: str, bound
 def _remembered(
     part: InstallPart, data: bytes | None, wanted: bytes, entry: files.Remembered | None, untouched: bool
 ) -> files.Remembered:
-    """What to remember of a file that becomes ``wanted``. Of one that somebody edited while ours was in it nobody knows
-    what it was without: the old record stays, in case the edit is undone."""
+    """Return the record of a file that becomes ``wanted``. For a file edited while ours was in it, the original is
+    unknown. Then the old record stays, in case the edit is undone."""
     new = files.checksum(wanted)
     if entry is not None and untouched and data is not None:
         return entry.replace(written=(files.checksum(data), new))
@@ -188,7 +189,7 @@ def _remembered(
 
 
 def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> InstallPlan:
-    """What uninstalling changes: a file that nobody edited since becomes what it was, any other loses only ours.
+    """Return the plan of uninstalling: an unedited file becomes what it was, any other loses only ours.
 
     Raises as ``installation`` does.
     """
@@ -197,7 +198,7 @@ def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: s
     changes, left = [], []
     for part in reversed(
         [*_parts(target, hook, program, Bounds(sandbox=True, mailbox=mailbox))]
-    ):  # who calls goes before what is called
+    ):  # remove hooks before the files they call
         data, entry = files.read(part.path), records.find(part.path)
         if data is None:
             after = None
@@ -219,7 +220,7 @@ def _is_bare(data: bytes | None) -> bool:
 
 
 def diff(plan: InstallPlan) -> str:
-    """The plan as a unified diff."""
+    """Return the plan as a unified diff."""
     lines: list[str] = []
     for change in plan.changes:
         (old, was), (new, becomes) = _side(change.path, change.before), _side(change.path, change.after)
@@ -236,8 +237,8 @@ def _side(path: str, data: bytes | None) -> tuple[str, list[str]]:
 def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     """Make the plan's changes; returns the paths of the files that changed.
 
-    Killed at any step, each file is the old or the new one, and a repetition completes it. Raises ``Busy`` if somebody
-    changed a file meanwhile or installs at this moment, ``StorageFailed``.
+    Killed at any step, each file is the old or the new one, and a retry completes it. Raises ``Busy`` if a file changed
+    meanwhile or another process installs, ``StorageFailed``.
     """
     if not plan.changes:
         return []

@@ -1,10 +1,9 @@
 """Our part of files that belong to others: put in, taken out. Pure: text in, text out.
 
-Belongs here: where in a settings file ours stand, how it is written so that as little of it as possible
-changes, our section of a memory file. What cannot be merged without losing something is refused. Must not touch files
-(``install_files`` does).
+Belongs here: where our part goes in a settings file, how it is written with few changes, our section of a memory file.
+It refuses a merge that would lose something. Must not touch files (``foreign_files`` does).
 
-Which hooks are ours: ``entries``.
+``hook_entries`` says which hooks are ours.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _BOM = "\ufeff"
 
 
 class Ours(Record):
-    """What is to be in the settings: hooks, each with its command, and other settings: what stands in our lists beside
-    what is in theirs."""
+    """Our part of the settings: hooks, each with its command, and other settings, whose lists are merged with
+    theirs."""
 
     hooks: Sequence[tuple[Wanted, str]]
     more: Mapping[str, Any]
 
 
 class Form(Record):
-    """How a settings file is written, as far as writing it anew can keep that. ``indent`` None: all on one line."""
+    """The format of a settings file, as far as writing keeps it. ``indent`` None: all on one line."""
 
     indent: str | None = "  "
     colon: str = ": "
@@ -52,10 +51,9 @@ class Form(Record):
 
 
 def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
-    """The settings and their form; an empty file is one without settings.
+    """Return the settings and their form; an empty file has no settings.
 
-    Raises ``BadData`` for what the client would not take either, and for a key that stands twice: one of the two would
-    be lost.
+    Raises ``BadData`` for what the client would not take either, and for a key that occurs twice: one would be lost.
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,7 +64,7 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
         return table
 
     def no_number(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     try:
         text = data.decode("utf-8")
@@ -80,13 +78,13 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
 
 
 def write(settings: Mapping[str, Any], form: Form) -> bytes:
-    """The settings as a file of that form."""
+    """Return the settings as a file of that form."""
     separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
     text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
     text = form.head + text.replace("\n", form.newline) + form.tail
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+    except UnicodeEncodeError:  # half a surrogate pair: JSON can spell it, UTF-8 cannot
         return write(settings, form.replace(ascii=True))
 
 
@@ -110,7 +108,7 @@ def _form(text: str) -> Form:
 
 
 def newline_of(text: str) -> str:
-    """How a file's lines end, by its first."""
+    """Return a file's line ending, by its first line."""
     return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
 
 
@@ -134,8 +132,8 @@ def _list(path: str, what: str, value: Any) -> list[Any]:
 
 
 def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]:
-    """The settings with ours in them, once each, in the place of what an earlier installation left; all else as it
-    was, where it was. Raises ``BadData`` if the settings have another shape than the client's."""
+    """Return the settings with ours in them, once each, in the place of an earlier installation's; all else stays where
+    it was. Raises ``BadData`` if the settings have another shape than the client's."""
     result = dict(settings)
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
     for wanted, command in ours.hooks:
@@ -147,7 +145,7 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
 
 
 def without_exclusions(settings: Mapping[str, Any], is_one: Callable[[Any], bool]) -> dict[str, Any]:
-    """The settings without some of the commands that run outside the sandbox."""
+    """Return the settings without some of the commands that run outside the sandbox."""
     result = dict(settings)
     sandbox = result.get("sandbox")
     if not isinstance(sandbox, dict):
@@ -197,15 +195,14 @@ def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
 
 
 def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
-    """The rules by which the settings allow or ask; none where they have another shape."""
+    """Return the rules by which the settings allow or ask; none if they have another shape."""
     permissions = settings.get("permissions")
     rules = permissions.get(key) if isinstance(permissions, dict) else None
     return rules if isinstance(rules, list) else []
 
 
 def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
-    """The settings without our hooks, and the rules that ``is_ours_by`` knows (by which key they stand); what is empty
-    for that is gone, too."""
+    """Return the settings without our hooks and rules (``is_ours_by`` gets their key), nor what that leaves empty."""
     result = dict(settings)
     hooks = result.get("hooks")
     if isinstance(hooks, dict):
@@ -217,7 +214,7 @@ def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool])
 
 
 def without_rules(settings: Mapping[str, Any], key: str, is_one: Callable[[Any], bool]) -> dict[str, Any]:
-    """The settings without some of the rules under ``key``; what is empty for that is gone, too."""
+    """Return the settings without some of the rules under ``key``, nor what that leaves empty."""
     result = dict(settings)
     if any(is_one(rule) for rule in rules_of(result, key)):
         fewer = dict(result["permissions"])
@@ -227,7 +224,7 @@ def without_rules(settings: Mapping[str, Any], key: str, is_one: Callable[[Any],
 
 
 def without_settings(settings: Mapping[str, Any], ours: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without ours, unless they stood there ``before``; what is empty for that is gone, too."""
+    """Return the settings without ours, unless they were there ``before``, nor what that leaves empty."""
     result = dict(settings)
     for key, value in ours.items():
         if key not in result:
@@ -259,7 +256,7 @@ def _without_hooks(groups: Any) -> Any:
 
 
 def _put(table: dict[str, Any], key: str, value: Any) -> None:
-    """Put the value in the key's place, or take the key away if only now it holds nothing."""
+    """Put the value in the key's place; remove the key if the value is empty and the old one was not."""
     if value or not table[key]:
         table[key] = value
     else:
@@ -270,9 +267,9 @@ def _put(table: dict[str, Any], key: str, value: Any) -> None:
 
 
 def with_section(path: str, text: str, section: str) -> str:
-    """The text with ``section`` between our markers: where they are, else at the end.
+    """Return the text with ``section`` between our markers: where they are, else at the end.
 
-    Raises ``BadData`` if only one of the markers is there: what lies behind might not be ours.
+    Raises ``BadData`` if only one of the markers is there: the text behind it might not be ours.
     """
     newline = newline_of(text)
     block = newline.join([BEGIN, *section.splitlines(), END])
@@ -284,7 +281,7 @@ def with_section(path: str, text: str, section: str) -> str:
 
 
 def without_section(path: str, text: str) -> str:
-    """The text without our sections, and without the empty line that stood before each. Raises as above."""
+    """Return the text without our sections, and the empty line before each. Raises as above."""
     return _without_sections(path, text)
 
 

@@ -1,7 +1,7 @@
 """The checkout as a plugin of the client: its files, made from what an installation would write.
 
-Belongs here: the plugin's files. They stand in the repository, for the client copies it as it is; ``scripts/plugin``
-writes them, a test holds them to this module.
+Belongs here: the plugin's files. They are in the repository, for the client copies it whole; ``scripts/plugin`` writes
+them, and a test holds them to this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ABOUT = "Durable mail between coding-agent sessions, shown to each as it starts
 
 
 def files(version: str) -> dict[str, str]:
-    """The plugin's files by their place in the checkout."""
+    """Return the plugin's files by their place in the checkout."""
     author = {"name": "agent-mailbox authors"}
     entry = {"name": NAME, "source": "./", "description": _ABOUT}
     manifest = {"name": NAME, "version": version, "description": _ABOUT, "author": author, "license": "MIT"}

@@ -1,7 +1,7 @@
 """PreToolUse of the tools that write files: none of them writes a mailbox, the user's own records, or what guards them.
 
 Belongs here: which of a tool's inputs are paths, and whether a path leads to a file of ours, by its real place. The
-shim decides most calls by builtins; this decides the rest, by the same rule. Reading is nobody's business here.
+shim decides most calls by builtins; this decides the rest, by the same rule. It does not restrict reading.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNREAD = "which file this call writes cannot be told"
 _KEYS = ("file_path", "notebook_path")
 _MCP = "mcp__"
 _MOST = 200
-"""Strings of one call that are looked at as paths; a call with more is refused, for it cannot be told."""
+"""Strings of one call to check as paths; a call with more is refused unread."""
 _LONGEST = 4096
 """Bytes of a path (Linux's PATH_MAX): a longer text is none."""
 
@@ -36,7 +36,7 @@ def answer(data: bytes, most: int, here: str, environ: Mapping[str, str]) -> str
     try:
         call = codec.parse(data, most, ours=False)
         why = UNREAD if isinstance(call, BadLine) else _refusal(call, here, environ)
-    except Exception:  # a hook that fails lets the tool run
+    except Exception:  # a failing hook fails open
         why = UNREAD
     return refusal(why) if why else ""
 
@@ -65,7 +65,7 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Give every text in a tool's input that a path could be."""
+    """Yield every text in a tool's input that could be a path."""
     if isinstance(value, str):
         if value and "\0" not in value and len(value.encode("utf-8", "surrogatepass")) <= _LONGEST:
             yield value
@@ -97,7 +97,7 @@ class Guarded:
         self._known = {place for place in map(_identity, self._directories) if place}
 
     def holds(self, path: str) -> bool:
-        """Return whether the path leads to one of them, through whatever links; the file need not exist."""
+        """Return whether the path leads to one of them, through any links; the file need not exist."""
         real = os.path.realpath(path)
         roots = (os.path.realpath(directory) for directory in self._directories)
         if real in self._files or any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in roots):
@@ -105,7 +105,7 @@ class Guarded:
         return self._is_below(real) or self._is_linked(real)
 
     def _is_below(self, real: str) -> bool:
-        """By identity: a file system may know one directory by several names."""
+        """Return whether it is below one by identity: a file system may know one directory by several names."""
         while True:
             if _identity(real) in self._known:
                 return True
@@ -114,7 +114,7 @@ class Guarded:
             real = os.path.dirname(real)
 
     def _is_linked(self, real: str) -> bool:
-        """A second name of one of our files, made by a hard link, is a way into it."""
+        """Return whether it is a hard link to one of our files."""
         try:
             there = os.lstat(real)
         except (OSError, ValueError):
@@ -140,7 +140,7 @@ def installed(state: str) -> list[str]:
 
 
 def record(state: str, shims: Iterable[str]) -> None:
-    """Keep which shims are installed."""
+    """Record the installed shims."""
     path = os.path.join(state, paths.SHIMS)
     text = b"".join(os.fsencode(shim) + b"\n" for shim in dict.fromkeys(shims))
     try:

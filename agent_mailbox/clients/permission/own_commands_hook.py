@@ -1,8 +1,7 @@
-"""PreToolUse: a command of ours that an agent gives in another's name does not run; about one that sends a file the
-client asks.
+"""PreToolUse: refuse our commands in another's name; have the client ask about those that send a file.
 
-Belongs here: who the agent is, and the shape of the refusal. What is refused: ``commands``. It needs no mailbox (what
-the command names may stand anywhere); with one, the agent's own name and the beginning of its id are its own, too.
+Belongs here: who the agent is, and the shape of the refusal. ``permissions.own_commands`` has the rules. It needs no
+mailbox, for a command may name any; with one, the agent's name and the beginning of its id are its own too.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 
 def denial(command: str, caller: CallingTeammate, roster: Roster | None) -> dict[str, Any] | None:
-    """The answer that keeps the command from running, or has the client ask, with why; None where that is nothing to
-    us."""
+    """Return the answer that stops the command, or makes the client ask, with the reason; None to let it run."""
     if (member := caller.member()) is not None:
         why = own_commands.refusal(command, lambda word: word == member, member)
     else:
@@ -38,7 +36,7 @@ def denial(command: str, caller: CallingTeammate, roster: Roster | None) -> dict
 
 
 def is_own(word: str, session_id: str, roster: Roster | None) -> bool:
-    """Does the word name the session? Its id; a name it bears; of a UUID a beginning that no other id shares."""
+    """Return whether the word names the session: its id, its name, or a prefix of its UUID that no other id shares."""
     if word == session_id:
         return True
     known = roster.agents if roster is not None else {}

@@ -1,9 +1,9 @@
-"""May this session use this tool? Its policy, its mode, its plan; and where those say so, its lead, who is waited for.
+"""The judge of a tool call: the session's policy, its mode, its plan, and, if those say so, its lead, who is waited
+for.
 
-Belongs here: from the client's question to its answer. What a policy says is ``permissions.policy``, asking and
-deciding is ``control``. A client passes by a hook that fails (Claude Code 2.1.329, seen live), so a session that was
-bound once is answered "no" where nothing better is known, and what must hold without us stands in the client's own
-rules (``floor``).
+Belongs here: from the client's question to its answer. ``permissions.policy`` judges calls; ``control`` asks and
+decides. A failing hook fails open (Claude Code 2.1.329, seen live). So a session that was ever bound gets "no" if
+nothing better is known, and the client's own rules hold without us (``install.texts.FLOOR``).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from ..hooks.hook_events import Call
 
 SHARE = 4
-"""The part of a message that a tool's input, its summary, or a plan may each take up, as it is written."""
+"""The fraction (1/4) of a message that a tool's input, its summary, or a plan may take up, as it is written."""
 MAX_SAID = 500
 UNTOLD = "this session is bound by a policy, and what it says cannot be told"
 ASKED, NAMED = "asked", "named"
 PERSONS = ("AskUserQuestion",)
-"""Tools by which the model asks the person beside it: no lead stands between those two."""
+"""Tools by which the model asks the person beside it: no lead comes between those two."""
 TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
 ANSWERED = "the person at its terminal answered"
 
 
 class Permit(Record):
-    """A question of the client's in its surroundings; ``program`` is how an agent starts ours. The first that is given
-    to ``write`` is the answer."""
+    """A question of the client in its surroundings; ``program`` is how an agent starts ours. The first text given to
+    ``write`` is the answer."""
 
     call: Call
     control: Control
@@ -56,16 +56,16 @@ class Permit(Record):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The tool's input."""
+        """Return the tool's input."""
         return self.call.given or {}
 
     @property
     def asks_the_person(self) -> bool:
-        """Would the client ask its person now?"""
+        """Return whether the client would ask its person now."""
         return self.call.event == PERMISSION
 
     def answer(self) -> None:
-        """Answer the client; say nothing where nothing binds the session, or it may go on as it would without us."""
+        """Answer the client; say nothing if the session is not bound, or may go on as without us."""
         me = self.call.session_id
         standing = self.control.standing(me)
         agent = self.control.plane().roster.get(me)
@@ -82,22 +82,23 @@ class Permit(Record):
         self.control.logs.trail.bind(me)
         named = False
         if not self.asks_the_person and self.control.logs.trail.has_grants():
-            self._take_grant()  # a call like this was approved, and nothing asked behind it: that was for that one
+            self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
             self._decide(standing, agent, named=named)
-        except Exception as error:  # whatever became of the mark meanwhile, it is known here that something binds
+        except Exception as error:  # the session is bound, whatever its stamp says by now
             self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
             raise
 
     def _decide(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
-        """Answer by the policy, else by the lead. ``named``: the lead approved this very call, in another's place."""
+        """Answer by the policy, else by the lead. ``named``: the lead approved exactly this call, in another's
+        place."""
         verdict = self._judged(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
             self._say(verdict.decision, verdict.reason)
         elif named:
-            self._grant(self.given)  # the client asks all the same
+            self._grant(self.given)  # the client still asks
             self._say(ALLOW, "this is the call that was approved")
         elif led and self.call.tool == policy.EXIT_PLAN:
             self._ask(standing, self._plan())
@@ -113,7 +114,7 @@ class Permit(Record):
         free = (*texts.rules(self.program), *self._own_answers())
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
-            return Judgement(DENY, "this session agreed to shut down: end your turn; its work is not taken up again")
+            return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
         verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
@@ -123,26 +124,26 @@ class Permit(Record):
             verdict == NO_OPINION
             and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
         ):
-            return Judgement(ALLOW)  # what asks before it is our own floor
+            return Judgement(ALLOW)  # only our own floor makes the client ask
         return verdict
 
     def _own_answers(self) -> list[str]:
-        """Return the rules of what its lead asked it to answer: to agree to its own end, or not, is the agent's."""
+        """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
         asked = self.control.plane().open_requests()
         mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
         plain = [name for name in mine if name.replace("-", "").isalnum()]
         return [texts.answering(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
 
     def _is_for_the_lead(self) -> bool:
-        """The client would ask its person: a session with a lead asks that, too; the first to answer counts. Where
-        nobody sits at a client that is sure to ask, the lead is asked before: see ``_is_floored``."""
+        """Return whether the lead is asked: beside the client's question to its person, and the first answer counts. If
+        the client is unattended and sure to ask, the lead is asked before: see ``_is_floored``."""
         if self.call.tool in PERSONS:
             return False
         return self.asks_the_person or (not client_variables.is_attended(self.environ) and self._is_floored())
 
     def _is_floored(self) -> bool:
-        """Return whether a rule of the client's own is sure to ask about the tool. Such a rule stops another input that
-        an answer to the client's question brings; one that comes before the question passes (2.1.329, seen live)."""
+        """Return whether a rule of the client's own is sure to ask about the tool. With such a rule, an answer to the
+        client's question cannot change the input; an answer before the question can (2.1.329, seen live)."""
         free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
         if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
             return False
@@ -156,13 +157,13 @@ class Permit(Record):
         def resolved(name: str) -> str:
             try:
                 return path.realpath(name)
-            except ValueError:  # a name that no file can have
+            except ValueError:  # no file can have this name
                 return name
 
         return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
-        """Spare the hooks that follow the question: sound as the quiet stamps are (``store.stamps``)."""
+        """Spare the hooks that follow the question; sound as the quiet stamps are (``store.stamps``)."""
         logs, me = self.control.logs, self.call.session_id
         with logs.messages.held(), logs.roster.held():
             if not binds(self.control.standing(me), self.control.plane().roster.get(me)):
@@ -191,7 +192,7 @@ class Permit(Record):
         )
 
     def _shortened(self, text: str) -> str:
-        """The text, or its beginning and a word of that: a request must fit into a message however it is spelt."""
+        """Return the text, or its beginning with a note: in any spelling a request must fit into a message."""
         most = self.control.config.max_content // SHARE
         if _size(text) <= most:
             return text
@@ -201,8 +202,8 @@ class Permit(Record):
         return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
 
     def _ask(self, standing: Standing, payload: Payload) -> None:
-        """Ask the lead, wait, answer. Where the client cancels it (by SIGTERM), or the person answered the client's
-        dialog, the request is given up: what is approved later counts for nothing."""
+        """Ask the lead, wait, answer. If the client cancels (SIGTERM), or the person answered its dialog, give the
+        request up: a later approval counts for nothing."""
         control, me = self.control, self.call.session_id
         seconds = control.config.control_timeout
         beside = self._dialog()
@@ -213,13 +214,13 @@ class Permit(Record):
             control.give_up(me, request)
             return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
-            return  # the client does not wait for this answer
+            return  # the client no longer waits for this answer
         self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
         control.consume(me, decided)
 
     def _dialog(self) -> Beside | None:
-        """The dialog that stands beside the question: the client does not tell the hook that it was answered, but keeps
-        in its transcript how the call ended."""
+        """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
+        its transcript says how the call ended."""
         from ..hooks import transcript  # where a lead is asked
 
         call, path = self.call, self.call.transcript
@@ -238,7 +239,7 @@ class Permit(Record):
         if request.state == transitions.APPROVED:
             self._approved(request, lead, notes)
         elif request.state == transitions.TIMED_OUT:
-            why = f"{lead} did not answer {request.id} within {seconds:g} s; what comes later counts for nothing"
+            why = f"{lead} did not answer {request.id} within {seconds:g} s; a later answer counts for nothing"
             self._say(self.control.own.control_default, why)
         else:
             self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
@@ -255,7 +256,7 @@ class Permit(Record):
                 return
         said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
         if request.flow == transitions.PLAN:
-            changed = dict(self.given)  # without one the client asks its person all the same
+            changed = dict(self.given)  # without an input the client still asks its person
         if not self.asks_the_person:
             self._grant(self.given if changed is None else changed)
         elif changed is not None and self._is_floored():
@@ -271,8 +272,8 @@ class Permit(Record):
             self.write(text)
 
     def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
-        """Have this decision answer what follows: ``ASKED``, the client's question about the call, where the floor
-        makes it ask all the same; ``NAMED``, the call itself, which the model was told to make."""
+        """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
+        makes it ask. ``NAMED``: the call that the model was told to make."""
         self.control.logs.trail.grant(self._call_id(given, kind))
 
     def _take_grant(self, kind: str = ASKED) -> bool:
@@ -286,7 +287,7 @@ class Permit(Record):
 
 
 def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
-    """An answer in the client's own format; empty where that is to say nothing (it asks its person already)."""
+    """Return an answer in the client's own format; empty to say nothing (it asks its person already)."""
     reason = f"agent-mailbox: {reason}" if reason else ""
     body: dict[str, Any]
     if event == PERMISSION:
@@ -302,12 +303,12 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
 
 
 def closed(event: str, why: str) -> str:
-    """The answer where a session is bound and nobody can tell by what."""
+    """Return the refusal for a bound session whose policy is unreadable."""
     return said(event, DENY, f"{UNTOLD}: {clipped(neutral(why), MAX_SAID)}")
 
 
 def _written(value: Any) -> tuple[str, bool]:
-    """The value as JSON, and whether a message can hold it; one nested too deeply in Python's words."""
+    """Return the value as JSON, and whether a message can hold it; if nested too deeply, its ``repr``."""
     try:
         codec.dumps({"tool": {"input": value}})
     except ValueError:
@@ -317,21 +318,21 @@ def _written(value: Any) -> tuple[str, bool]:
 
 
 def _size(text: str) -> int:
-    """Bytes of the text within a message."""
+    """Return the bytes of the text within a message."""
     return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
 
 
 def _carried(text: str) -> str:
-    """The text, where a message can carry it; else as JSON, in which half a surrogate pair has a spelling."""
+    """Return the text if a message can carry it; else as JSON, which can spell half a surrogate pair."""
     return text if is_utf8(text) else ascii_json(codec.dumps(text))
 
 
 class _Ended(BaseException):
-    """The client waits no longer."""
+    """The client cancelled the hook."""
 
 
 def _until_ended(do: Callable[[], ControlRequest]) -> ControlRequest:
-    import signal  # only who waits can be told to stop
+    import signal  # only a waiting hook can be stopped
 
     def end(*_: object) -> None:
         raise _Ended

@@ -1,8 +1,8 @@
-"""Who calls from within a session: the session itself, or a teammate of the team it leads.
+"""The caller within a session: the session itself, or a teammate of the team it leads.
 
-Belongs here: what the client's files tell of that (seen with 2.1.329). The shell commands of a teammate carry the
-session id of its lead, but the hook before each has the id of who runs it; beside the transcript of that stands whose
-it is. A lead is in its team under a name, too, which ``config.json`` of the team knows.
+Belongs here: what the client's files tell (seen with 2.1.329). A teammate's shell commands carry the session id of its
+lead. The hook before each has the teammate's id, and a file beside its transcript has its name. A lead is also in its
+team under a name, which the team's ``config.json`` knows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FILE = 1 << 20
-"""Bytes of a file about a teammate, or of a team's configuration, that are read: the client writes a few thousand."""
+"""Bytes read of a file about a teammate, or of a team's configuration: the client writes a few thousand."""
 
 
 class CallingTeammate(Record):
-    """Who calls: the session, its transcript (empty: another client, which has no teams), and the client's id of the
+    """The caller: the session, its transcript (empty: another client, without teams), and the client's id of the
     subagent or teammate (empty: the session itself)."""
 
     session_id: str
@@ -29,7 +29,7 @@ class CallingTeammate(Record):
     agent_id: str
 
     def member(self) -> str | None:
-        """The id here of the teammate that calls; None for the session itself, and for a plain subagent, which acts in
+        """Return the mailbox id of the calling teammate; None for the session itself, and for a subagent, which acts in
         its session's name."""
         if not self.agent_id or not self.transcript.endswith(".jsonl") or "/" in self.agent_id:
             return None
@@ -39,8 +39,8 @@ class CallingTeammate(Record):
         return naming.session_id(str(team), str(name)) if both else None
 
     def _places(self) -> Iterator[str]:
-        """Where it may stand whose the subagent is. After ``/clear`` the session is another; its team stays where it
-        began."""
+        """Yield the paths of the file about the teammate. After ``/clear`` the session is another; its team stays where
+        it began."""
         file = f"subagents/agent-{self.agent_id}.meta.json"
         project = system.dirname(self.transcript)
         yield f"{self.transcript[:-6]}/{file}"
@@ -50,7 +50,8 @@ class CallingTeammate(Record):
             pass
 
     def leads_as(self, word: str, sessions: Collection[str]) -> bool:
-        """Is the word the session's own id in a team that it leads? ``sessions``: it, and those that it continues."""
+        """Return whether the word is the session's own id in a team that it leads. ``sessions``: it, and those that it
+        continues."""
         name, at, team = word.partition("@")
         teams = system.join(system.dirname(system.dirname(system.dirname(self.transcript))), "teams")
         if not (name and at and team and self.transcript) or self.agent_id or "/" in team or team.startswith("."):
@@ -60,8 +61,8 @@ class CallingTeammate(Record):
 
 
 def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
-    """Return which of the sessions leads the team in which the word is a member's id; None for no such team. The teams
-    are where the client keeps them: a command below it cannot change the environment of that process."""
+    """Return the session that leads the team in which the word is a member's id; None if there is no such team. The
+    client's own environment says where teams are: a command below it cannot change that."""
     name, at, team = word.partition("@")
     environ = processes.variables(client) if client else None
     if not (name and at and team and environ) or "/" in team or team.startswith("."):
