@@ -75,7 +75,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     try:
         call = hooks.parse(name, given(), environ, _here())
     except Exception as error:
-        if name in hooks.PERMITS:  # what a model writes must not open what is closed because nobody can read it
+        if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
             asked = hooks.unread(name, environ, _here())
             _close(asked, mailbox_of(asked, directory, environ), error, write)
         raise
@@ -120,7 +120,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     place = mailbox_of(call, directory, environ)
     is_bound = user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
     if place is None and is_bound:
-        write(permit.closed(call.event, "its mailbox is not to be found"))
+        write(permit.closed(call.event, "its mailbox is missing"))
     if place is None:
         return
     told: list[str] = []
@@ -133,7 +133,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     try:
         control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
         if is_bound and control.logs.custody is None:
-            tell(permit.closed(call.event, "another mailbox is in the place of its own"))
+            tell(permit.closed(call.event, "another mailbox replaced its own"))
             return
         start = program(environ.get("PATH", ""))
         permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()

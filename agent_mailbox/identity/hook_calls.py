@@ -70,7 +70,7 @@ def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str |
 
 def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> str | None:
     """Return what a call from an unknown program proves. It is a client if it made the socket; it gets only sessions
-    that nobody had."""
+    without a host on record."""
     known = hosts.hosting(session_id)
     process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):

@@ -38,7 +38,7 @@ def forms(text: str, depth: int = 0) -> Iterator[str]:
         raise shell.Unreadable("too deep")
     for simple in shell.commands(text):
         if not simple.inputs and _is_handed(unset(simple.words)):
-            raise shell.Unreadable("what runs is known only then")
+            raise shell.Unreadable("what runs is known only at run time")
         yield from _spellings(simple.words, depth)
         if any(base(word) in _INTERPRETERS or word in _SOURCING for word in simple.words):
             for body in simple.inputs:
@@ -63,7 +63,7 @@ def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
     """Yield the spellings of the command these words make. ``sure``: a command begins with the first word."""
     if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
         if sure:
-            raise shell.Unreadable("what runs is known only then")
+            raise shell.Unreadable("what runs is known only at run time")
         return
     name = base(words[0])
     yield " ".join(words)

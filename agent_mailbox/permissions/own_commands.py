@@ -275,18 +275,18 @@ def _call(arguments: Sequence[str], who: Who) -> str | None:
     named, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
     if verb == "console":
-        return "`console` is the person's own page, where they act as user. Only they open it, in a terminal of theirs."
+        return "`console` is the person's own page, where they act as user. Only they open it, in their own terminal."
     if who.named and (verb in SPEAKING or (verb == "roster" and what in CHANGES)):
         option = "--session-id" if verb == "roster" else "--from" if verb in ("send", "reply") else "--session"
         if not any(who.is_me(value) for value in [*(value for _, value in named), *more]):
             return (
-                f"here you are {who.named}, a teammate, and without its name the command would speak for the session "
+                f"here you are {who.named}, a teammate. Without that name the command would speak for the session "
                 f"that leads you. Add `{option} {who.named}`."
             )
     if verb == "control" and what in COMMANDING and any(_means(word, who) for word in more if word):
         return (
-            f"`control {what}` of yourself is your lead's to decide, or the person's. Ask the person or your lead. "
-            "Without a name the command only shows what you are under."
+            f"Only your lead or the person decides `control {what}` for you. Ask the person or your lead. "
+            "Without a name the command only shows what holds for you."
         )
     if verb == "hook":
         return (
@@ -297,8 +297,8 @@ def _call(arguments: Sequence[str], who: Who) -> str | None:
         return None
     if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
         return (
-            "`--lead` is not yours to say: an agent has the lead it was begun with, until that lead or the person "
-            "changes it. Ask the person or your lead."
+            "You cannot set `--lead`: an agent keeps the lead it started with, until that lead or the person changes "
+            "it. Ask the person or your lead."
         )
     if verb == "roster" and what in CHANGES:
         others = [value for _, value in named] + [word for word in more if word]

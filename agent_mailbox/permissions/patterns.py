@@ -89,8 +89,8 @@ def host_of(url: str) -> str | None:
 
 
 def _plain_host(name: str) -> str | None:
-    """Return a host as a browser's address line shows it (URL standard, "host parsing"). None: it is none, or programs
-    read it differently."""
+    """Return a host as a browser's address line shows it (URL standard, "host parsing"); None if it is malformed, or
+    programs read it differently."""
     if name.startswith("["):
         return _six(name[1:-1]) if name.endswith("]") else None
     if not name.isascii():

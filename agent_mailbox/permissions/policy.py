@@ -145,7 +145,7 @@ def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> 
     if policy.plan_required:
         return _verdict(DENY, "this session may not act before its lead has approved its plan")
     if policy.mode not in MODES:
-        return _verdict(DENY, f"this session is in a mode nobody knows: {policy.mode}")
+        return _verdict(DENY, f"the mode of this session is unknown: {policy.mode}")
     return _verdict(DENY, f"this session is in mode {policy.mode}, which lets it only read")
 
 

@@ -107,7 +107,7 @@ class Words:
         elif following == "{":
             self._braces(quoted=quoted)
         elif following == "[":
-            raise Unreadable("arithmetic as it was written once")
+            raise Unreadable("arithmetic in its old form")
         elif following == "'" and not quoted:
             return self._ansi()
         elif following == '"' and not quoted:
@@ -142,7 +142,7 @@ class Words:
                 self.at += 1
                 return
             if char == "'" and quoted:
-                raise Unreadable("an apostrophe in ${…} in quotation marks, which shells read differently")
+                raise Unreadable("an apostrophe in quoted ${…}, which shells read differently")
             if char == "$":
                 self.dollar(quoted=quoted)
             else:

@@ -429,7 +429,7 @@ def test_a_section_is_renewed_where_it_stands(house: House) -> None:
     for broken in (f"x\n{merge.BEGIN}\ny\n", f"x\n{merge.END}\ny\n"):
         before = house.write(broken.encode(), house.memory)
         for word in ("install", "uninstall"):
-            refused(house.program.call(word, "claude-code", "--project", house.project), 3, "only one is there")
+            refused(house.program.call(word, "claude-code", "--project", house.project), 3, "only one of")
             assert house.memory.read_bytes() == before
 
 
@@ -624,7 +624,7 @@ def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House
         (b'{"hooks": {"Stop": {}}}', "hooks.Stop is not an array"),
         (b'{"permissions": 5}', "permissions is not an object"),
         (b'{"permissions": {"allow": "x"}}', "permissions.allow is not an array"),
-        (b'{"hooks": {}, "hooks": {}}', "'hooks' stands twice"),
+        (b'{"hooks": {}, "hooks": {}}', "'hooks' occurs twice"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The hooks that Codex skips because nobody has trusted them: `codex exec` does so silently, but its files tell.
+"""The hooks that Codex skips as untrusted: `codex exec` does so silently, but its files tell.
 
 Belongs here: Codex's record of trust (``config.toml``: for each hook's place the checksum of what was trusted; observed
 with 0.169.0). It is read and never written: a program that trusts itself would make trust worthless.

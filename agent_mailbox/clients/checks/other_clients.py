@@ -70,7 +70,7 @@ def _looked_at(
 def _notes(client: InstallTarget, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
     missing = [event for event in client.events if event not in hooked]
     if hooked and missing:
-        puts = f"`agent-mailbox install {client.name}` puts in all of them"
+        puts = f"`agent-mailbox install {client.name}` adds all of them"
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"
         yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
     for event, where in hooked.items():

@@ -60,7 +60,7 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
         if not os.path.isfile(path):
             return f"{path} is not there; correct the command, or run {INSTALL}"
         if started and not os.access(path, os.X_OK):
-            return f"{path} may not be run; `chmod +x` it"
+            return f"{path} is not executable; run `chmod +x` on it"
     if os.path.basename(path) in SHIMS:
         return _wrong_shim(path, environ)
     return _wrong_interpreter(path)
@@ -80,7 +80,7 @@ def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
         return _wrong_interpreter(installed)
     if baked:
         return f"{path} needs {python} and {main}, and one is gone; install agent-mailbox again, then run {INSTALL}"
-    return f"neither is {python} there nor {PROGRAM} on PATH; run scripts/demo, or install agent-mailbox"
+    return f"{python} is missing, and no {PROGRAM} is on PATH; run scripts/demo, or install agent-mailbox"
 
 
 def _baked(path: str) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
     if done.returncode:
         return f"tried, it ended with exit code {done.returncode}{_last_line(done.stderr)}"
     if b'"permissionDecision"' not in done.stdout or b'"deny"' not in done.stdout:
-        return f"tried, it did not refuse what it must refuse{_last_line(done.stderr or done.stdout)}"
+        return f"tried, it did not refuse a forbidden command{_last_line(done.stderr or done.stdout)}"
     return None
 
 

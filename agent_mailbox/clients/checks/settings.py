@@ -121,7 +121,7 @@ def _line(text: bytes, command: str) -> int | None:
 def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Note that no hook calls us, only if the client is in use: a mailbox serves others as well."""
     if os.path.isdir(hook_sources.home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
-        what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} puts them in"
+        what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} adds hooks"
         yield Problem(directory, None, what, note=True)
 
 
@@ -132,10 +132,10 @@ def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
     hooked = parts[""]
     missing = [event for event in HOOKS if event not in hooked]
     if missing:
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} puts in all of them"
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} adds all of them"
         yield Problem(found[0].source.path, None, what, note=True)
     if parts[PERMIT] and not parts[FILES]:
-        what = f"no hook keeps the tools that write files from the mailbox's: {INSTALL} puts it in"
+        what = f"no hook keeps tools from writing the mailbox's files: {INSTALL} adds it"
         yield Problem(found[0].source.path, None, what, note=True)
     yield from _doubled(found, hooked, "")
     yield from _doubled(found, parts[BELL], " for its doorbell")

@@ -45,7 +45,7 @@ class Told(Record):
 
 class Sheet(Record):
     """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
-    identifies the delivery in the transcript (empty: nobody looks for it)."""
+    identifies the delivery in the transcript (empty: it will not be looked for)."""
 
     roster: Roster
     now: int

@@ -80,7 +80,10 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
     obj = codec.parse(data, MAX_INPUT, ours=False)
     if isinstance(obj, BadLine):
-        raise BadData(f"hook input: {obj.reason if data.strip() else 'empty'}", "a hook is called by the client")
+        raise BadData(
+            f"hook input: {obj.reason if data.strip() else 'empty'}",
+            "run `agent-mailbox check` instead: only a client calls hooks",
+        )
 
     def text(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
@@ -88,7 +91,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
 
     session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
     if not session_id:
-        raise BadData("hook input: no session_id", "a hook is called by the client")
+        raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     tool = obj.get("tool_input")
     command = tool.get("command") if isinstance(tool, dict) else None
     return Call(

@@ -113,8 +113,8 @@ CODEX = InstallTarget(
     memory="AGENTS.md",
     files=lambda program, _: {**texts.skills(), "rules/agent-mailbox.rules": texts.codex_rules(program)},
     rules=lambda _: (),
-    after="Codex runs only hooks that you trust, and `codex exec` skips others without a word: start codex, trust these"
-    " when it asks or by /hooks (again whenever they change; and the project itself)",
+    after="Codex runs only hooks that you trust, and `codex exec` skips others silently: start codex, trust these when"
+    " it asks or by /hooks, and trust the project; repeat it whenever they change",
 )
 GEMINI = InstallTarget(
     name="gemini",

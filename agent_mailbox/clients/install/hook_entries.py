@@ -27,7 +27,7 @@ input, and this one's guard reads nothing."""
 PERMISSION = "PermissionRequest"
 """The event with which the client would ask its person."""
 PERMIT_TIMEOUT = 600
-"""Seconds the client gives those two, which wait for an answer: its own limit, written down lest it change."""
+"""Seconds the client gives those two, which wait for an answer: its own limit, written down in case it changes."""
 CLIENTS = ("codex", "gemini")
 """The last word of a hook: it tells the shim which client calls."""
 FILES = "Files"

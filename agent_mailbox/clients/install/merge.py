@@ -60,7 +60,7 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
         table = dict(pairs)
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one object")
+            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
         return table
 
     def no_number(word: str) -> Any:
@@ -301,5 +301,5 @@ def _parted(path: str, text: str) -> tuple[str, bool, str]:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if bool(begin) != bool(end) or (not begin and END in text):
-        raise _refusal(path, f"of {BEGIN} and {END} only one is there")
+        raise _refusal(path, f"only one of {BEGIN} and {END} is there")
     return before, bool(begin), after

@@ -22,13 +22,13 @@ WHY = (
     "this file is the mailbox's own, or guards it. Mail is sent by `agent-mailbox send`; rules and settings are the"
     " person's to change."
 )
-UNREAD = "which file this call writes cannot be told"
+UNREAD = "the file that this call writes is unclear"
 _KEYS = ("file_path", "notebook_path")
 _MCP = "mcp__"
 _MOST = 200
 """Strings of one call to check as paths; a call with more is refused unread."""
 _LONGEST = 4096
-"""Bytes of a path (Linux's PATH_MAX): a longer text is none."""
+"""Bytes of a path at most (Linux's PATH_MAX)."""
 
 
 def answer(data: bytes, most: int, here: str, environ: Mapping[str, str]) -> str:
