@@ -20,8 +20,8 @@ ELSE = "pass --session ID (to send and reply: --from ID)"
 def session(environ: Mapping[str, str]) -> str | None:
     """Return the session whose agent's terminal this is; None if no client names one.
 
-    Raises ``Malformed`` for the variables of two clients. A client that another one's agent started has both, in no
-    order; it must not consume its parent's mail.
+    Raises ``Malformed`` if the variables name two sessions, or one beside Gemini CLI. A client that another one's agent
+    started has the variables of both, in no order; it must not consume its parent's mail.
     """
     named = {value for name in (CLAUDE, CODEX) if (value := environ.get(name))}
     if len(named) > 1 or (named and environ.get(GEMINI)):

@@ -188,7 +188,7 @@ def _sends_files(given: Mapping[str, Any]) -> bool:
 
 
 def _host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:
-    """Return the question about a host that the policy does not list; None if there is none."""
+    """Return the judgement on a host that the policy does not list; None if there is none."""
     if policy.hosts is None:
         return None
     for url in _urls(given):
