@@ -465,7 +465,7 @@ def test_hooks_that_can_run_are_nothing_wrong(post: Post) -> None:
         ("/gone/agent-mailbox hook Stop", "/gone/agent-mailbox is not there"),
         ("/gone/python -m agent_mailbox hook agent-mailbox", "/gone/python is not there"),
         ("{tools}/broken/agent-mailbox hook Stop", "/gone/venv/bin/python, which is gone"),
-        ("{tools}/hooks/agent-mailbox-hook Stop", "nor agent-mailbox on PATH"),
+        ("{tools}/hooks/agent-mailbox-hook Stop", "no agent-mailbox is on PATH"),
         ("$CLAUDE_PROJECT_DIR/hooks/check-mailbox.sh", "hooks/check-mailbox.sh is not there"),
         ("'agent-mailbox hook Stop", "quotes do not match"),
     ],
