@@ -25,8 +25,7 @@ def session(environ: Mapping[str, str]) -> str | None:
     """
     named = {value for name in (CLAUDE, CODEX) if (value := environ.get(name))}
     if len(named) > 1 or (named and environ.get(GEMINI)):
-        outer = " and ".join(sorted(named))
-        what = f"session unclear: this is a client within a client, and {outer} may be the outer one's"
+        what = f"session unclear: a client within a client, and {' and '.join(sorted(named))} may be the outer one's"
         raise Malformed(what, ELSE, code="no_session")
     return next(iter(named), None)
 
