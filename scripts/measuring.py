@@ -14,16 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts.prose import LONG, begins_oddly, hard_page_sentences, is_long, written_pages
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
 PACKAGE = "agent_mailbox"
 ROOT = Path(__file__).resolve().parents[1]
-ODD = ("What", "Who", "Whoever", "Whose", "Whom", "Of", "How", "Where", "Which", "Nobody")
-"""Words with which a sentence does not begin here."""
-LONG = 25
-"""Words of a sentence, at most."""
 BANNED = {"os", "typing", "re", "json", "pathlib", "dataclasses", "click"}
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 """Nodes that may have a docstring."""
@@ -157,18 +155,10 @@ def figures(sources: Sources) -> dict[str, Any]:
         "class names that repeat": sorted(name for name, times in classes.items() if times > 1),
         "lazy imports": len(lazy),
         "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
-        "sentences that begin oddly": sum(map(_begins_oddly, said)),
-        f"sentences of more than {LONG} words": sum(map(_is_long, said)),
+        "sentences that begin oddly": sum(map(begins_oddly, said)),
+        f"sentences of more than {LONG} words": sum(map(is_long, said)),
         "longest sentence, in words": max((len(sentence.split()) for sentence in said), default=0),
     }
-
-
-def _begins_oddly(sentence: str) -> bool:
-    return sentence.split(" ")[0].strip("`,") in ODD
-
-
-def _is_long(sentence: str) -> bool:
-    return len(sentence.split()) > LONG
 
 
 def hard_sentences(sources: Sources, prefix: str) -> Iterator[str]:
@@ -176,7 +166,7 @@ def hard_sentences(sources: Sources, prefix: str) -> Iterator[str]:
     for name, text in sources.docstrings.items():
         if name.startswith(f"{PACKAGE}.{prefix}"):
             for sentence in sentences(text):
-                if _begins_oddly(sentence) or _is_long(sentence):
+                if begins_oddly(sentence) or is_long(sentence):
                     yield f"{name}: {sentence}"
 
 
@@ -190,8 +180,11 @@ def _loads_banned(tree: ast.Module) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Print the figures of a checkout (default: this one), with ``--json`` whole; after ``--hard ROOM`` the sentences
-    of a room that want rewriting."""
+    """Print the figures of a checkout (default: this one), with ``--json`` whole. ``--hard ROOM`` prints the sentences
+    of a room that want rewriting, ``--pages`` those of the Markdown pages."""
+    if words == ["--pages"]:
+        print("\n".join(f"{page.name}: {one}" for page in written_pages(ROOT) for one in hard_page_sentences(page)))
+        return 0
     if words[:1] == ["--hard"]:
         print("\n".join(hard_sentences(Sources(ROOT), ".".join(words[1:]))))
         return 0

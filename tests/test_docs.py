@@ -25,6 +25,7 @@ from agent_mailbox.control import control_commands
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands
 from agent_mailbox.teams import teams_commands
 from scripts.documents import markdown, pages
+from scripts.prose import hard_page_sentences, written_pages
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
@@ -366,3 +367,9 @@ def test_every_page_stands_in_the_navigation() -> None:
     navigation = runpy.run_path(str(DOCS / "conf.py"))
     listed = [page for section in navigation["SECTIONS"].values() for page in section]
     assert sorted(listed) == sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", written_pages(ROOT), ids=lambda path: path.name)
+def test_a_page_is_read_once(page: Path) -> None:
+    """No sentence of a page begins oddly or is too long; ``scripts/measure --pages`` lists those that do."""
+    assert hard_page_sentences(page) == []

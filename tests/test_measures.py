@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.measuring import LONG, Sources, figures
+from scripts.measuring import Sources, figures
+from scripts.prose import LONG
 from tests.helpers import ROOT
 
 SOURCES = Sources(ROOT)

@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `scripts/bench`; `scripts/bench --help` tells how to repeat them.
+`scripts/bench` wrote this page. `scripts/bench --help` tells how to repeat it.
 
-Whole processes are given in multiples (×) of a bare interpreter start, `python3 -I -S -c pass`, run right before each
-of them: the median of the rounds' ratios, and the range from the 10th to the 90th percentile. The mailboxes hold a year
-of mail: 40 % direct, 30 % to roles, 20 % to tags, 10 % to all, 40 to 400 characters each, in 20 projects and 20 roles.
-*Plain* is the same scheme written plainly (click, orjson, portalocker, both files read whole) on the same mailboxes.
-*Lean* is `python3 -I -S agent_mailbox/__main__.py`, *console* the installed `agent-mailbox`; goals are judged by the
-lean one where there is one. A goal that spans several mailboxes, rosters or shells is judged by the worst of them.
-*Others busy*: among twenty other agents one mails the next, who checks, ten times a second (10/s), or each of them
-does (200/s).
+Figures of whole processes are multiples (×) of a bare interpreter start, `python3 -I -S -c pass`, run right before each
+of them. The tables give the median of the rounds' ratios, and the range from the 10th to the 90th percentile.
+
+The mailboxes hold a year of mail: 40 % direct, 30 % to roles, 20 % to tags, 10 % to all. Messages have 40 to 400
+characters, in 20 projects and 20 roles.
+
+- *Plain* is the same scheme written plainly (click, orjson, portalocker, both files read whole) on the same mailboxes.
+- *Lean* is `python3 -I -S agent_mailbox/__main__.py`, and *console* the installed `agent-mailbox`. Goals are judged by
+  the lean one if there is one. A goal for several mailboxes, rosters or shells is judged by the worst of them.
+- *Others busy*: one of twenty other agents mails the next, which checks, ten times a second (10/s). At 200/s each of
+  the twenty does.
 """
 MET = {True: "met", False: "**not met**", None: "–"}
 

@@ -24,7 +24,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
 """By name: what it is, its words, what its environment has beside."""
 HEAD = """# The long runs
 
-`scripts/night` runs what takes too long for every push, and writes here how each part last ended.
+`scripts/night` runs the parts that take too long for every push. It writes here how each part last ended.
 
 | part | what | ended | commit | took |
 | --- | --- | --- | --- | --- |
