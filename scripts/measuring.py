@@ -183,7 +183,9 @@ def main(words: list[str]) -> int:
     """Print the figures of a checkout (default: this one), with ``--json`` whole. ``--hard ROOM`` prints the sentences
     of a room that want rewriting, ``--pages`` those of the Markdown pages."""
     if words == ["--pages"]:
-        print("\n".join(f"{page.name}: {one}" for page in written_pages(ROOT) for one in hard_page_sentences(page)))
+        for page in written_pages(ROOT):
+            for sentence in hard_page_sentences(page):
+                print(f"{page.name}: {sentence}")
         return 0
     if words[:1] == ["--hard"]:
         print("\n".join(hard_sentences(Sources(ROOT), ".".join(words[1:]))))
