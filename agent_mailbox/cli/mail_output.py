@@ -97,21 +97,9 @@ def sent_json(sent: Sent) -> dict[str, Any]:
 def sent_text(message: Message, delivery: Reach, roster: Roster, style: Style) -> str:
     """What a sender is told."""
     lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
-    lines += [f"  {what}: {whom}" for what, whom in reach(delivery, roster)]
+    lines += [f"  {label}: {names}" for label, names in frame.reach(delivery, lambda a: frame.party(a, roster))]
     if any(map(is_remote, message.recipients)):
         lines.append("  the gateway carries it: agent-mailbox swarm outbox")
     elif not delivery.agents and not delivery.waiting_for:
-        lines.append("  nobody is there to see it now; whoever matches before it expires will")
+        lines.append(f"  {frame.UNREAD}")
     return "\n".join(lines) + "\n"
-
-
-def reach(delivery: Reach, roster: Roster, now: str = "will see it now") -> list[tuple[str, str]]:
-    """Whom a message reaches at this moment, and what it waits for, as (what, whom)."""
-    waiting = [frame.word(w) if ":" in w else frame.name_of(w, roster) for w in delivery.waiting_for]
-    said = {now: [frame.name_of(a, roster) for a in delivery.agents], "waits for": waiting}
-    return [(what, some(whom)) for what, whom in said.items() if whom]
-
-
-def some(words: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(words[:most])
-    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"

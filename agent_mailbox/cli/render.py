@@ -8,8 +8,6 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.claims import OFFERED, READ
 from ..core.text import clipped, neutral
-from . import mail_output
-from .mail_output import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def messages_text(
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
         known = [who for who, stage in stages.items() if stage != OFFERED]
-        by = some([frame.name_of(who, roster) for who in known or stages], 3)
+        by = frame.some([frame.name_of(who, roster) for who in known or stages], 3)
         read = f"{'read by' if known else 'offered to'} {by}" if stages else "unread"
         way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title(m), read))
@@ -115,7 +113,7 @@ def receipt_json(read: Read) -> dict[str, Any]:
 def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
     """A message's way: sent, whom it reaches by now and what it waits for, who did what to it, as lines."""
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
-    rows += [("", what, whom, "") for what, whom in mail_output.reach(reach, roster, now="reaches")]
+    rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster), now="reaches")]
     rows += [
         (
             frame.when(r.timestamp),
@@ -133,7 +131,7 @@ def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
     said = [
         f"{stage} {'to' if stage == OFFERED else 'by'} {frame.name_of(who, roster)}" for who, stage in stages.items()
     ]
-    return [f"Receipts: {some(said)}"] if said else []
+    return [f"Receipts: {frame.some(said)}"] if said else []
 
 
 def cost_json(cost: Cost) -> dict[str, Any]:

@@ -51,17 +51,12 @@ def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
 
 
 def _told(sent: Sent, roster: Roster) -> str:
-    reach = [presenters.name(who, roster) for who in sent.delivery.agents]
-    waits = [presenters.label(w) if ":" in w else presenters.name(w, roster) for w in sent.delivery.waiting_for]
-    said = [f"Sent to {frame.target_of(sent.message, roster)}."]
-    said += [f"Will see it now: {_some(reach)}."] if reach else []
-    said += [f"Waits for {_some(waits)}."] if waits else []
-    said += [] if reach or waits else ["Nobody is there to see it now; whoever matches before it expires will."]
-    return " ".join([*said, *(f"{warning}." for warning in sent.warnings)])
+    def called(address: str) -> str:
+        return presenters.label(address) if ":" in address else presenters.name(address, roster)
 
-
-def _some(words: list[str]) -> str:
-    return ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
+    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)] or [frame.UNREAD]
+    said = [f"sent to {frame.target_of(sent.message, roster)}", *reach]
+    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in (*said, *sent.warnings))
 
 
 def read(now: Looking, fields: Fields) -> str:

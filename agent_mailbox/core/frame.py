@@ -13,9 +13,10 @@ from .text import clipped, neutral, neutral_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .inbox import Item
+    from .recipients import Reach
     from .records import Message
     from .roster import Agent, Roster
 
@@ -25,6 +26,8 @@ WORD = 128
 _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
 TITLE = 60
 """Characters of a title, where a message is given by that alone."""
+UNREAD = "no agent can see it now; any that matches before it expires will"
+"""The notice to a sender whose message has no reader and no known agent to wait for."""
 SUBJECT = 300
 """Characters of a subject that are shown: beyond it is a body."""
 
@@ -60,6 +63,11 @@ def name_of(session_id: str, roster: Roster) -> str:
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
+def party(address: str, roster: Roster) -> str:
+    """Return an address as people write it: an agent's by its name."""
+    return word(address) if ":" in address else name_of(address, roster)
+
+
 def roles_of(agent: Agent) -> list[str]:
     """The roles an agent holds, as people say them."""
     return [word(tag.removeprefix("role:")) for tag in agent.roles]
@@ -80,8 +88,19 @@ def sender_of(message: Message, roster: Roster) -> str:
 
 def target_of(message: Message, roster: Roster) -> str:
     """Whom it was addressed to, as people write addresses."""
-    shown = [word(a) if ":" in a else name_of(a, roster) for a in message.recipients[:8]]
-    return ", ".join(shown) + (f" and {len(message.recipients) - 8} more" if len(message.recipients) > 8 else "")
+    return some([party(address, roster) for address in message.recipients])
+
+
+def reach(delivery: Reach, called: Callable[[str], str], now: str = "will see it now") -> list[tuple[str, str]]:
+    """Return where a message goes as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
+    groups = {now: delivery.agents, "waits for": delivery.waiting_for}
+    return [(label, some([*map(called, parties)])) for label, parties in groups.items() if parties]
+
+
+def some(words: Sequence[str], most: int = 8) -> str:
+    """Return the first words, and how many more there are: ``ada, bo and 3 more``."""
+    shown = ", ".join(words[:most])
+    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
 
 
 def notes(message: Message) -> list[str]:
