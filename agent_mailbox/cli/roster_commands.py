@@ -138,8 +138,7 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is away: its direct mail waits and does not expire."""
-    who = _own(app, session_id, word)
-    _answer(app, app.mailbox.end(who, "freeze", app.acts(who)))
+    _end(app, session_id, word, "freeze")
 
 
 @roster.command(cls=Verb)
@@ -148,8 +147,12 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
+    _end(app, session_id, word, "retire")
+
+
+def _end(app: App, /, session_id: str | None, word: str | None, event: str) -> None:
     who = _own(app, session_id, word)
-    _answer(app, app.mailbox.end(who, "retire", app.acts(who)))
+    _answer(app, app.mailbox.end(who, event, app.acts(who)))
 
 
 def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
