@@ -14,6 +14,7 @@ from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
 from ..mailbox.paging import Browsing
+from ..mailbox.selection import chooses
 from . import presenters, views
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.paging import Selection
+    from ..mailbox.selection import Selection
     from .live import Event
 
 STALE = {
@@ -70,7 +71,7 @@ class EventReader:
 
     def _belongs(self, message: Message, chosen: Selection, roster: Roster) -> bool:
         try:
-            return self._library.chooses(chosen, roster)(message)
+            return chooses(chosen, roster)(message)
         except MailboxError:  # the page's address means nobody, or nobody any more
             return False
 

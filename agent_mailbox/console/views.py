@@ -13,7 +13,8 @@ from ..core.obligations import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..errors import MailboxError, Malformed
-from ..mailbox.paging import Position, Selection
+from ..mailbox.paging import Position
+from ..mailbox.selection import Selection
 from . import cards, charts, presenters
 
 if TYPE_CHECKING:

@@ -1,40 +1,24 @@
 """Paging through mail: a selection of it, page by page, with its receipts and replies.
 
-Belongs here: a selection of mail as a value, the page of it before a position, the mail of a time. The same selection
-tells whether a message that was just sent belongs. As in ``mailbox.queries`` the index gives the candidates, or a scan
-if there is none; one function decides which of them belong.
+Belongs here: the page of a selection before a position, and the mail of a time. As in ``mailbox.queries`` the index
+gives the candidates, or a scan if there is none.
 """
 
 from __future__ import annotations
 
-from ..core import claims, threads, words
-from ..core.address import ALL
-from ..core.records import USER, Record
-from .queries import Library, either_way, meant
+from ..core import claims
+from ..core.records import Record
+from .queries import Library
+from .selection import candidates, chooses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..core.records import Message, Read
-    from ..core.roster import Roster
     from ..store.index_keys import Row
     from ..store.lookup import IndexView
-
-
-class Selection(Record):
-    """A choice of mail; an empty field does not narrow.
-
-    ``address``: mail from or to an agent, a role, a tag or ``all``. ``person``: mail from or to the person. ``reader``:
-    mail that the agent of this id wrote or may see. ``query``: mail with all these words. ``since`` and ``until``: mail
-    between two instants in ms, both included."""
-
-    address: str = ""
-    person: bool = False
-    reader: str = ""
-    query: str = ""
-    since: int | None = None
-    until: int | None = None
+    from .selection import Selection
 
 
 class Position(Record):
@@ -64,36 +48,16 @@ class Recent(Record):
 class Browsing(Library):
     """The library, page by page."""
 
-    def chooses(self, selection: Selection, roster: Roster) -> Callable[[Message], bool]:
-        """Return the predicate of the selection. Raises ``NotFound`` or ``Ambiguous`` for an address that means
-        nobody."""
-        phrases = words.phrases(selection.query)
-        reader = roster.reader(selection.reader) if selection.reader else None
-        if selection.address:
-            threads.exchanged((), selection.address, roster)
-
-        def chosen(m: Message) -> bool:
-            return (
-                (selection.since is None or m.timestamp >= selection.since)
-                and (selection.until is None or m.timestamp <= selection.until)
-                and (not selection.person or m.sender == USER or USER in m.recipients)
-                and (reader is None or threads.visible(m, reader))
-                and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
-                and (not phrases or words.matches(m, phrases))
-            )
-
-        return chosen
-
     def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
         """Return the newest ``limit`` messages of the selection before a position (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
-        chosen, older = self.chooses(selection, roster), _Older(before)
+        chosen, older = chooses(selection, roster), _Older(before)
 
-        def candidates(view: IndexView) -> Iterator[Row]:
+        def offered(view: IndexView) -> Iterator[Row]:
             older.begin()
-            return _candidates(view, selection, before, roster)
+            return candidates(view, selection, roster, before.timestamp if before else None)
 
-        found, reads = self._newest(candidates, lambda m: older(m) and chosen(m), limit + 1)
+        found, reads = self._newest(offered, lambda m: older(m) and chosen(m), limit + 1)
         shown = tuple(found[-limit:])
         first = Position(shown[0].timestamp, shown[0].id) if len(found) > limit else None
         replies = self._ask(lambda view: {m.id: view.replies(m.id) for m in shown}) or {}
@@ -132,23 +96,6 @@ class Browsing(Library):
     def prepare(self) -> bool:
         """Bring the index up to date, which may take a minute in a large mailbox; False if no index is possible."""
         return self._ask(lambda _: True) is not None
-
-
-def _candidates(view: IndexView, selection: Selection, before: Position | None, roster: Roster) -> Iterator[Row]:
-    ends = [end for end in (selection.until, before.timestamp if before else None) if end is not None]
-    until = min(ends, default=None)
-    phrases = words.phrases(selection.query)
-    if phrases:
-        return view.with_words(phrases, until)
-    parties = []
-    if selection.person:
-        parties.append({USER})
-    if selection.address:
-        parties.append(meant(selection.address, roster))
-    if selection.reader:
-        reader = roster.reader(selection.reader)
-        parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
-    return view.between(parties, selection.since, until)
 
 
 class _Older:

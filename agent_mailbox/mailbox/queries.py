@@ -7,12 +7,10 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import claims, inbox, threads, words
-from ..core import obligations as owing
-from ..core.address import ALL
+from ..core import claims, inbox, obligations, threads, words
 from ..core.records import Message, Record
-from ..errors import MailboxError
 from .facade import MIN_MESSAGE_PREFIX
+from .selection import Selection, candidates, chooses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..core.cost import Cost
     from ..core.inbox import MailState
-    from ..core.roster import Agent, Roster
+    from ..core.roster import Agent
     from ..store.index_keys import Row
     from ..store.lookup import IndexView
     from .facade import Mailbox
@@ -65,9 +63,9 @@ class Library:
         return Status(
             session_id=session_id,
             unread=len(inbox.unread(session_id, state, now)),
-            obligations=tuple(owing.obligations(session_id, state)),
+            obligations=tuple(obligations.obligations(session_id, state)),
             reads=state.reads,
-            dead_letters=len(owing.dead_letters(state, now, session_id)),
+            dead_letters=len(obligations.dead_letters(state, now, session_id)),
             agent=state.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen().get(session_id),
         )
@@ -94,7 +92,7 @@ class Library:
 
     def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
         """Return the dead letters with their reason: the session's, or everyone's."""
-        return owing.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
+        return obligations.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""
@@ -112,23 +110,10 @@ class Library:
 
         ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
         """
-        roster = self._mailbox.logs.read_roster()
-        reader = None if session_id is None else roster.reader(session_id)
-        parties = []
-        if reader is not None:
-            parties.append({*reader.lineage, reader.name or ALL, ALL, *either_way(*reader.tags)})
-        if with_address is not None:
-            threads.exchanged((), with_address, roster)  # refuses an address of nobody
-            parties.append(meant(with_address, roster))
-
-        def wanted(message: Message) -> bool:
-            return (
-                (since is None or message.timestamp >= since)
-                and (reader is None or threads.visible(message, reader))
-                and (with_address is None or bool(threads.exchanged((message,), with_address, roster)))
-            )
-
-        return self._newest(lambda index: index.between(parties, since), wanted, limit)
+        if with_address == "":  # raises NotFound; an empty filter would narrow nothing
+            self.agent("")
+        selection = Selection(reader=session_id or "", address=with_address or "", since=since)
+        return self._select(selection, limit)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
@@ -136,12 +121,11 @@ class Library:
         A word matches a whole word of the subject, the content or the sender. Only letters and digits count, without
         case and accents; a query that has none finds nothing.
         """
-        phrases = words.phrases(query)
-        if not phrases:
-            return [], claims.Reads()
-        return self._newest(
-            lambda view: view.with_words(phrases), lambda message: words.matches(message, phrases), limit
-        )
+        return self._select(Selection(query=query), limit) if words.phrases(query) else ([], claims.Reads())
+
+    def _select(self, selection: Selection, limit: int) -> tuple[list[Message], claims.Reads]:
+        roster = self._mailbox.logs.read_roster()
+        return self._newest(lambda view: candidates(view, selection, roster), chooses(selection, roster), limit)
 
     def _newest(
         self, candidates: Callable[[IndexView], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
@@ -185,17 +169,3 @@ def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Rea
     (found,) = ids
     messages, reads = index.related(found)
     return threads.thread_of(found, messages), reads
-
-
-def either_way(*addresses: str) -> set[str]:
-    """Return the addresses, roles with their prefix and without: foreign writers store either."""
-    return {*addresses, *(address.removeprefix("role:") for address in addresses)}
-
-
-def meant(word: str, roster: Roster) -> set[str]:
-    """Return every party that mail exchanged with an address may name; this narrows, and decides nothing."""
-    try:
-        lineage = roster.lineage(roster.find(word).session_id)
-    except MailboxError:
-        lineage = ()  # a role, a tag, or all
-    return {*lineage, *either_way(word), f"role:{word}"}

@@ -92,6 +92,7 @@ HOT_MODULES = {
     "mailbox.registry": "search",
     "mailbox.sending": "search send",
     "mailbox.facade": "search",
+    "mailbox.selection": "search",
     "mailbox.queries": "search",
     "start": "check hook search send",
     "start.plain": "check hook search send",

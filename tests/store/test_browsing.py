@@ -8,7 +8,8 @@ import pytest
 
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.mailbox.paging import Browsing, Selection
+from agent_mailbox.mailbox.paging import Browsing
+from agent_mailbox.mailbox.selection import Selection, chooses
 from tests.helpers import MESSAGES, record, stamp
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_the_pages_together_are_the_whole_selection(post: Post, name: str, index
     mailbox = Mailbox(str(post.box))
     mailbox.logs.derives = indexed
     library, selection = Browsing(mailbox), SELECTIONS[name]
-    chosen = library.chooses(selection, mailbox.logs.read_roster())
+    chosen = chooses(selection, mailbox.logs.read_roster())
     wanted = {m.id for m in library.everything().messages.values() if chosen(m)}
     assert len(wanted) > 7 or name == "direct"
     found: list[str] = []

@@ -1,0 +1,89 @@
+"""A selection of mail: which messages belong to it, and which the index offers for it.
+
+Belongs here: the one predicate that history, search and the console's pages share, and the parties by which the index
+narrows it. The index only offers candidates; ``chooses`` decides.
+"""
+
+from __future__ import annotations
+
+from ..core import threads, words
+from ..core.address import ALL
+from ..core.records import USER, Record
+from ..errors import MailboxError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from ..store.index_keys import Row
+    from ..store.lookup import IndexView
+
+
+class Selection(Record):
+    """The mail that meets every filter; an empty filter does not narrow.
+
+    ``address``: from or to an agent, a role, a tag or ``all``. ``person``: from or to the person. ``reader``: sent by
+    the agent of this id, or visible to it. ``query``: contains each of these words. ``since`` and ``until``: in ms,
+    both inclusive.
+    """
+
+    address: str = ""
+    person: bool = False
+    reader: str = ""
+    query: str = ""
+    since: int | None = None
+    until: int | None = None
+
+
+def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
+    """Return the predicate of a selection. Raises ``NotFound`` or ``Ambiguous`` if its address matches no one party."""
+    phrases = words.phrases(selection.query)
+    reader = roster.reader(selection.reader) if selection.reader else None
+    if selection.address:
+        threads.exchanged((), selection.address, roster)
+
+    def chosen(m: Message) -> bool:
+        return (
+            (selection.since is None or m.timestamp >= selection.since)
+            and (selection.until is None or m.timestamp <= selection.until)
+            and (not selection.person or m.sender == USER or USER in m.recipients)
+            and (reader is None or threads.visible(m, reader))
+            and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
+            and (not phrases or words.matches(m, phrases))
+        )
+
+    return chosen
+
+
+def candidates(view: IndexView, selection: Selection, roster: Roster, until: int | None = None) -> Iterator[Row]:
+    """Yield the index's rows, newest first, that may belong to the selection; none later than ``until`` (ms)."""
+    ends = [end for end in (selection.until, until) if end is not None]
+    until = min(ends, default=None)
+    phrases = words.phrases(selection.query)
+    if phrases:
+        return view.with_words(phrases, until)
+    parties = []
+    if selection.person:
+        parties.append({USER})
+    if selection.address:
+        parties.append(_meant(selection.address, roster))
+    if selection.reader:
+        reader = roster.reader(selection.reader)
+        parties.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
+    return view.between(parties, selection.since, until)
+
+
+def _either_way(*addresses: str) -> set[str]:
+    """Return the addresses, roles with and without their prefix: foreign writers store either."""
+    return {*addresses, *(address.removeprefix("role:") for address in addresses)}
+
+
+def _meant(word: str, roster: Roster) -> set[str]:
+    """Return every party that mail exchanged with a written address may name."""
+    try:
+        lineage = roster.lineage(roster.find(word).session_id)
+    except MailboxError:
+        lineage = ()  # a role, a tag, or all
+    return {*lineage, *_either_way(word), f"role:{word}"}
