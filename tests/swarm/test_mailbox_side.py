@@ -9,8 +9,7 @@ import pytest
 from agent_mailbox import config_file
 from agent_mailbox.config import Config
 from agent_mailbox.console import presenters
-from agent_mailbox.core import address, frame
-from agent_mailbox.core import references as pointers
+from agent_mailbox.core import address, frame, references
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
@@ -77,8 +76,8 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {"event": 1}, {"conflicts": "x"}, {"conflicts": [1, None]}], ids=str)
 def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
     """Other programs write what they like: references and the gateway's note of any shape."""
-    for references in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
-        presenters = frame.body(message(type="system", subject="s", references=references, extra={"swarm": odd}))
+    for refs in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
+        presenters = frame.body(message(type="system", subject="s", references=refs, extra={"swarm": odd}))
         assert presenters[-1] == "| text"
 
 
@@ -91,8 +90,8 @@ def test_references_in_words() -> None:
         ({"type": "url", "url": "https://x.example"}, "https://x.example"),
         ({"repo": "o/r\n| forged", "number": 1}, "o/r | forged#1"),
     ):
-        assert pointers.one(reference) == said
-    (line,) = pointers.lines(message(references=[{"repo": "o/r", "number": n} for n in range(20)]))
+        assert references.one(reference) == said
+    (line,) = references.lines(message(references=[{"repo": "o/r", "number": n} for n in range(20)]))
     assert line.endswith("and 12 more")
 
 

@@ -20,8 +20,7 @@ from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
-from ...store import cache
-from ...store import stamps as trail
+from ...store import cache, stamps
 from ...store.lines import lines_of
 from ...store.logs import Logs, parse_roster, read_head
 from ...store.poll import CURSORS, Poll
@@ -142,13 +141,12 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
     def hides(truth: Truth) -> bool:
         return mailbox.logs.trail.is_quiet(session_id) and hidden(truth) > 0
 
-    stamps = _names(mailbox, trail.QUIET)
     truth = Truth(mailbox)
-    for session_id in stamps:
+    for session_id in _names(mailbox, stamps.QUIET):
         if hides(truth) and _still(mailbox, lambda: hides(Truth(mailbox))):
             count = hidden(truth)
             what = f"says that {session_id} has nothing to read; it has {count} unread: its hooks do not show them"
-            yield Problem(mailbox.logs.cache(trail.QUIET, session_id), None, what, REMOVE_DERIVED)
+            yield Problem(mailbox.logs.cache(stamps.QUIET, session_id), None, what, REMOVE_DERIVED)
 
 
 def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
@@ -159,7 +157,7 @@ def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
 
     desk = _coordination(mailbox)
     for session_id in mailbox.logs.trail.unbound():
-        path = mailbox.logs.trail.kept(trail.UNBOUND, session_id)
+        path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
         if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
             what = f"says that nothing binds {session_id}; it has a lead or a policy, which its tool calls pass by"
             yield Problem(path, None, what, REMOVE_DERIVED)
