@@ -1,13 +1,13 @@
-"""The console: a local page on which the person sees everything and steps in. A door, and a process of its own.
+"""The console: a local web page where the person sees all mail, writes and decides. A door, in its own process.
 
     serve     the listening socket, the launch link, the end
-    gate      who may in: launch links, sessions · guard: what every request must show, what every answer carries
-    app       the routes · views: the pages · acts: what the person does · shown: records as a page shows them
-    beside cards   the rail, an opened message · requests
-    desk      the mailbox behind one lock · survey: what stands with everyone, counted in the background
-    live      what is new, from the watched logs to every open page
-    markup    other people's text as HTML that does nothing · charts: the pictures of the timeline
+    gate      launch links and sessions · guard: checks of every request, headers of every answer
+    app       the routes · views: the pages · actions: the buttons · presenters: records as a page shows them
+    details cards   the rail and an opened message · requests
+    desk      the mailbox behind locks · survey: figures about all agents, counted in the background
+    live      news, from the watched logs to every open page · stream: an event as a page's update
+    markup    untrusted text as inert HTML · charts: the pictures of the timeline
 
-Holds no mailbox rule: it reads through the facade and acts through it, as ``user``. Its libraries come with the extra
-``console`` and are imported by nothing else. It may die at any moment; no agent waits for it.
+Holds no mailbox rule: it reads and acts through the facade, as ``user``. Only it imports the libraries of the extra
+``console``. It may die at any moment; no agent waits for it.
 """

@@ -1,7 +1,7 @@
-"""What the person does: write, answer, decide, acknowledge, give back, send anew. Each is one call of the facade.
+"""The person's actions: send, reply, decide, acknowledge, release, resend. Each is one call of the facade.
 
-Belongs here: from the fields of a form to that call, and a sentence of what came of it. The person acts as ``user``;
-what may be done, the facade says.
+Belongs here: turning a form's fields into that call, and its result into a sentence. The person acts as ``user``; the
+facade decides what is allowed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def send(now: Looking, fields: Fields) -> str:
-    """A message from the person."""
+    """Send a message from the person."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     return _told(now.mailbox.send(_draft(fields, to), strict=True), now.roster)
 
 
 def reply(now: Looking, fields: Fields) -> str:
-    """An answer in a message's thread; deals with it where that was asked of the person."""
+    """Reply in a message's thread; this acknowledges it if its sender asked the person to."""
     return _told(now.mailbox.reply(fields.get("id", ""), _draft(fields, ())), now.roster)
 
 
@@ -60,37 +60,37 @@ def _told(sent: Sent, roster: Roster) -> str:
 
 
 def read(now: Looking, fields: Fields) -> str:
-    """Mark mail to the person as read: a message, or all that the page showed (``ids``)."""
+    """Mark the person's mail as read: the messages that the page showed (``ids``)."""
     wanted = set(fields.get("ids", "").split())
     count = now.mailbox.deliver(USER, lambda items: _shown(items, wanted))
-    return f"Marked {count} as read." if count else "It was read before."
+    return f"Marked {count} as read." if count else "All of it was read before."
 
 
 def _shown(items: list[Item], wanted: set[str]) -> list[Item]:
-    """Of the unread mail what stood on the page: that was written out, and its answer taken, before this was asked."""
+    """Return the unread messages that the page showed; only those may be recorded as read."""
     return [item for item in items if item.message.id in wanted]
 
 
 def ack(now: Looking, fields: Fields) -> str:
-    """Deal with a message; mail to the person that is still unread is read by that."""
+    """Acknowledge a message, and mark it as read if it is the person's."""
     message_id = fields.get("id", "")
     now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
-    return f"{frame.short(now.mailbox.ack(message_id, USER).id)} is dealt with."
+    return f"{frame.short(now.mailbox.ack(message_id, USER).id)} is acknowledged."
 
 
 def release(now: Looking, fields: Fields) -> str:
-    """Give a message back that somebody has read: unread again for it, or free for who holds the role next."""
+    """Give back a message for its reader: it becomes unread again, and role mail free for another holder."""
     reader = fields.get("reader") or USER
     message = now.mailbox.release(fields.get("id", ""), reader)
-    return f"{frame.short(message.id)} is given back by {presenters.name(reader, now.roster)}: unread again."
+    return f"{frame.short(message.id)} is unread again for {presenters.name(reader, now.roster)}."
 
 
 def resend(now: Looking, fields: Fields) -> str:
-    """Send a message once more, from the person; whose words they were stays said, for the person's weigh more."""
+    """Send a message again, from the person. It quotes the first sender, because the person's words weigh more."""
     message, roster = now.mailbox.find(fields.get("id", "")).message, now.roster
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     quoted = "\n".join(f"> {line}" for line in message.content.splitlines())
-    said = f"{frame.sender_of(message, roster)} wrote on {frame.when(message.timestamp)}, sent on by the person:"
+    said = f"{frame.sender_of(message, roster)} wrote on {frame.when(message.timestamp)}, forwarded by the person:"
     note = fields.get("body", "").strip()
     draft = Draft(
         sender=USER,
@@ -102,23 +102,23 @@ def resend(now: Looking, fields: Fields) -> str:
         priority=message.priority,
     )
     if message.type == "control":
-        raise Refused("a control message is not sent on", "ask anew, with a request of your own")
+        raise Refused("a control message cannot be forwarded", "make a new request instead")
     return _told(now.mailbox.send(draft, strict=True), roster)
 
 
 def decide(now: Looking, fields: Fields) -> str:
-    """Approve or deny a request, with a reason and, of a tool's call, another input."""
+    """Approve or deny a request, with a reason and, for a tool call, perhaps another input."""
     word, decision = fields.get("decision", ""), fields.get("request", "")
     if word not in ("approve", "deny"):
-        raise Malformed(f"no decision {word!r}", "approve or deny")
+        raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
     request = now.control.find(decision)
     said: dict[str, Any] = {"notes": fields.get("reason", "").strip()}
     if word == "approve":
         said |= _granted(request.flow, getattr(request.payload, "input", None), fields)
     request = now.control.answer(USER, request.id, word == "approve", **said)
-    changed = " with the input you changed" if said.get("updated_input") is not None else ""
+    changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.name(request.asker, now.roster)
-    return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} is told."
+    return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} was told."
 
 
 def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
@@ -131,17 +131,19 @@ def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
         return {}
     edited = codec.parse(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
     if not isinstance(edited, dict):
-        raise Malformed(f"the changed input is no JSON object: {edited.reason}", "nothing was decided; mend it")
-    one, other = (codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given))  # to Python 1 and true are equal
+        raise Malformed(f"the changed input is not a JSON object: {edited.reason}", "correct it; nothing was decided")
+    one, other = (
+        codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given)
+    )  # Python holds 1 and true for equal
     return {"updated_input": edited} if one != other else {}
 
 
 def wanted(path: str) -> Act:
-    """The act of a path; raises ``NotFound``."""
+    """Return the action of a path; raises ``NotFound``."""
     try:
         return ACTS[path]
     except KeyError:
-        raise NotFound(f"no such act {path!r}", "the buttons of a page are what there is") from None
+        raise NotFound(f"unknown action: {path!r}", "use the buttons of a page") from None
 
 
 ACTS: dict[str, Act] = {

@@ -1,7 +1,7 @@
 """The console as an ASGI application: routes, sessions, streams.
 
-Belongs here: which path is answered by what. What a page holds is ``views``, what a button does ``acts``, who may ask
-at all ``guard``.
+Belongs here: the answer to each path. ``views`` fill the pages, ``actions`` serve the buttons, ``guard`` checks who
+may ask.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MAX_FIELDS = 32
 
 
 class Static(StaticFiles):
-    """Our own script and style. Their names carry what is in them (``?v=``), so a browser may keep them."""
+    """Our script and style. Their addresses carry a hash (``?v=``), so a browser may cache them for ever."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -56,7 +56,7 @@ class Static(StaticFiles):
 
 
 class Console:
-    """Everything one console process has: the mailbox, who is let in, what is live."""
+    """The parts of one console process: the mailbox, the sessions, the live streams."""
 
     def __init__(self, directory: str, hosts: AllowedHosts) -> None:
         self.desk = Desk(directory)
@@ -127,7 +127,7 @@ class Console:
                 context |= view(now, survey, params)
             except Exception as error:
                 problem, status = answered(error)
-                template, context = "problem.html", {**context, "title": "Not here", "problem": problem}
+                template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
             try:
                 if params.get("open"):
                     context["details"] = details.details(now, survey, params["open"])
@@ -181,9 +181,9 @@ class Console:
 
     async def _enter(self, request: Request) -> Response:
         token = (await _fields(request)).get("token", "").strip()
-        cookie = self.gate.exchange(token.rpartition("token=")[2])  # the whole link may be pasted, too
+        cookie = self.gate.exchange(token.rpartition("token=")[2])  # people paste the whole link, too
         if cookie is None:
-            return self._sign_in(request, "This link was used already, or is too old.")
+            return self._sign_in(request, "The link was used already or has expired.")
         response = RedirectResponse("/", 303)
         name = cookie_name(self.hosts.port)
         response.set_cookie(name, cookie, httponly=True, samesite="strict", path="/")
@@ -202,7 +202,7 @@ class Console:
 
 
 def _static() -> Mapping[str, str]:
-    """The addresses of the static files, each with a hash of what is in it."""
+    """Return the static files' addresses by name, each with a hash of its content."""
     found = {}
     for path in (HERE / "static").iterdir():
         version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -211,7 +211,7 @@ def _static() -> Mapping[str, str]:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form, as browsers send it without files; of one that is there twice the last."""
+    """Return the fields of a URL-encoded form; of a repeated field the last."""
     body = await request.body()
     try:
         pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
@@ -221,13 +221,13 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 def _local(path: str) -> str:
-    """Where to go on: a place of ours, or the first page."""
+    """Return the path to continue at if it is ours, else the first page."""
     safe = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
     return path if safe else "/"
 
 
 def _too_much(*_: object) -> Response:
-    return PlainTextResponse("too much\n", 413)
+    return PlainTextResponse("the request is too large\n", 413)
 
 
 def _failed(_: Request, error: Exception) -> Response:

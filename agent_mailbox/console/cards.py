@@ -1,7 +1,7 @@
-"""Requests as a page shows them: a card with all that is asked.
+"""Requests as cards, with everything they ask.
 
-Belongs here: what of each kind of request is told under which name. Nothing of it is left out or cut: the person
-decides by it.
+Belongs here: the fields of each kind of request, and their labels. The card cuts nothing, because the person decides
+by it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Card(Record):
-    """A request that waits for a decision. ``mine``: may the person decide it? ``given``: the tool's input, as JSON."""
+    """An open request. ``mine``: the person may decide it; ``given``: the tool's input as JSON."""
 
     id: str
     flow: str
@@ -46,7 +46,7 @@ class Card(Record):
 
 
 def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
-    """A request as a card, with all that it asks."""
+    """Return a request as a card."""
     payload = request.payload
     expires = payload.expires if isinstance(payload, m.Ask) else None
     given = getattr(payload, "input", None)
@@ -75,14 +75,14 @@ def _asks(request: ControlRequest, roster: Roster) -> str:
     if isinstance(payload, m.PermissionRequest):
         return f"wants to use {presenters.line(payload.tool)}"
     if isinstance(payload, m.SandboxRequest):
-        return f"wants to use: {presenters.line(payload.capability) or 'network'}"
+        return f"wants access to: {presenters.line(payload.capability) or 'network'}"
     if isinstance(payload, m.ShutdownRequest):
         return f"asks {presenters.name(request.answerer, roster)} to end its work"
     return "asks for approval of a plan"
 
 
 def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
-    """What a request says beside its tool's input, under the names people give it."""
+    """Return a request's other fields by their labels, without the tool's input."""
     if isinstance(payload, m.PlanRequest):
         return {
             "Goal": markup.html(payload.goal),
@@ -100,7 +100,7 @@ def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
 
 
 def _pretty(value: Any, indent: str = "") -> str:
-    """JSON for a person to read and edit: short values on a line of their own, nothing hidden."""
+    """Return JSON for a person to read and edit, one short value per line, nothing hidden."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
         rows = [f"{inner}{codec.dumps(str(key))}: {_pretty(item, inner)}" for key, item in value.items()]

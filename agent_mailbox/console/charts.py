@@ -1,7 +1,7 @@
-"""The pictures of the timeline: messages by hour and mode, who writes to whom, how long delivery took, what mail cost.
+"""The charts of the timeline: messages by hour and mode, the graph of writers, delivery times, costs.
 
-Belongs here: from messages and their records to figures, and from figures to the geometry of an SVG; the template draws
-it. Every picture's figures stand in a table beside it, for who cannot see it. No colour says what no word says.
+Belongs here: from messages and records to figures, and from figures to the geometry of an SVG; the template draws it.
+For accessibility each chart has a table of its figures, and no colour is the only sign.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
 GRAPH = 420
 MOST_PARTIES, MOST_EDGES = 14, 40
 BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min"), (3600, "1 h"), (21600, "6 h"))
-"""Upper ends, in seconds, of how long delivery took; beyond the last is "more"."""
+"""Upper bounds of delivery times in seconds, with labels; longer times count as "more"."""
 
 
 def pictures(stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
-    """What the template draws and tabulates."""
+    """Return the figures and shapes for the template, for instants in ms."""
     messages = [m for m in stretch.messages if m.timestamp <= until]
     known = {m.id: m for m in messages}
     return {
@@ -47,13 +47,13 @@ def pictures(stretch: Recent, roster: Roster, since: int, until: int) -> dict[st
 
 
 def mode_of(message: Message, roster: Roster) -> str:
-    """The most specific mode of a message's addresses."""
+    """Return the most specific mode of a message's addresses."""
     found = {roster.mode(address) for address in message.recipients}
     return next((mode for mode in MODES if mode in found), MODES[0])
 
 
 def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: int) -> dict[str, Any]:
-    """Stacked bars: one an hour (of longer times, one for several), a layer for each mode."""
+    """Return stacked bars: one per hour, or per several hours of a long time, with a layer per mode."""
     hours = max(math.ceil((until - since) / HOUR), 1)
     until = math.ceil(until / HOUR) * HOUR
     step = max(math.ceil(hours / 48), 1)
@@ -90,7 +90,7 @@ def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: 
 
 
 def _round_up(value: int) -> int:
-    """The next figure an axis may end at."""
+    """Return the next round figure for the end of an axis."""
     if value <= 4:
         return 4 if value > 2 else 2
     size = 10 ** (len(str(value)) - 1)
@@ -98,7 +98,7 @@ def _round_up(value: int) -> int:
 
 
 def graph(messages: Sequence[Message], roster: Roster) -> dict[str, Any]:
-    """Who writes to whom: parties on a circle, an arrow for each pair, its width and number the messages."""
+    """Return parties on a circle, with an arrow per pair; its width and number show the messages."""
     pairs: Counter[tuple[str, str]] = Counter()
     for message in messages:
         for address in message.recipients:
@@ -141,7 +141,7 @@ def _node(name: str, x: float, y: float) -> dict[str, Any]:
 
 
 def _edge(one: tuple[float, float], other: tuple[float, float], count: int, most: int) -> dict[str, Any]:
-    """A curve that bends to its left, so that both ways between two parties can be seen; its number a third along."""
+    """Return a curve that bends left, so that both directions of a pair are visible; its label is a third along."""
     (x1, y1), (x2, y2) = one, other
     long = math.hypot(x2 - x1, y2 - y1) or 1.0
     ux, uy = (x2 - x1) / long, (y2 - y1) / long
@@ -155,7 +155,7 @@ def _edge(one: tuple[float, float], other: tuple[float, float], count: int, most
 
 
 def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
-    """How long it took from the sending of a message to its first reading, in a few steps."""
+    """Return a histogram of the times from sending a message to its first reading."""
     first: dict[str, int] = {}
     for record in stretch.records:
         if record.event in ("read", "ack") and record.message_id in known:

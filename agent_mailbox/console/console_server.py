@@ -1,8 +1,7 @@
-"""Serving: the listening socket, the launch link, the end.
+"""The console's server: the listening socket, the launch link, the shutdown.
 
-Belongs here: from ``agent-mailbox console`` to a running server. The link goes where the person is, and nowhere else:
-to the terminal, or through a private file to the browser. It never stands in a command's words, which every user of the
-machine can list, nor in a log.
+Belongs here: from ``agent-mailbox console`` to a running server. The link reaches only the person: on the terminal, or
+by a private file in the browser. It never appears in a log, nor in a command line, which every local user can list.
 """
 
 from __future__ import annotations
@@ -35,20 +34,21 @@ _OPENER = (
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there (``port`` 0: any that is free); raises ``Refused``."""
+    """Return a listening socket (``port`` 0: any free one); raises ``Refused``."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.create_server((host, port), family=family, backlog=64)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Refused(
-            f"cannot listen on {host} port {port}: {reason}", "--port N takes another; --port 0 any that is free"
+            f"cannot listen on {host} port {port}: {reason}",
+            "choose another port with --port N; --port 0 picks a free one",
         ) from None
     return made
 
 
 class _Ending(uvicorn.Server):
-    """Lets the streams of open pages go before it waits for connections to end: they do not by themselves."""
+    """Closes the streams of open pages before it waits for connections, which they would keep open."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
@@ -60,7 +60,7 @@ class _Ending(uvicorn.Server):
 
 
 class Server:
-    """A console that listens."""
+    """A listening console."""
 
     def __init__(self, directory: str, host: str, port: int) -> None:
         self._socket = listening(host, port)
@@ -75,16 +75,16 @@ class Server:
         self._server = _Ending(config, self.console.hub)
 
     def link(self) -> str:
-        """A new launch link, good once and for ``LINK_SECONDS``: the token stands in the fragment, which no browser
-        sends anywhere."""
+        """Return a new launch link, valid once within ``LINK_SECONDS``. Its token is in the fragment, which no browser
+        sends."""
         return f"{self.url}#token={self.console.gate.link()}"
 
     def run(self) -> None:
-        """Serve until the process is told to end."""
+        """Serve until a signal ends the process."""
         try:
             self._server.run(sockets=[self._socket])
         except KeyboardInterrupt:
-            pass  # how a person ends it
+            pass  # Ctrl+C
         finally:
             self._socket.close()
 
@@ -96,8 +96,8 @@ def _named(host: str) -> str:
 
 
 def end_in_order() -> None:
-    """Have SIGTERM, and the closing of the terminal, end the process as Ctrl+C does, with everything tidied up.
-    (uvicorn shuts down at a signal, and raises it again afterwards.)"""
+    """Make SIGTERM and SIGHUP end the process as cleanly as Ctrl+C. (uvicorn shuts down, then raises the signal
+    again.)"""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def end_in_order() -> None:
 
 
 def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
-    """At a terminal Enter makes another link: for a second browser, or when the first was too old."""
+    """Print another link for each Enter at a terminal: for a second browser, or after the first expired."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
 
@@ -120,8 +120,8 @@ def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
 
 @contextmanager
 def opened(link: str) -> Iterator[None]:
-    """Have the person's browser open the link, by way of a file that only they can read: for a ``with`` block, or until
-    the link is void. Raises ``Refused`` where there is no browser, ``StorageFailed``."""
+    """Open the link in the person's browser, through a file that only they can read. It exists during the ``with``
+    block, at most until the link expires. Raises ``Refused`` if no browser is found, ``StorageFailed``."""
     import webbrowser
 
     try:
@@ -135,7 +135,7 @@ def opened(link: str) -> Iterator[None]:
         _write(path, f'{_OPENER}<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open it</a>')
         timer.start()
         if not webbrowser.open(f"file://{path}"):
-            raise Refused("no browser is known here", "start it without --open, and follow the link")
+            raise Refused("no browser was found", "run `agent-mailbox console` without --open, and follow its link")
         yield
     finally:
         timer.cancel()
@@ -151,7 +151,9 @@ def _write(path: str, text: str) -> None:
 
 
 def _cannot_open(error: OSError) -> StorageFailed:
-    return StorageFailed(f"cannot write the opening page: {error.strerror}", "start it without --open")
+    return StorageFailed(
+        f"cannot write the file with the link: {error.strerror}", "run `agent-mailbox console` without --open"
+    )
 
 
 def _remove(path: str) -> None:
@@ -159,4 +161,4 @@ def _remove(path: str) -> None:
         os.unlink(path)
         os.rmdir(os.path.dirname(path))
     except OSError:
-        pass  # it went before
+        pass  # already removed

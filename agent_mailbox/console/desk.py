@@ -1,8 +1,7 @@
-"""The mailbox as the console uses it: one facade for looking, one for acting, each behind a lock.
+"""The console's mailbox: one facade for reading and one for acting, each behind a lock.
 
-Belongs here: opening it, getting it warm, and the person's own position. Requests run in threads, and a facade keeps
-what it folded: so one at a time. Acting has a facade of its own, for a page that takes long must not hold up a
-decision.
+Belongs here: opening them, warming their caches, and the person's cursor. Requests run in threads, and a facade caches
+its folds, so one thread at a time uses each. Acting has its own, so that a slow page delays no decision.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
 
 
 MUCH = 64 << 20
-"""Bytes of mail that take some seconds to be indexed."""
+"""Bytes of mail that take some seconds to index."""
 
 
 STEP = 1 << 20
-"""Bytes of new mail that a look may go through: some milliseconds."""
+"""Bytes of new mail before the cursor moves on: reading them takes some milliseconds."""
 
 
 def prove(session_id: str) -> str | None:
-    """Prove that the person acts: only they have the link, and only they start the console."""
+    """Return the proof that the person acts: only they can start the console and have its link."""
     return proofs.CONSOLE if session_id == USER else None
 
 
 class Looking:
-    """What a page is made of, at one moment."""
+    """The facade and its queries, as one page or action uses them."""
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove)
@@ -52,20 +51,20 @@ class Looking:
 
     @property
     def roster(self) -> Roster:
-        """The roster now."""
+        """Return the present roster."""
         return self.mailbox.logs.read_roster()
 
     def letters(self) -> list[Item]:
-        """The person's unread mail but for control messages, which ``requests`` shows as what they are."""
+        """Return the person's unread mail without control messages, which ``requests`` covers."""
         return [item for item in self.mailbox.peek(USER) if item.message.type != "control"]
 
     def receipts(self, ids: Iterable[str]) -> dict[str, Receipt]:
-        """How far these messages have come; those that are none are left out."""
+        """Return the receipts of messages by id; unknown ids are left out."""
         messages, reads = self.library.known(ids)
         return {m.id: presenters.receipt(m, reads, self.roster) for m in messages}
 
     def requests(self) -> list[ControlRequest]:
-        """What is open of everyone, oldest first."""
+        """Return everyone's open requests, oldest first."""
         return self.control.pending(USER, everyones=True)
 
 
@@ -81,33 +80,33 @@ class Desk:
 
     @contextmanager
     def looking(self) -> Iterator[Looking]:
-        """For a ``with`` block: nobody else looks meanwhile."""
+        """Lock the facade for reading during a ``with`` block."""
         with self._locks[0]:
             yield self._looking
 
     @contextmanager
     def acting(self) -> Iterator[Looking]:
-        """For a ``with`` block: nobody else acts meanwhile."""
+        """Lock the facade for acting during a ``with`` block."""
         with self._locks[1]:
             yield self._acting
 
     def is_cold(self) -> bool:
-        """Will getting warm take long enough to be said? (There is much mail, and no index yet.)"""
+        """Return whether warming will take noticeably long: much mail, and no index yet."""
         logs, archive = self._looking.mailbox.logs, self._looking.mailbox.archive
         files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
         return sum(map(os.path.getsize, files)) > MUCH and not os.path.exists(logs.cache(FILE))
 
     def warm(self) -> bool:
-        """Read once what later only grows: the index, the control plane, the person's cursor. False where there is no
-        index to be had, without which a large mailbox is slow."""
+        """Build the index, the control fold and the person's cursor. Return whether an index is available, without
+        which a large mailbox is slow."""
         with self.looking() as now:
             now.control.plane()
             self.follow()
             return now.library.prepare()
 
     def follow(self) -> None:
-        """Move the person's cursor on past what was read, where much was written since, so that the next look costs
-        what is new; shows nothing."""
+        """Advance the person's cursor past read mail after many writes, so that the next page reads only news. Marks
+        nothing as read."""
         with self.acting() as now:
             inode, size = now.mailbox.logs.ends()[0]
             if inode == self._followed[0] and size - self._followed[1] < STEP:
@@ -116,4 +115,4 @@ class Desk:
             try:
                 now.mailbox.deliver(USER, lambda _: ())
             except MailboxError:
-                pass  # derived: without it looking takes longer
+                pass  # the cursor is derived; pages only get slower

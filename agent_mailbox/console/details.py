@@ -1,6 +1,6 @@
-"""What stands beside every page: at the left the rail with its figures, at the right the message that was opened.
+"""The two panes beside every page: the rail with its figures, and the opened message.
 
-Belongs here: what these two are made of. The pages themselves are ``views``.
+Belongs here: their content. ``views`` has the pages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
-    """A message, its receipts, its thread, and what may be done about it."""
+    """Return a message, its receipts, its thread, and the possible actions."""
     found = now.mailbox.find(message_id)
     message, roster = found.message, now.roster
     chain, reads = now.library.thread(message.id)
@@ -45,7 +45,7 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
 
 
 def _anew(address: str, roster: Roster) -> tuple[str, ...]:
-    """Where to send what was for this address: of an agent that is gone, to the roles it held."""
+    """Return where to resend mail for this address: for a dead agent without an heir, its roles."""
     agent = None if ":" in address else roster.meant(address)
     if agent is None or agent.session_id == USER:
         return (address,)
@@ -53,13 +53,13 @@ def _anew(address: str, roster: Roster) -> tuple[str, ...]:
 
 
 def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
-    """Who may give the message back: id, name, and if it holds it."""
+    """Return the readers who may give the message back: (id, name, whether it holds the message)."""
     holder = claims.holder(message, reads, roster)
     return [(r.session_id, presenters.name(r.session_id, roster), r.session_id == holder) for r in reads.of(message.id)]
 
 
 def rail(now: Looking, survey: Survey) -> dict[str, Any]:
-    """What stands at the left of every page."""
+    """Return the content of the rail."""
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]
     living.sort(key=lambda a: (a.state != ALIVE, presenters.name(a.session_id, roster).casefold()))
@@ -72,7 +72,7 @@ def rail(now: Looking, survey: Survey) -> dict[str, Any]:
 
 
 def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
-    """The figures beside the entries of the rail; None for what is not counted."""
+    """Return the figures of the rail; None if not counted."""
     requests = now.requests()
     mine = sum(USER in now.control.deciders(request) for request in requests)
     states = [line.agent.state for line in survey.lines.values()]

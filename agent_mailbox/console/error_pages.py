@@ -1,6 +1,6 @@
-"""Errors as a page tells them.
+"""Errors as pages.
 
-Belongs here: the family's errors as HTTP status (RFC 9110) and as what stands on the page.
+Belongs here: each error's HTTP status (RFC 9110) and its text for the page.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ STATUS = {Malformed: 400, BadData: 400, NotFound: 404, Ambiguous: 404, Busy: 503
 
 
 def answered(error: Exception) -> tuple[dict[str, str], int]:
-    """What went wrong and what to do, and the status; what is none of the family is a defect of ours, and says so."""
+    """Return an error's text and hint, and the HTTP status. An unexpected error is reported as a bug."""
     if isinstance(error, MailboxError):
         told = {"what": visible(error.what).rstrip("."), "hint": visible(error.hint)}
         return told, next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
-    what = f"unexpected {type(error).__name__}: {error}"
-    return {"what": visible(what), "hint": "this is a defect of agent-mailbox; the page may work anew"}, 500
+    what = f"unexpected error: {type(error).__name__}: {error}"
+    return {"what": visible(what), "hint": "this is a bug of agent-mailbox; try to reload the page"}, 500

@@ -1,8 +1,7 @@
-"""Who may in: launch links and the sessions they are exchanged for.
+"""Access: launch links, and the browser sessions that they open.
 
-Belongs here: making, taking and forgetting secrets. Pure but for chance: the clock is passed in. Secrets are kept as
-SHA-256 only, so that looking one up tells nothing by its time. Nothing is ever written down: sessions die with the
-process.
+Belongs here: making, exchanging and forgetting secrets. Pure except for randomness; the caller passes the clock. It
+stores only SHA-256 sums, so that the time of a lookup reveals nothing, and only in memory.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LINK_SECONDS = 300.0
-"""How long a launch link is good: time to change windows, too short to be of use in a scrollback."""
+"""Seconds that a launch link is valid: enough to change windows, too short to matter in a scrollback."""
 MAX_SESSIONS = 16
-"""Browsers of one person; of more the oldest is forgotten."""
+"""Browser sessions at once; a further one ends the oldest."""
 
 
 class Session:
-    """A browser that was let in. ``said`` is what its next page tells of what was just done."""
+    """A signed-in browser. ``said``: the notices that its next page shows."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
 
 
 class Gate:
-    """Launch links, each good once and for a short time, and the sessions behind the cookies. ``clock``: seconds that
-    only grow."""
+    """The launch link, valid once and briefly, and the sessions behind the cookies. ``clock``: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -38,13 +36,13 @@ class Gate:
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
     def link(self) -> str:
-        """A new launch token; earlier ones are void."""
+        """Return a new launch token; it voids earlier ones."""
         token = secrets.token_urlsafe(32)
         self._links = {_digest(token): self._clock() + LINK_SECONDS}
         return token
 
     def exchange(self, token: str) -> str | None:
-        """The cookie's value for a launch token, which is void from now on; None for one that is not good."""
+        """Exchange a launch token, which becomes void, for a cookie's value; return None if it is invalid."""
         until = self._links.pop(_digest(token), None)
         if until is None or self._clock() >= until:
             return None
@@ -55,7 +53,7 @@ class Gate:
         return cookie
 
     def session(self, cookie: str | None) -> Session | None:
-        """Whose cookie it is; None for nobody's."""
+        """Return the session of a cookie, if any."""
         return self._sessions.get(_digest(cookie)) if cookie else None
 
     def leave(self, cookie: str | None) -> None:

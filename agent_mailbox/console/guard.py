@@ -1,7 +1,8 @@
-"""What every request must show and every answer carries, before any route is asked.
+"""The checks of every request and the headers of every answer, before any route.
 
-Belongs here: the Host allow-list (against DNS rebinding), Origin and Fetch Metadata (against other pages, same-site
-ones too: cookies and sites do not know ports), the session's cookie, the size of a body, the headers of an answer.
+Belongs here: the Host allow-list (against DNS rebinding), Origin and Fetch Metadata (against other pages), the
+session's cookie, the body's size, the answer's headers. Pages of the same site count as others, because cookies and
+sites ignore ports.
 Sources: OWASP "Cross-Site Request Forgery Prevention"; W3C Fetch Metadata, Content Security Policy 3; RFC 6265bis.
 """
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 MAX_BODY = 512 << 10
-"""Bytes of a request's body: the longest message, each byte percent-encoded, twice over."""
+"""Bytes of a request's body: twice the longest message with each byte percent-encoded."""
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")
 HTTP = "80"
-"""The port that browsers leave out."""
+"""The port that browsers leave out of the Host header."""
 ENTRANCE, STATIC = "/session", "/static/"
-"""What may be asked without a session: to be let in, and what the sign-in page is made of."""
+"""The paths that need no session: signing in, and the files of the sign-in page."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -42,12 +43,14 @@ _HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=(), clipboard-read=()",
 }
 _NO_STORE = (b"cache-control", b"no-store")
-"""Of every answer but the static files, whose names change with what is in them."""
+"""The header of every answer except static files, whose addresses change with their content."""
 
 
 class AllowedHosts:
-    """By which names this server may be called: the one it was told to listen on, and the loopback ones where it
-    listens there. A server that listens everywhere takes any literal address, which no name server can rebind."""
+    """The host names that requests may use: the name it listens on, and on loopback all loopback names.
+
+    A server that listens everywhere allows any literal address, which no name server can rebind.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         address = _address(host)
@@ -60,7 +63,7 @@ class AllowedHosts:
         return self._everywhere or host in ("localhost", "127.0.0.1", "::1")
 
     def allows(self, header: str) -> bool:
-        """May a request say this in its Host header?"""
+        """Return whether a request may have this Host header."""
         found = _HOST.fullmatch(header.lower())
         if found is None or (found[3] or HTTP) != str(self.port):
             return False
@@ -76,7 +79,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Guard:
-    """The middleware. ``sign_in`` answers a page that is asked for without a session."""
+    """The middleware. ``sign_in`` answers a request for a page without a session."""
 
     def __init__(self, app: ASGIApp, gate: Gate, hosts: AllowedHosts, sign_in: Callable[[Request], Response]) -> None:
         self._app = app
@@ -97,14 +100,14 @@ class Guard:
         headers = request.headers
         host = headers.get("host", "")
         if headers.getlist("host") != [host] or not self._hosts.allows(host):
-            return _no("this server does not go by that name", 421)
+            return _no("unknown host name", 421)
         changes = request.method not in ("GET", "HEAD")
         if changes and request.method != "POST":
-            return _no("no such method", 405)
+            return _no("method not allowed", 405)
         if not (self._is_own(request, host) if changes else _may_look(request)):
-            return _no("not from this page", 403)
+            return _no("the request came from another page", 403)
         if _length(headers.get("content-length", "0")) > MAX_BODY:
-            return _no("too much", 413)
+            return _no("the request is too large", 413)
         session = self._gate.session(request.cookies.get(cookie_name(self._hosts.port)))
         request.state.session = session
         path = request.url.path
@@ -114,19 +117,19 @@ class Guard:
         return None
 
     def _is_own(self, request: Request, host: str) -> bool:
-        """Does a change come from a page of ours? Browsers leave Fetch Metadata out where the server is neither
-        loopback nor HTTPS; there the Origin decides alone."""
+        """Return whether a change comes from our own page. If the server is neither loopback nor HTTPS, browsers send
+        no Fetch Metadata, and the Origin alone decides."""
         site = request.headers.get("sec-fetch-site", "" if self._hosts.is_loopback else "same-origin")
         return request.headers.get("origin") == f"http://{host}" and site == "same-origin"
 
 
 def _length(given: str) -> int:
-    """What a request says of its body's size; what is no plain number is too much."""
+    """Return a Content-Length header as a number; a malformed one counts as too large."""
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_BODY + 1
 
 
 def _may_look(request: Request) -> bool:
-    """Other origins may bring the person here by a link, and load nothing of ours into their own pages."""
+    """Return whether a read is allowed: other origins may link to a page, but load nothing into theirs."""
     site = request.headers.get("sec-fetch-site", "none")
     if site in ("same-origin", "none"):
         return True
@@ -134,7 +137,7 @@ def _may_look(request: Request) -> bool:
 
 
 def cookie_name(port: int) -> str:
-    """Of the session's cookie: browsers keep cookies by host, whatever the port."""
+    """Return the name of the session's cookie; it has the port, because browsers keep cookies by host only."""
     return f"agent-mailbox-{port}"
 
 
@@ -143,7 +146,7 @@ def _no(why: str, status: int) -> Response:
 
 
 class TooMuch(Exception):
-    """A body that goes on beyond ``MAX_BODY``."""
+    """The body is longer than ``MAX_BODY``."""
 
 
 def _limited(receive: Receive) -> Receive:

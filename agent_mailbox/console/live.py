@@ -1,8 +1,8 @@
-"""What is new, to every open page: one watcher for all of them, a bounded queue for each.
+"""News for every open page: one watcher for all, a bounded queue for each.
 
-Belongs here: reading the logs on as they grow, and handing events round. The watcher sleeps in the kernel until a log
-changes. A page that does not keep up is let go: it comes back with the number of the last event it had (Last-Event-ID)
-and gets what it missed, or is told to load itself anew where that is forgotten.
+Belongs here: following the logs, and distributing events. The watcher sleeps in the kernel until a log changes. A page
+that falls behind is disconnected. It reconnects with its last event's number (Last-Event-ID), and gets the events it
+missed, or is told to reload if they are forgotten.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from ..store.logs import Logs
 
 QUEUE = 256
-"""Events a page may be behind: some seconds of a flood."""
+"""Events that a page may be behind: some seconds of a flood."""
 KEPT = 512
-"""Events that are remembered for who comes back."""
+"""Events kept for pages that reconnect."""
 MAX_PAGES = 48
-"""Streams at once; of more the oldest rests."""
+"""Streams at once; a further one makes the oldest rest."""
 MAX_WINDOWS = 4
-"""Of these of one browser, which opens six connections to a server (HTTP/1.1), whatever it has them for: with six
-streams the next page would never load. The oldest rests until it is looked at."""
+"""Streams of one browser, which opens at most six connections to a server (HTTP/1.1): six streams would block its next
+page. The oldest rests until the person looks at it."""
 PING = 25.0
-"""Seconds between two signs of life, by which a stream whose reader is gone is noticed."""
+"""Seconds between two comments on a quiet stream, which reveal that its reader is gone."""
 MOST_AT_ONCE = 64
-"""Messages of one change that are shown one by one; a larger batch has pages load themselves anew."""
+"""Messages of one change that are sent one by one; after a larger batch pages reload."""
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Event(Record):
-    """Something that happened: ``message`` (with it), ``reads`` (ids of messages whose receipts changed), ``roster``,
-    ``control``, ``survey``, or ``resync``: pages are to load themselves anew."""
+    """One event. Its ``kind``: ``message`` (with it), ``reads`` (``ids`` of messages with new receipts), ``roster``,
+    ``control``, ``survey``, or ``resync``: pages reload."""
 
     kind: str
     message: Message | None = None
@@ -69,7 +69,7 @@ def _news(log: GrowingLog) -> list[bytes] | None:
 
 
 class Watcher:
-    """The thread that waits for the logs to change; ``tell`` is called there with what happened."""
+    """The thread that waits for changes of the logs, and calls ``tell`` with the events."""
 
     def __init__(self, logs: Logs, tell: Callable[[list[Event]], None]) -> None:
         self._logs = logs
@@ -82,24 +82,24 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Wake the thread for the last time."""
+        """End the thread."""
         os.write(self._stop, b"x")
         self._thread.join(5)
 
     def _run(self) -> None:
         while not self._stopped():
-            place = self._place()  # before the watch: what takes its place meanwhile is noticed
+            place = self._place()  # before the watch, to notice a replacement meanwhile
             with Watch([self._logs.directory]) as changes:
                 while self._place() == place and not self._stopped():
                     self._tell_news()
                     changes.wait(None, self._wake)
 
     def _place(self) -> tuple[int, int] | None:
-        """Which directory stands there: a watch holds on to one that was moved away or deleted."""
+        """Return the directory's identity: a watch would stay with one that was moved or deleted."""
         try:
             there = os.stat(self._logs.directory)
         except OSError:
@@ -109,7 +109,7 @@ class Watcher:
     def _tell_news(self) -> None:
         try:
             events = self.look()
-        except (MailboxError, OSError):  # a log that cannot be read now; pages that load themselves say so
+        except (MailboxError, OSError):  # a log is unreadable now; a page shows that when it reloads
             events = [Event("resync")] if self._is_well else []
             self._is_well = False
         else:
@@ -123,7 +123,7 @@ class Watcher:
         return bool(select.select([self._wake], [], [], 0)[0])
 
     def look(self) -> list[Event]:
-        """What happened since the last look."""
+        """Return the events since the last call."""
         mail, reads, roster = map(_news, self._followed)
         if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
             return [Event("resync")]
@@ -140,8 +140,8 @@ class Watcher:
 
 
 class OpenPage:
-    """An open page's stream. ``write``: what it is sent for an event, as names and texts; nothing for what is not its
-    business. ``owner``: whose browser it is in. ``rests``: was it let go until somebody looks at it?"""
+    """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session;
+    ``rests``: disconnected until the person looks at it."""
 
     def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: object = None) -> None:
         self.write = write
@@ -150,7 +150,7 @@ class OpenPage:
         self.queue: asyncio.Queue[tuple[str, Event] | None] = asyncio.Queue(QUEUE + 1)
 
     def offer(self, number: str, event: Event) -> bool:
-        """Put an event into the queue; False where there is no room but for the end."""
+        """Queue an event; return False, and end the stream, if the queue is full."""
         if self.queue.qsize() >= QUEUE:
             self.end()
             return False
@@ -158,13 +158,13 @@ class OpenPage:
         return True
 
     def end(self) -> None:
-        """Let the page go."""
+        """End the stream."""
         if not self.queue.full():
             self.queue.put_nowait(None)
 
 
 class Hub:
-    """All open pages. Belongs to the event loop: other threads hand events in by ``tell``."""
+    """All open pages. Belongs to the event loop; other threads call only ``tell``."""
 
     def __init__(self) -> None:
         self._run = secrets.token_hex(4)
@@ -174,17 +174,17 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def belong(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The loop that pages are served in."""
+        """Set the event loop that serves the pages."""
         self._loop = loop
 
     def tell(self, events: list[Event]) -> None:
-        """Hand events round, from any thread."""
+        """Distribute events, from any thread."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self.publish, events)
 
     def publish(self, events: list[Event]) -> None:
-        """Hand events round, in the loop."""
+        """Distribute events, in the loop."""
         for event in events:
             self._count += 1
             self._kept.append((self._count, event))
@@ -197,17 +197,17 @@ class Hub:
 
     @property
     def number(self) -> str:
-        """Of the newest event: what a page that is made now has seen."""
+        """Return the newest event's number, which a page made now has seen."""
         return f"{self._run}.{self._count}"
 
     def close(self) -> None:
-        """Let every page go."""
+        """End every stream."""
         for page in self._pages:
             page.end()
         self._pages.clear()
 
     def _missed(self, last: str) -> list[tuple[str, Event]]:
-        """What happened since an event that a page had; a resync where that is not known any more."""
+        """Return the events after the given one; a resync if they are forgotten."""
         run, _, number = last.partition(".")
         oldest = self._kept[0][0] if self._kept else self._count + 1
         if run != self._run or not number.isdecimal() or len(number) > 15 or int(number) + 1 < oldest:
@@ -215,8 +215,7 @@ class Hub:
         return [(f"{self._run}.{n}", event) for n, event in self._kept if n > int(number)]
 
     async def stream(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
-        """A page's stream as Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until it is let go or
-        goes."""
+        """Yield a page's Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until either side ends."""
         mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []
         for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
             self._pages.pop(oldest, None)
@@ -224,7 +223,7 @@ class Hub:
             oldest.end()
         self._pages[page] = None
         try:
-            missed = self._missed(last)  # at the same moment as the page comes in: nothing falls between
+            missed = self._missed(last)  # without an await since the page was added: no event is lost
             yield b"retry: 1000\n\n"
             for number, event in missed:
                 yield _spelt(number, page.write(event))
@@ -244,8 +243,8 @@ class Hub:
 
 
 def _spelt(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
-    """Events with their number; a line of data for each line of text. A lone CR ends a line there too (9.2.6): one in
-    an id that an agent wrote would begin an event of the agent's making."""
+    """Return events with their number, one data line per line of text. A lone CR ends a line, too (9.2.6), or an id
+    with a CR could forge an event."""
     found = []
     for name, text in parts:
         data = "".join(f"data: {line}\n" for line in _LINE_END.split(text))

@@ -1,8 +1,8 @@
-"""Other people's text as HTML that does nothing: Markdown, then a sieve.
+"""Turn untrusted text into inert HTML: Markdown, then a sanitizer.
 
-Belongs here: the two stages, each of which would do alone. markdown-it knows no HTML (it shows it), no images (nothing
-is ever loaded), no schemes but the web's; nh3 (ammonia) then lets through a few tags and no attribute that could
-reach out of the message. What does not print is shown as an escape first, so that no override can turn a line round.
+Belongs here: the two stages, each sufficient alone. First, markdown-it escapes HTML, ignores images and allows only
+web links. Then nh3 (ammonia) passes a few tags and harmless attributes. Unprintable characters are escaped before, so
+that no bidirectional override reverses a line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADING = "heading"
 
 
 def _as_divisions(state: StateCore) -> None:
-    """A heading in a message is no heading of the page, whose outline is read out to people."""
+    """Make a message's headings divisions: screen readers read out the page's outline."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = "div"
@@ -37,7 +37,7 @@ def _as_divisions(state: StateCore) -> None:
 
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:
-        """Only whole addresses on the web: a relative one would lead into the console."""
+        """Return whether the link is absolute and on the web; a relative one would lead into the console."""
         return url.lower().startswith(("http://", "https://"))
 
 
@@ -56,5 +56,5 @@ _sieve = nh3.Cleaner(
 
 @lru_cache(maxsize=512)
 def html(text: str) -> Markup:
-    """A message's text as HTML for a page."""
+    """Return a message's text as inert HTML."""
     return Markup(_sieve.clean(_markdown.render(visible_text(text))))

@@ -1,7 +1,7 @@
-"""Records as a page shows them: a message as a row, a request as a card, an address as a channel.
+"""Records as a page shows them: messages as rows, addresses as channels, receipts.
 
-Belongs here: words, names and times. What stands in them is other people's text: templates escape it, ``visible`` shows
-what does not print, ``markup`` makes HTML of bodies.
+Belongs here: words, names and times. They contain untrusted text: templates escape it, ``visible`` escapes unprintable
+characters, ``markup`` turns bodies into HTML.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
 
 LONG = 1500
-"""Characters of a body in a list; the whole stands beside it."""
+"""Characters of a body in a list; the opened message shows all."""
 REMOTE = "remote"
-"""What stands where an agent's roles would: nobody here vouches for who is elsewhere."""
+"""Shown instead of the roles of an agent elsewhere, which no roster here records."""
 STAGES = {
-    claims.ACKED: ("✔✔", "dealt with by"),
+    claims.ACKED: ("✔✔", "acknowledged by"),
     claims.SEEN: ("✔✔", "seen by"),
     claims.READ: ("✔", "read by"),
     claims.OFFERED: ("→", "offered to"),
 }
-"""The furthest first: how far a message has come, as a sign and in words."""
+"""The sign and the words of each stage, the furthest first."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Channel(Record):
-    """An address as people speak of it: ``#inscription`` for ``project:inscription``; its namespace, who is there."""
+    """An address as a channel, such as ``#inscription`` for ``project:inscription``, with its count of members."""
 
     address: str
     label: str
@@ -54,20 +54,20 @@ class Channel(Record):
 
     @property
     def href(self) -> str:
-        """Where it is shown."""
+        """Return the channel's page."""
         return link("/channel", to=self.address)
 
 
 class Receipt(Record):
-    """How far a message has come, as a sign and in words."""
+    """A message's furthest stage, as a sign and in words."""
 
     sign: str
     text: str
 
 
 class Row(Record):
-    """A message in a list. ``parent_said``: what it answers, in a few words; ``follows``: does that, or another answer
-    to it, stand right above?"""
+    """A message in a list. ``parent_said``: its parent in a few words; ``follows``: the row above is the parent, or
+    another answer to it."""
 
     id: str
     sender: str
@@ -91,28 +91,28 @@ class Row(Record):
 
 
 def link(path: str, **params: str | int | None) -> str:
-    """A place in the console."""
+    """Return the address of a console page."""
     query = urlencode({key: value for key, value in params.items() if value not in (None, "")})
     return f"{path}?{query}" if query else path
 
 
 def clock(millis: int) -> str:
-    """Hour and minute where the person is: the console runs on the machine it is looked at from."""
+    """Return hour and minute in the local time zone, which is the person's."""
     return time.strftime("%H:%M", time.localtime(millis / 1000))
 
 
 def day(millis: int) -> str:
-    """The day, where the person is."""
+    """Return the local date in words."""
     return time.strftime("%A, %-d %B %Y", time.localtime(millis / 1000))
 
 
 def iso(millis: int) -> str:
-    """The instant, for a machine."""
+    """Return the instant in ISO 8601, for machines."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(millis / 1000))
 
 
 def ago(millis: int, now: int) -> str:
-    """How long since, in one figure: ``3 min``."""
+    """Return the elapsed time in one unit: ``3 min``."""
     seconds = max(now - millis, 0) // 1000
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
@@ -121,12 +121,12 @@ def ago(millis: int, now: int) -> str:
 
 
 def line(text: str) -> str:
-    """Other people's text on one line."""
+    """Return untrusted text on one line."""
     return visible(" ".join(text.split()))
 
 
 def name(session_id: str, roster: Roster, person: str = "you") -> str:
-    """How a party is called on a page. An agent may take any name: one that reads as the person's has its id beside."""
+    """Return a party's name for a page. An agent whose name reads as the person's is shown with its id."""
     if session_id == USER:
         return person
     called = frame.name_of(session_id, roster)
@@ -138,12 +138,12 @@ def name(session_id: str, roster: Roster, person: str = "you") -> str:
 
 
 def label(address: str) -> str:
-    """An address as people speak of it."""
+    """Return an address as a channel's label: ``#inscription``."""
     return f"#{visible(address.partition(':')[2] or address)}"
 
 
 def channels(roster: Roster) -> list[Channel]:
-    """Every channel there is: all, the roles anyone ever held, the tags of everyone who is not dead."""
+    """Return all channels: ``all``, every role ever held, the tags of living and frozen agents."""
     there = [agent for agent in roster.agents.values() if agent.state != DEAD]
     tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
     members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
@@ -153,7 +153,7 @@ def channels(roster: Roster) -> list[Channel]:
 
 
 def keys(message: Message, roster: Roster) -> set[str]:
-    """The places of the console's own list of channels that a message belongs to: channels and direct threads."""
+    """Return the rail entries that a message belongs to: channel addresses, and ``@id`` for direct threads."""
     found = {address for address in message.recipients if ":" in address or address == ALL}
     others = {message.sender, *message.recipients} - {USER} - found
     if message.sender == USER or USER in message.recipients:
@@ -171,7 +171,7 @@ def _target(address: str, roster: Roster) -> tuple[str, str]:
 
 
 def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
-    """Whom the message has reached, and how far."""
+    """Return the message's furthest stage, and the readers who reached it."""
     stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
     for stage, (sign, words) in STAGES.items():
         who = [name(session, roster) for session, reached in stages.items() if reached == stage]
@@ -192,14 +192,17 @@ def row(
     said: Mapping[str, str] = NOTHING,
     after: Row | None = None,
 ) -> Row:
-    """A message as a row; ``whole``: however long it is. That it went to ``home`` alone goes without saying. ``said``:
-    in a few words, the messages that rows answer, by id; ``after``: the row above."""
+    """Return a message as a row.
+
+    ``whole``: do not cut its body. ``home``: the page's address, not repeated as the recipient. ``said``: parents in a
+    few words, by id. ``after``: the row above.
+    """
     agent = roster.get(message.sender)
     content, cut = message.content, not whole and len(message.content) > LONG
     if cut:
         content = content[:LONG].rpartition("\n")[0] or content[:LONG]
     is_control = message.type == "control"
-    is_news = message.type == "system" and references.is_event(message)  # the subject says it; the text is for programs
+    is_news = message.type == "system" and references.is_event(message)  # the subject says it all
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     return Row(
         id=message.id,
@@ -225,19 +228,19 @@ def row(
 
 
 def said(message: Message, roster: Roster) -> str:
-    """Who wrote a message, and what it is about."""
+    """Return a message's sender and title."""
     what = summary.line(message_text.parse(message.content)) if message.type == "control" else title(message)
     return f"{name(message.sender, roster)}: {clipped(what, 80)}"
 
 
 def title(message: Message) -> str:
-    """What a message is about, in a few words."""
+    """Return a message's subject, or the beginning of its text."""
     return clipped(line(message.subject or message.content[:400]), 80)
 
 
 def history(message: Message, records: list[Read], roster: Roster) -> list[dict[str, Any]]:
-    """Everything recorded about a message, as lines of a table."""
-    words = {"read": "read", "ack": "dealt with", "release": "given back", "seen": "seen"}
+    """Return a message's receipts as table rows, sending first."""
+    words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen"}
     found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
     found[0]["who"] = name(message.sender, roster)
     for record in records:

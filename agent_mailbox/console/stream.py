@@ -1,6 +1,6 @@
-"""What an open page is told of what happened: rows for a list, a word that something else is out of date.
+"""Turn events into updates of an open page: new rows for a list, notices that other parts are stale.
 
-Belongs here: from an event to what is sent. Runs in the event loop, so it reads nothing but the roster.
+Belongs here: from an event to the names and texts to send. Runs in the event loop, so it reads only the roster.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ STALE = {
     "/agents": ("roster", "control", "survey"),
     "/channels": ("roster",),
 }
-"""By what a page that lists no mail goes out of date."""
+"""The event kinds that make each page without a mail list stale."""
 
 
 class EventReader:
-    """Makes of events what pages show. ``templates``: those of the pages."""
+    """Turns events into updates. ``templates``: those of the pages."""
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
         self._mailbox = Mailbox(directory)
@@ -46,7 +46,8 @@ class EventReader:
         self.templates = templates
 
     def follow(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
-        """What a page that shows this is to be told. What was found, and older pages, stay as they are."""
+        """Return the function that turns an event into updates of this page. Search results and older pages get no new
+        rows."""
         chosen = None if path == "/search" or params.get("before") else views.selection(path, params)
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
@@ -72,7 +73,7 @@ class EventReader:
     def _belongs(self, message: Message, chosen: Selection, roster: Roster) -> bool:
         try:
             return chooses(chosen, roster)(message)
-        except MailboxError:  # the page's address means nobody, or nobody any more
+        except MailboxError:  # the page's address matches no agent, or none any more
             return False
 
     def _row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:

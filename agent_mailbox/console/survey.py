@@ -1,8 +1,7 @@
-"""What stands with everyone: unread mail, what is owed, dead letters, what nobody has read. Counted in the background.
+"""Figures about all agents, counted in the background: unread mail, obligations, dead letters, mail without a reader.
 
-Belongs here: the counting, and how often. Each figure is the facade's or the core's answer for one agent; asking it for
-all takes from milliseconds to (in a log nobody archives) seconds, so a thread of its own asks, after a change, and
-rests in between: at most a tenth of one processor's time goes into it.
+Belongs here: the count and its schedule. The facade or the core answers for one agent; asking for all takes up to
+seconds in a large live log. So a thread asks after changes, and rests: it uses at most a tenth of a processor.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
     from ..core.roster import Agent
 
 LARGE = 32 << 20
-"""Bytes of a live messages log (some 80,000 messages; the steward keeps it at a thousand) beyond which dead letters and
-pending mail are not counted: they need every message in memory."""
+"""Bytes of the live messages log above which dead letters and pending mail are not counted, because that loads every
+message. It is some 80,000 messages; the steward keeps a thousand."""
 PATIENCE = 5.0
-"""Seconds that pages wait for the first count."""
+"""Seconds that the start waits for the first count."""
 REST = 9
-"""How many times as long as a count took it is left alone."""
+"""The rest after a count, as a multiple of the count's duration."""
 
 
 class Line(Record):
-    """How one agent stands: how much waits for it, how much it owes, when it was last seen (ms)."""
+    """One agent's figures: last seen (ms), unread messages, messages it owes an answer to."""
 
     agent: Agent
     seen: int
@@ -45,8 +44,8 @@ class Line(Record):
 
 
 class Survey(Record):
-    """A count. ``dead`` and ``unread`` (mail nobody has read yet) are None before the first, and where the log is too
-    large for it."""
+    """The result of a count. ``dead`` and ``unread`` (mail without any reader) are None before the first count, and if
+    the log is too large."""
 
     taken: int = 0
     lines: Mapping[str, Line] = {}
@@ -77,7 +76,7 @@ def take(mailbox: Mailbox) -> Survey:
 
 
 class Surveyor:
-    """Keeps the newest count; ``done`` is called, in the surveyor's thread, after each."""
+    """Keeps the newest count; calls ``done`` in its thread after each."""
 
     def __init__(self, directory: str, done: Callable[[], None]) -> None:
         self._mailbox = Mailbox(directory)
@@ -89,23 +88,23 @@ class Surveyor:
         self.newest = Survey()
 
     def start(self) -> None:
-        """Count at once, then whenever it is due; returns with the first count, or without it if that takes long."""
+        """Start the thread; wait up to ``PATIENCE`` for the first count."""
         self._due.set()
         self._thread.start()
         self._first.wait(PATIENCE)
 
     def changed(self) -> None:
-        """Something was written: count anew, soon."""
+        """Request a new count after a write."""
         self._due.set()
 
     def current(self) -> Survey:
-        """The newest count; asks for another where time alone may have changed it."""
+        """Return the newest count; request another if it is older than a minute."""
         if self._mailbox.now() - self.newest.taken > MINUTE:
             self._due.set()
         return self.newest
 
     def stop(self) -> None:
-        """End the thread, at its next rest."""
+        """End the thread after its present count."""
         self._over.set()
         self._due.set()
 
@@ -122,4 +121,4 @@ class Surveyor:
         try:
             self.newest = take(self._mailbox)
         except MailboxError:
-            pass  # busy, or a disk that says no: the next change asks again
+            pass  # busy, or a failing disk: the next change asks again

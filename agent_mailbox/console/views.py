@@ -1,7 +1,7 @@
-"""The pages: what each is made of. Looking changes nothing.
+"""The content of each page; reading it changes nothing.
 
-Belongs here: from a path and its parameters to what a template gets. Every page is whole without script; ``open``
-beside any of them names the message whose details stand next to it.
+Belongs here: from a path and its parameters to a template's context. Every page works without script; the parameter
+``open`` of any page names the message whose details it shows.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     View = Callable[[Looking, Survey, Params], dict[str, Any]]
 
 PAGE = 50
-"""Messages of one page: two screens."""
+"""Messages per page: two screens."""
 MOST = 200
-"""Entries of a list that has no pages; what is beyond is counted."""
+"""Entries of a list without pages; the rest is only counted."""
 HOURS = (6, 24, 72, 168)
 MOST_DRAWN = 5000
-"""Messages of a timeline, the newest: a second of work, and more than a picture tells apart."""
+"""The newest messages that a timeline draws: a second of work, and more than a chart can show."""
 SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○"}
 
 
 def selection(path: str, params: Params) -> Selection | None:
-    """The mail that a page lists; None for a page that lists none. Raises ``Malformed``."""
+    """Return the mail that a page lists, or None; raises ``Malformed``."""
     if path == "/channel":
         return Selection(address=params.get("to", ""))
     if path == "/direct":
@@ -56,7 +56,7 @@ def selection(path: str, params: Params) -> Selection | None:
 
 
 def _instant(given: str) -> int | None:
-    """What a date field sends, as ms: of a day or a minute where the person is."""
+    """Return a date field's local day or minute in ms; None if empty."""
     if not given:
         return None
     import time
@@ -66,11 +66,11 @@ def _instant(given: str) -> int | None:
             return int(time.mktime(time.strptime(given, form)) * 1000)
         except (ValueError, OverflowError):
             continue
-    raise Malformed(f"{given!r} is no date", "write 2026-03-16 or 2026-03-16T14:30")
+    raise Malformed(f"not a date: {given!r}", "write 2026-03-16 or 2026-03-16T14:30")
 
 
 def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
-    """The rows of a page that lists mail, and where older ones go on."""
+    """Return the rows of a page that lists mail, and the link to older ones."""
     chosen = selection(path, params)
     assert chosen is not None
     page = now.library.page(chosen, _place(params.get("before", "")), PAGE)
@@ -103,7 +103,7 @@ def _place(given: str) -> Position | None:
 
 
 def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """What waits for the person: decisions, mail, what the person owes."""
+    """Return the items that wait for the person: decisions, mail, messages owed an answer."""
     roster, clock = now.roster, now.mailbox.now()
     requests = [(request, now.control.deciders(request)) for request in now.requests()]
     mine = [cards.card(request, who, roster, clock) for request, who in requests if USER in who]
@@ -121,7 +121,7 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
 
 
 def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """What waits for anybody: requests, and mail nobody has read."""
+    """Return everyone's open requests, and mail without a reader."""
     roster, clock = now.roster, now.mailbox.now()
     unread = survey.unread
     return {
@@ -134,7 +134,7 @@ def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
 
 
 def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """Dead letters, the newest last."""
+    """Return the dead letters, newest last."""
     letters = now.library.dead_letters(None) if survey.dead is None else survey.dead
     said = {RECIPIENT_DEAD: "its recipient died"}
     rows = [(presenters.row(m, claims.Reads(), now.roster), said.get(why, why)) for m, why in letters[-MOST:]]
@@ -142,7 +142,7 @@ def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
 
 
 def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
-    """Everyone, those who live first; the dead when asked for."""
+    """Return all agents, living ones first, dead ones on request."""
     roster, clock = now.roster, now.mailbox.now()
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
     called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
@@ -187,7 +187,7 @@ def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of:
 
 
 def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
-    """One agent: how it stands, what waits for it, what it owes, its mail."""
+    """Return one agent: its state, requests, obligations and mail."""
     roster, clock = now.roster, now.mailbox.now()
     session_id = roster.find(params.get("id", "")).session_id
     if session_id == USER:
@@ -208,12 +208,12 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
-    """Every channel."""
+    """Return all channels."""
     return {"title": "Channels", "channels": presenters.channels(now.roster)}
 
 
 def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """The mail of an address, and the means to write there."""
+    """Return the mail and members of an address, and a form to write there."""
     address, roster = params.get("to", ""), now.roster
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
     members = [(presenters.name(a.session_id, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
@@ -229,7 +229,7 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 
 def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """The person's own thread with an agent."""
+    """Return the person's direct mail with an agent."""
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = listing(now, "/direct", {**params, "with": who.session_id})
@@ -244,12 +244,12 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 
 def archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """All mail there ever was."""
+    """Return all mail, archived mail included."""
     return {"title": "All mail", **listing(now, "/archive", params)}
 
 
 def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """Mail by words, address and time."""
+    """Return mail by words, address and time."""
     asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
     found: dict[str, Any] = {"rows": [], "older": None, "is_newest": True}
     problem = None
@@ -261,7 +261,7 @@ def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 
 def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """Pictures of the last hours."""
+    """Return the charts of the last hours."""
     hours = {str(hours): hours for hours in HOURS}.get(params.get("hours", ""), 24)
     clock = now.mailbox.now()
     since = clock - hours * instant.HOUR
@@ -286,4 +286,4 @@ PAGES: dict[str, tuple[str, View]] = {
     "/search": ("search.html", search),
     "/timeline": ("timeline.html", timeline),
 }
-"""Every page: its template, and what that gets."""
+"""Every page: its template, and the function that fills it."""

@@ -46,7 +46,7 @@ class Day:
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",
             "/timeline": "Who writes to whom",
-            "/?open=" + self.dead: "Send it anew",
+            "/?open=" + self.dead: "Send it again",
         }
 
     @property
@@ -286,7 +286,7 @@ def test_a_waiting_tool_call_is_approved_with_another_input_by_keys_alone(quiet:
     decision = json.loads(out)["hookSpecificOutput"]["decision"]
     assert (decision["behavior"], decision["updatedInput"]) == ("allow", {"command": "rm -r build"}), err
     page.locator(".card").wait_for(state="detached")
-    page.get_by_text("Nobody waits for a decision of yours.").wait_for()
+    page.get_by_text("No request awaits your decision.").wait_for()
 
 
 def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: Browser) -> None:
@@ -329,15 +329,15 @@ def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) ->
     page.get_by_text("You have read everything.").wait_for()
     assert post.unread("user") == []
     page = Window(browser, quiet).go(f"/archive?open={first}")
-    page.get_by_role("button", name="Dealt with (ack)").click()
-    page.get_by_text("is dealt with").wait_for()
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_text("is acknowledged").wait_for()
     page.get_by_role("button", name=re.compile("Give back")).click()
     until(lambda: post.unread("user") == [first])
     page.get_by_role("button", name=re.compile("Give back")).wait_for(state="detached")
     post.ok("roster", "retire", "bo")
-    page.get_by_text("Send it anew").click()
+    page.get_by_text("Send it again").click()
     page.get_by_label("To", exact=True).fill("ada")
-    page.get_by_role("button", name=re.compile("Send anew")).click()
+    page.get_by_role("button", name=re.compile("Send again from")).click()
     until(lambda: any("> May I?" in m["content"] and m["sender"] == "user" for m in post.objects(MESSAGES)))
 
 
@@ -351,8 +351,8 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
         "control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session", "ada"
     )
     request = asked["request"]["id"]
-    assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input="{nonsense")["said"]
-    assert "no JSON object" in quiet.does("/decide", request=request, decision="approve", input=" ")["said"]
+    assert "not a JSON object" in quiet.does("/decide", request=request, decision="approve", input="{nonsense")["said"]
+    assert "not a JSON object" in quiet.does("/decide", request=request, decision="approve", input=" ")["said"]
     assert quiet.does("/decide", request=request, decision="perhaps")["status"] == 400
     assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
     assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
@@ -416,9 +416,9 @@ def test_an_input_that_is_another_json_is_another_input(quiet: Running) -> None:
     )
     same, other = (quiet.post.ok(*words)["request"]["id"] for _ in range(2))
     said = quiet.does("/decide", request=same, decision="approve", input='{ "force": true,\r\n "n": 1 }')["said"]
-    assert "you changed" not in said
+    assert "changed input" not in said
     said = quiet.does("/decide", request=other, decision="approve", input='{"force": 1, "n": 1}')["said"]
-    assert "you changed" in said
+    assert "changed input" in said
 
 
 # -- hostile mail -----------------------------------------------------------------------------------------------------
@@ -513,7 +513,7 @@ def test_a_message_cannot_reach_the_console_from_a_page_of_its_own(quiet: Runnin
         page.evaluate("window.sent.then(() => 1)")
         page.evaluate("document.getElementById('f').submit()")
         page.wait_for_url(re.compile(f"{quiet.port}/send"))
-        assert "not from this page" in page.inner_text("body")
+        assert "came from another page" in page.inner_text("body")
     finally:
         server.shutdown()
         server.server_close()

@@ -302,7 +302,7 @@ def test_a_wider_host_is_warned_of_and_names_are_still_checked(post: Post) -> No
         assert console.ask("/", headers={"Host": f"evil.example:{console.port}"}).status == 421
         console._process.terminate()
         assert console._process.stderr is not None
-        assert b"not this machine alone" in console._process.stderr.read()
+        assert b"is open to the network" in console._process.stderr.read()
     hosts = AllowedHosts("0.0.0.0", 80)
     assert hosts.allows("192.0.2.7:80")
     assert hosts.allows("[2001:db8::1]:80")

@@ -1,16 +1,16 @@
-// What a page gains with script: it stays live, and is worked by keys. Without it every page and every form still does.
+// Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 "use strict";
 (() => {
 const $ = (selector, from = document) => from.querySelector(selector);
 const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
-const MOST = 400; // rows kept in a list: a screenful is 20, and what was scrolled past can be had again
+const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can be loaded again
 const policy = window.trustedTypes
-  ? trustedTypes.createPolicy("console", { createHTML: (text) => text }) // only what our own server rendered comes here
+  ? trustedTypes.createPolicy("console", { createHTML: (text) => text }) // only HTML from our own server comes here
   : { createHTML: (text) => text };
 const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
 const body = document.body;
 const here = () => location.pathname + location.search;
-let heard = body.dataset.number; // the newest event that this page knows of
+let heard = body.dataset.number; // the newest event that this page has
 let stream = null;
 
 const load = async (url) => {
@@ -19,7 +19,7 @@ const load = async (url) => {
   return parsed(await answer.text());
 };
 
-// -- what was done, said aloud -------------------------------------------------------------------------------------
+// -- notices ------------------------------------------------------------------------------------------------------
 
 const say = (kind, text) => {
   const line = document.createElement("p");
@@ -30,7 +30,7 @@ const say = (kind, text) => {
   $("#said").replaceChildren(line);
 };
 
-// -- bringing a page up to date ------------------------------------------------------------------------------------
+// -- updating a page -----------------------------------------------------------------------------------------------
 
 const busy = (node) =>
   node.contains(document.activeElement) && document.activeElement !== node
@@ -39,7 +39,7 @@ const busy = (node) =>
 const dirty = (node) =>
   $$("input:not([type=hidden]), textarea", node).some((f) => (f.type === "checkbox" ? f.checked !== f.defaultChecked : f.value !== f.defaultValue));
 
-// Puts new children in the place of old ones by their keys; what the person is writing in stays as it is.
+// Replaces children by their keys; fields that the person is editing stay as they are.
 const patch = (old, fresh) => {
   const known = new Map($$(":scope > [data-key]", old).map((node) => [node.dataset.key, node]));
   const next = [...fresh.children].map((node) => {
@@ -58,7 +58,7 @@ const patch = (old, fresh) => {
   const kept = new Set(next);
   [...old.childNodes].filter((node) => !kept.has(node)).forEach((node) => node.remove());
   let at = old.firstChild;
-  for (const node of next) { // what is kept is not moved: it would lose the focus, and the place in its text
+  for (const node of next) { // kept nodes are not moved: that would lose the focus and the cursor
     if (node === at) at = at.nextSibling;
     else old.insertBefore(node, at);
   }
@@ -69,7 +69,7 @@ const same = (one, other) => one.outerHTML === other.outerHTML;
 let due = new Set();
 let waiting = 0;
 let loading = false;
-// Figures of the rail may be some seconds old; what the page is about may not.
+// The rail may be some seconds old, the page itself not.
 const stale = (what) => {
   due.add(what);
   if (loading || (waiting && what === "rail")) return;
@@ -154,7 +154,7 @@ const add = (text) => {
   trim(list, true);
   if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
 };
-// Rows beyond the most are let go, at the end that is not looked at.
+// Removes rows beyond the limit, at the end that is out of sight.
 const trim = (list, fromTop) => {
   const rows = $$(".message", list);
   const over = rows.slice(...(fromTop ? [0, Math.max(rows.length - MOST, 0)] : [MOST]));
@@ -204,7 +204,7 @@ const listen = () => {
   at.set("last", heard);
   stream = new EventSource(`/events?${at}`);
   stream.onopen = () => state(true, "live");
-  stream.onerror = () => state(false, "not live; trying again");
+  stream.onerror = () => state(false, "not live; reconnecting");
   const on = (name, does) => stream.addEventListener(name, (event) => {
     heard = event.lastEventId || heard;
     does(event);
@@ -218,7 +218,7 @@ const listen = () => {
   on("rest", () => {
     stream.close();
     stream = null;
-    state(false, "not live while others are");
+    state(false, "paused while other windows are live");
   });
   on("mail", (event) => {
     const keys = JSON.parse(event.data);
@@ -226,7 +226,7 @@ const listen = () => {
   });
 };
 
-// Of many windows the oldest was told to rest: a browser has few connections to one server.
+// The oldest of many windows rests: a browser opens few connections to one server.
 const wake = () => { if (!stream && !document.hidden) listen(); };
 window.addEventListener("focus", wake);
 document.addEventListener("visibilitychange", wake);
@@ -276,7 +276,7 @@ const watch = () => {
   $$("[data-older]").forEach((a) => seen?.observe(a));
 };
 
-// A click that was meant for a request that has just gone must not decide the one that is in its place now.
+// A click on a request that just vanished must not decide the one that took its place.
 const SETTLES = 700;
 let moved = 0;
 let came = null;
@@ -285,7 +285,7 @@ const open = async (href, keep = true) => {
   const mine = ++opening;
   if (keep) came = document.activeElement;
   const page = await load(href);
-  if (mine !== opening) return; // another was asked for since
+  if (mine !== opening) return; // another message was opened since
   const fresh = $("#details", page);
   const aside = $("#details");
   aside.replaceChildren(...fresh.children);
@@ -319,11 +319,11 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (form.dataset.sending) return;
   if (form.matches(".decide") && Date.now() - moved < SETTLES) {
-    say("news", "The requests had just moved: nothing was decided. Press it again.");
+    say("news", "The list had just changed, so nothing was decided. Press the button again.");
     return;
   }
   form.dataset.sending = "1";
-  const beside = form.closest("#details"); // asked now: by the time of the answer the form may be replaced
+  const beside = form.closest("#details"); // before the answer, which may replace the form
   const fields = new URLSearchParams(new FormData(form));
   if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
   try {
@@ -340,7 +340,7 @@ document.addEventListener("submit", async (event) => {
       stale("main");
     }
   } catch {
-    say("problem", "The console does not answer. What you wrote is still here.");
+    say("problem", "The console does not answer. Your text is still here.");
   }
   delete form.dataset.sending;
 });
@@ -389,8 +389,8 @@ const decide = (which) => {
   const button = at && $(which, at);
   if (!button) return;
   at.scrollIntoView({ block: "nearest" });
-  button.focus(); // Enter then does it: one key alone decides nothing
-  say("news", `${which === ".approve" ? "Approve" : "Deny"}: Enter does it, Esc leaves it.`);
+  button.focus(); // only Enter confirms: one key alone decides nothing
+  say("news", `${which === ".approve" ? "Approve" : "Deny"}: press Enter to confirm, Esc to cancel.`);
 };
 
 document.addEventListener("keydown", (event) => {

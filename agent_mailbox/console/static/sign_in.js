@@ -1,4 +1,4 @@
-// Takes the launch token out of the address at once, and hands it in: it works once.
+// Removes the launch token from the address at once, and exchanges it: it works once.
 "use strict";
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 if (token) {
