@@ -1,1 +1,1 @@
-"""Keeping a mailbox: the steward, backups, adoption, and the doctor."""
+"""Maintain a mailbox: the steward, backups, adoption, extras and the doctor."""

@@ -1,7 +1,7 @@
-"""The person looked: what a mailbox holds now counts from here on, and with ``adopt`` its unsealed lines too.
+"""Trust a mailbox on the person's word: its logs count as they are now, with ``adopt`` their unsealed lines, too.
 
-Belongs here: beginning a mailbox's record again from the logs as they are (``store.custody``), and telling what counts
-then. Whose word that takes is the command line's business.
+Belongs here: restarting a mailbox's record (``store.custody``) from its present logs, and reporting the rules that
+count then. The command line checks that the person asked.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Trusted(Record):
-    """The outcome of the person's word: why it was needed (empty: it was not), the number of lines that it confirmed,
-    and what agents are under now, a line each."""
+    """The result of trusting: why it was needed (empty: it was not), the number of lines it confirmed, and one line of
+    present rules per agent."""
 
     why: str
     adopted: int
@@ -33,17 +33,17 @@ class Trusted(Record):
 
 
 def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
-    """Take the logs as they are: what is sealed in them counts, and nothing is missed any more.
+    """Accept the logs as they are: their sealed lines count, and lines that were cut are no longer missed.
 
-    With ``adopt`` the unsealed lines that decide count too, for the writers that they name. Raises ``Refused`` for a
-    mailbox that the user's ``init`` did not make, ``Busy`` beside a steward.
+    With ``adopt`` unsealed deciding lines count, too, for the writers they name. Raises ``Refused`` if the user's
+    ``init`` did not make the mailbox, ``Busy`` while a steward runs.
     """
     keys.make(user_state.directory(system.environment()))
     record = mailbox.logs.custody
     if record is None or record.key is None:
         raise Refused(
-            f"{mailbox.directory} is not one that your `init` made",
-            f"`agent-mailbox init --adopt {mailbox.directory}`",
+            f"the mailbox was not made by your `agent-mailbox init`: {mailbox.directory}",
+            f"run `agent-mailbox init --adopt {mailbox.directory}` if you trust it",
             code="not_yours",
         )
     why = record.broken() or ""
@@ -56,7 +56,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     ):
         held = (messages, reads, roster)
         adopted = _adopt(record, held) if adopt else 0
-        decides = record.log(messages.path).decides  # an archive is mostly plain mail
+        decides = record.log(messages.path).decides  # few lines of an archive do
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
             _begin_again(record.log(log.path), log, archived)
@@ -66,9 +66,9 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
 
 
 def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
-    """Have the log's entry say what the log holds: all of it is below the base of a new generation.
+    """Start a new generation in the log's entry, with the whole log below its base.
 
-    A copy of a sealed line would count there, so copies go to the end, behind the base.
+    Below the base, a copy of a sealed line would count, so move copies to the end, behind it.
     """
     system.fdatasync(log.fd)
     before = kept.entry()
@@ -86,7 +86,7 @@ def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
 def _without_copies(
     kept: Kept, lines: Iterable[tuple[int, bytes]], archived: set[bytes]
 ) -> tuple[list[bytes], list[bytes]]:
-    """Return a log's lines without the copies of sealed lines that decide, and these copies."""
+    """Return a log's lines without the copies of sealed deciding lines, and those copies."""
     found: tuple[list[bytes], list[bytes]] = ([], [])
     seen = set(archived)
     for _, line in lines:
@@ -97,7 +97,7 @@ def _without_copies(
 
 
 def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:
-    """Confirm the unsealed lines that decide, by their MACs; those confirmed before stay so."""
+    """Confirm the unsealed deciding lines by their MACs, beside those confirmed before; return how many are new."""
     known = record.adopted()
     found: set[bytes] = set()
     for log in held:
@@ -116,7 +116,7 @@ def _is_the_person_s(line: bytes) -> bool:
 
 
 def _standing(mailbox: Mailbox) -> Iterator[str]:
-    """The rules that agents are under, as far as anything is said of them."""
+    """Yield one line of rules for each agent that has any."""
     control = mailbox.control
     roster = control.plane().roster
     for agent in roster.agents.values():

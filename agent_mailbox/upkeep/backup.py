@@ -1,12 +1,11 @@
-"""Backups: a mailbox in one file, and a mailbox from one.
+"""Back up a mailbox to one file, and restore it from one.
 
-Belongs here: the file's format, its checks, and the order in which a name comes to mean something. A backup is a tar
-file (any tool reads it) of the logs, the archive and the configuration as they were at one moment, of ``backup.json``
-(when, and the heartbeats), and last of ``SHA256SUMS`` over all of these, as ``sha256sum -c`` takes it. Nothing derived
-is in it.
+Belongs here: the file's format, its checks, and the order of steps. A backup is a tar file. It
+begins with ``backup.json`` (the time and the heartbeats), then has a snapshot of the logs, the archive and the
+configuration. ``SHA256SUMS`` over all of these ends it, for ``sha256sum -c``. It holds no derived file.
 
-Both ways the work is done beside, synced, verified, and then renamed: killed at any step, there is a whole backup or
-none under its name, a whole mailbox or none, and a repetition takes over what was left.
+Either way the result is written under another name, synced, verified and then renamed. So a kill at any step leaves a
+whole backup or mailbox or none; a retry takes over the remains.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ VERSION = 1
 ABOUT, SUMS = "backup.json", "SHA256SUMS"
 LIVE = (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG)
 MAX_ABOUT = 64 << 20
-"""Bytes of ``backup.json`` or ``SHA256SUMS`` that are read: some hundred thousand sessions or files."""
+"""Bytes read of ``backup.json`` or ``SHA256SUMS`` at most: some hundred thousand sessions or files."""
 
 
 class Backup(Record):
-    """A verified backup: where, when it was made (ms), its files with their bytes, and the heartbeats (ns)."""
+    """A verified backup: its path, its time (ms), its files with their sizes in bytes, and the heartbeats (ns)."""
 
     file: str
     made: int
@@ -55,10 +54,10 @@ class Backup(Record):
 
 
 def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
-    """Write the mailbox as it is now into ``file`` (0600), verified and durable.
+    """Write a snapshot of the mailbox to ``file`` (0600), verified and durable.
 
-    Raises ``Refused`` if the file is there, unless ``force``; ``Busy`` beside a steward; ``StorageFailed``; ``BadData``
-    if what was written does not read back.
+    Raises ``Refused`` if the file exists, unless ``force``; ``Busy`` while a steward runs; ``StorageFailed``;
+    ``BadData`` if the result does not verify.
     """
     file = os.path.abspath(file)
     _refuse_existing(file, force)
@@ -79,7 +78,7 @@ def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
 
 
 def _written(mailbox: Mailbox, aside: FileLock) -> Backup:
-    os.ftruncate(aside.fd, 0)  # what a killed one left
+    os.ftruncate(aside.fd, 0)  # the remains of a killed backup
     _fill(_Unbuffered(aside.fd), mailbox)
     os.fsync(aside.fd)
     return verify(aside.path)
@@ -87,9 +86,11 @@ def _written(mailbox: Mailbox, aside: FileLock) -> Backup:
 
 def _refuse_existing(file: str, force: bool) -> None:
     if os.path.isdir(file):
-        raise Refused(f"{file} is a directory", "name the file to write")
+        raise Refused(f"the backup file is a directory: {file}", "name a file in it")
     if os.path.lexists(file) and not force:
-        raise Refused(f"{file} is there already", "name another file, or overwrite it with --force", code="exists")
+        raise Refused(
+            f"the backup file exists already: {file}", "name another file, or overwrite it with --force", code="exists"
+        )
 
 
 def _fill(out: IO[bytes], mailbox: Mailbox) -> None:
@@ -120,7 +121,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes], no
 
 
 class _Unbuffered(io.BytesIO):
-    """An open file that tarfile can write to, which asks where it is and writes on."""
+    """An open file for tarfile, which needs only ``tell`` and ``write``."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
@@ -142,7 +143,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 class _Chunks(io.RawIOBase):
-    """Chunks as a file to read from, once."""
+    """A file that reads from chunks, once."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -163,18 +164,19 @@ class _Chunks(io.RawIOBase):
 
 
 def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None) -> Backup:
-    """Read a whole backup and check every byte of it; ``take`` gets each file of the mailbox with its content (which
-    counts for nothing until this returns).
+    """Read and check every byte of a backup. ``take`` gets each file's name and chunks, unverified until this returns.
 
-    Raises ``NotFound``, ``BadData`` saying what is wrong with it, or ``StorageFailed``.
+    Raises ``NotFound``, ``BadData`` with the damage, or ``StorageFailed``.
     """
     try:
         with open(file, "rb") as source, tarfile.open(fileobj=source, mode="r:") as tar:
             return _verified(file, tar, take)
     except FileNotFoundError:
-        raise NotFound(f"no backup {file}", "`agent-mailbox backup FILE` makes one") from None
+        raise NotFound(
+            f"backup file not found: {file}", "check the path; `agent-mailbox backup FILE` makes a backup"
+        ) from None
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
-        raise _damaged(file, f"it is no whole tar file ({error})") from None
+        raise _damaged(file, f"not a complete tar file ({error})") from None
     except OSError as error:
         raise paths.storage_failed("read", file, error) from None
 
@@ -185,9 +187,9 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
     about = told = b""
     for entry in tar:
         if told:
-            raise _damaged(file, f"{entry.name!r} stands behind the checksums")
+            raise _damaged(file, f"{entry.name!r} follows the checksums")
         if not _is_plain(entry) or not _belongs(entry.name) or entry.name in sums:
-            raise _damaged(file, f"{entry.name!r} has no place in a backup")
+            raise _damaged(file, f"{entry.name!r} does not belong in a backup")
         content = tar.extractfile(entry)
         assert content is not None
         digest = hashlib.sha256()
@@ -215,12 +217,12 @@ def _hashing(content: IO[bytes], note: Callable[[bytes], None]) -> Iterator[byte
 
 
 def _is_plain(entry: tarfile.TarInfo) -> bool:
-    """A file whose bytes stand in the tar: no link, and nothing that a few bytes would blow up to terabytes."""
+    """Return whether the entry is a regular file: no link, and no sparse file that expands to terabytes."""
     return entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not entry.issparse()
 
 
 def _belongs(name: str) -> bool:
-    """Is it one of the names we write? So none leads out of the directory it is put into."""
+    """Return whether a backup writes this name. So no name can lead out of the target directory."""
     directory, slash, base = name.rpartition("/")
     if not slash:
         return name in (*LIVE, ABOUT, SUMS)
@@ -236,41 +238,44 @@ def _compare(file: str, sums: Mapping[str, str], told: bytes) -> None:
         if name not in sums:
             raise _damaged(file, f"{name!r} is missing")
         if wanted.get(name) != sums[name]:
-            raise _damaged(file, f"{name!r} is not what was backed up")
+            raise _damaged(file, f"{name!r} does not match its checksum")
     if paths.MESSAGES not in sums:
-        raise _damaged(file, f"it holds no {paths.MESSAGES}")
+        raise _damaged(file, f"{paths.MESSAGES} is missing")
 
 
 def _about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
     about = codec.parse(text, MAX_ABOUT, ours=False)
     if isinstance(about, BadLine) or about.get("format") != "agent-mailbox backup":
-        raise BadData(f"{file} is no backup of a mailbox", "`agent-mailbox backup FILE` makes one")
+        raise BadData(f"not a backup of a mailbox: {file}", "name a file that `agent-mailbox backup FILE` made")
     if about.get("version") != VERSION:
-        raise BadData(f"{file} is of version {about.get('version')!r}", "use the agent-mailbox that made it")
+        raise BadData(
+            f"unknown version of the backup {file}: {about.get('version')!r}",
+            "restore it with the version that made it",
+        )
     heartbeats, made = about.get("heartbeats"), about.get("made")
     if not isinstance(heartbeats, dict) or not isinstance(made, str):
-        raise _damaged(file, f"{ABOUT} does not tell what it should")
+        raise _damaged(file, f"{ABOUT} lacks the time or the heartbeats")
     for session_id, at in heartbeats.items():
         try:
             check_id(session_id)
         except MailboxError as error:
             raise _damaged(file, error.what) from None
         if not isinstance(at, int) or not 0 <= at < 1 << 63:
-            raise _damaged(file, f"the heartbeat of {session_id!r} is no time")
+            raise _damaged(file, f"the heartbeat of {session_id!r} is not a time: {at!r}")
     return Backup(file, instant.parse(made), dict(sizes), heartbeats)
 
 
 def _damaged(file: str, what: str) -> BadData:
-    return BadData(f"{file} is damaged: {what}", "take another backup; nothing was restored", code="damaged")
+    return BadData(f"the backup {file} is damaged: {what}", "use another backup; nothing was restored", code="damaged")
 
 
 # -- going back to one ------------------------------------------------------------------------------------------------
 
 
 def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
-    """Make ``directory`` the mailbox of a backup and the user's own, as ``init`` does.
+    """Make ``directory`` a mailbox from a backup, and record it as the user's own like ``init``.
 
-    Raises as ``verify`` does, and ``Refused`` if something stands there already (an empty directory is nothing).
+    Raises as ``verify`` does, and ``Refused`` if the directory exists and is not empty.
     """
     directory = os.path.realpath(directory)
     _refuse_used(directory)
@@ -289,7 +294,7 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     except OSError as error:
         raise paths.storage_failed("restore", directory, error) from None
     known = custody.find(directory, environ)
-    if known is not None:  # of a mailbox that was here: what comes from elsewhere is confirmed by ``init --adopt``
+    if known is not None:  # the record of an earlier mailbox here; only ``init --adopt`` confirms a restored one
         custody_setup.remove(known.directory)
     creation.create(directory, environ)
     return backup
@@ -297,21 +302,25 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
 
 def _refuse_used(directory: str) -> None:
     if paths.is_mailbox(directory):
-        hint = "restore into another directory; `agent-mailbox init` on it if it is the one you restored"
-        raise Refused(f"{directory} is a mailbox already", hint, code="exists")
+        hint = f"name another directory; if you just restored this one, run `agent-mailbox init {directory}`"
+        raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if os.path.lexists(directory) and not (os.path.isdir(directory) and not os.listdir(directory)):
-        raise Refused(f"{directory} is there and not empty", "name a directory that is empty, or none", code="exists")
+        raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")
 
 
 def _refuse_strange(aside: str) -> None:
-    """What stands there is about to be emptied: it must be a directory of ours, and no link to another."""
+    """Raise ``Refused`` unless the path, about to be emptied, is the user's own directory and no link."""
     there = os.lstat(aside)
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
-        raise Refused(f"{aside} stands in the way of restoring", "move it away", code="exists")
+        raise Refused(
+            f"the path for unpacking is taken: {aside}",
+            "move it away, then repeat `agent-mailbox restore`",
+            code="exists",
+        )
 
 
 def _unpack(file: str, aside: str) -> Backup:
-    """The files of a backup in the directory, all synced; what a killed restore left there goes first."""
+    """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
     for entry in os.scandir(aside):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)

@@ -1,6 +1,6 @@
-"""Extras of this installation: which libraries one needs, and the command that adds it from where this came.
+"""The extras of this installation: their missing libraries, and the command that installs them.
 
-Belongs here: that command. It never is a bare name: `agent-mailbox` on PyPI is another project's.
+Belongs here: that command. It never names just `agent-mailbox`, which is another project on PyPI.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "agent-mailbox-protocol"
 ROOT = Path(__file__).absolute().parents[2]
-"""The directory that holds the package: a checkout, or ``site-packages``."""
+"""The directory of the package: a checkout, or ``site-packages``."""
 
 
 def missing(libraries: Iterable[str]) -> list[str]:
@@ -28,7 +28,7 @@ def missing(libraries: Iterable[str]) -> list[str]:
 
 
 def how(extra: str) -> str:
-    """Return the command that installs an extra beside this program, by the installer that made the environment."""
+    """Return the command that adds an extra to this installation, by the installer that made its environment."""
     wanted = requirement(extra, _origin(), _version())
     parts = Path(sys.prefix).parts
     if "pipx" in parts:
@@ -39,7 +39,7 @@ def how(extra: str) -> str:
 
 
 def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | None) -> str:
-    """Return what to install, quoted for a shell: the origin PEP 610 records, else the checkout, else this version."""
+    """Return the requirement, quoted for a shell: the origin by PEP 610, else the checkout, else this version."""
     url = str((origin or {}).get("url", ""))
     if origin and "dir_info" in origin and url.startswith("file://"):
         editable = "--editable " if origin["dir_info"].get("editable") else ""
@@ -61,7 +61,7 @@ def _path(url: str) -> str:
 
 
 def _origin() -> Mapping[str, Any] | None:
-    """Return ``direct_url.json`` of this installation (PEP 610); None for one from an index, or for none."""
+    """Return this installation's ``direct_url.json`` (PEP 610); None if it came from an index or is a checkout."""
     try:
         text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
         found = json.loads(text) if text else None
@@ -71,7 +71,7 @@ def _origin() -> Mapping[str, Any] | None:
 
 
 def _version() -> str | None:
-    """Return the installed version; None for a checkout that nobody installed."""
+    """Return the installed version; None for a plain checkout."""
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""The steward: archive, roster sweep, verification; run by cron.
+"""The steward, which cron runs: archive, sweep the roster, verify.
 
-Belongs here: what a run does, and the cron line that starts one. The rules are ``core.retention`` and
-``core.roster_changes.swept``; the moving is ``store.rotation``.
+Belongs here: the order of a run, and its cron line. ``core.retention`` and ``core.roster_changes.swept`` have the
+rules; ``store.rotation`` moves the mail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Report(Record):
-    """What a run did; counts, and the problems that verification found."""
+    """The counts of a run, and the problems that verification found."""
 
     archived: int
     kept: int
@@ -38,7 +38,7 @@ class Report(Record):
 
 
 def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
-    """One run: sweep, archive, compact, verify. Running again at once changes nothing. ``Busy`` beside another."""
+    """Sweep, archive, compact and verify; idempotent. Raises ``Busy`` while another steward runs."""
     limit = mailbox.config.max_live if max_live is None else max_live
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
         swept = _sweep(mailbox)
@@ -63,7 +63,7 @@ def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
 
 
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
-    """Freeze the silent, retire the long frozen; give back what any dead agent still held unanswered."""
+    """Freeze silent agents, retire long frozen ones, and give back the unacknowledged role mail of dead ones."""
     config = mailbox.config
 
     def decide(roster: Roster) -> roster_changes.Decision:
@@ -75,7 +75,7 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         )
 
     decision = mailbox.change_roster(decide, STEWARD)
-    # A process killed between recording a death and giving back leaves this to us.
+    # A process killed after it recorded a death did not give back.
     state = mailbox.state()
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = [r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state)]
@@ -85,33 +85,38 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
 
 
 def command() -> list[str]:
-    """How to start this installation's program from anywhere: an absolute interpreter and the module."""
+    """Return the words that start this installation from any directory: the absolute interpreter and the module."""
     return [sys.executable, "-m", "agent_mailbox"]
 
 
 def crontab_line(mailbox: Mailbox) -> str:
-    """A crontab(5) line that runs the steward hourly, from any directory, in cron's bare environment.
+    """Return the crontab(5) line that runs the steward hourly in cron's bare environment.
 
     Raises ``Refused`` for a path that a crontab cannot hold.
     """
     words = [*command(), "--dir", mailbox.directory, "steward", "run"]
     package_root = str(Path(__file__).absolute().parents[2])
     if any("\n" in word or "%" in word for word in (*words, package_root)):
-        raise Refused("a path with % or a line break cannot stand in a crontab", "move the mailbox or the installation")
+        raise Refused(
+            f"a crontab cannot hold a path with % or a line break: {mailbox.directory}",
+            "move the mailbox or the installation",
+        )
     quoted = " ".join(shell_quoted(word) for word in words)
     return f"17 * * * * cd {shell_quoted(package_root)} && {quoted} >/dev/null 2>&1 # agent-mailbox steward"
 
 
 def install_crontab(line: str) -> bool:
-    """Put the line into the user's crontab in the place of an earlier one; False if it stood there already.
+    """Put the line into the user's crontab instead of an earlier one; return whether that changed anything.
 
-    Raises ``Refused`` where there is no ``crontab`` program or it says no.
+    Raises ``Refused`` if the ``crontab`` program is missing or fails.
     """
     try:
         present = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
         said = present.stderr.decode("utf-8", "replace").strip()
         if present.returncode != 0 and "no crontab" not in said:
-            raise Refused(f"cannot read your crontab: {said}", "nothing was changed; `steward crontab` prints the line")
+            raise Refused(
+                f"cannot read your crontab: {said}", "add the line yourself; `agent-mailbox steward crontab` prints it"
+            )
         table = present.stdout.decode("utf-8", "surrogateescape") if present.returncode == 0 else ""
         lines = table.removesuffix("\n").split("\n") if table else []
         if line in lines:
@@ -122,10 +127,10 @@ def install_crontab(line: str) -> bool:
         text = wanted.encode("utf-8", "surrogateescape")
         done = subprocess.run(["crontab", "-"], input=text, capture_output=True, check=False)
     except FileNotFoundError:
-        raise Refused("there is no crontab program here", "install cron, or run the line by another timer") from None
+        raise Refused("the crontab program is missing", "install cron, or run the line by another timer") from None
     if done.returncode != 0:
         raise Refused(
             f"crontab refused the line: {done.stderr.decode('utf-8', 'replace').strip()}",
-            "put it in by hand: `steward crontab` prints it",
+            "add it yourself; `agent-mailbox steward crontab` prints it",
         )
     return True

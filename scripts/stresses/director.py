@@ -384,7 +384,7 @@ class Director:
         for problem in json.loads(self._one("doctor", "doctor", "--json").said)["problems"]:
             line = _line(problem["file"], problem["line"])
             known = cast.TORN.encode() in line or (problem["what"].startswith("torn") and self.counts["kills"])
-            known = known or ("of no message" in problem["what"] and cast.STRANGE_READER.encode() in line)
+            known = known or ("of a missing message" in problem["what"] and cast.STRANGE_READER.encode() in line)
             if not known:
                 self.violations.append(f"doctor: {problem['file']}:{problem['line']}: {problem['what']}")
 

@@ -70,7 +70,7 @@ def used(post: Post) -> Post:
 def test_a_mailbox_in_use_is_sound(used: Post) -> None:
     """Nothing at all is said of it, and looking changes no file."""
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in used.box.rglob("*") if p.is_file()}
-    assert used.call("doctor").stdout == "nothing wrong\n"
+    assert used.call("doctor").stdout == "no problems found\n"
     assert used.ok("doctor") == CLEAN
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in used.box.rglob("*") if p.is_file()} == before
 
@@ -257,10 +257,10 @@ def test_an_interrupted_archive_run_is_one_line_and_the_next_run_completes_it(po
             assert "interrupted" in problem.what, problem
             assert "steward run" in problem.what
             found[problem.what.partition(" (")[0]] = found.get(problem.what.partition(" (")[0], 0) + 1
-        assert len([p for p in problems if "archived and live" in p.what]) <= 1
+        assert len([p for p in problems if "archived and still live" in p.what]) <= 1
         post.ok("steward", "run", "--max-live", "0", env={"AGENT_MAILBOX_DIR": str(place / "box")})
         assert doctor.problems(doctor.examine(mailbox)) == []
-    assert "5 archived and live" in found
+    assert "5 archived and still live" in found
     assert any("not sealed" in what for what in found)
     assert any(what.startswith("left by") for what in found)
 
@@ -341,7 +341,7 @@ def test_silent_agents_and_a_missing_steward_are_notes(post: Post) -> None:
     assert problems == []
     assert [n[0] for n in notes] == [f"{HEARTBEATS}/bob", "."]
     assert "silent for 72 h" in notes[0][3]
-    assert "not known to have run" in notes[1][3]
+    assert "has no recorded run" in notes[1][3]
     post.ok("steward", "run")
     assert told(post) == ([], [])
     post.file("config.toml").write_text("[steward]\nmax_live = 1\n")

@@ -149,5 +149,5 @@ class Verdict:
         """The doctor finds nothing but the line that was foreign before, torn lines, and reads of what those were."""
         for problem in self.post.doctor():
             what = problem["what"]
-            expected = what.startswith("not a record") or "of no message there is" in what
+            expected = what.startswith("not a record") or "of a missing message" in what
             assert expected or problem["repair"] == "remove torn line", problem

@@ -121,7 +121,7 @@ def test_nothing_is_overwritten(full: Post) -> None:
     full.ok("restore", file, place)
     assert views(place) == views(full.box)
     refused(full.call("backup", full.scratch), 1, "directory")
-    refused(full.call("restore", full.scratch / "none", full.scratch / "p"), 1, "no backup")
+    refused(full.call("restore", full.scratch / "none", full.scratch / "p"), 1, "backup file not found")
 
 
 def test_any_damage_is_found_before_anything_is_restored(full: Post) -> None:
@@ -180,7 +180,7 @@ def test_a_name_that_is_none_of_ours_is_refused(program: Any, name: str) -> None
     """Whatever its checksums say: no path leads out, nothing derived comes in."""
     file, place = program.scratch / "evil.tar", program.scratch / "place"
     file.write_bytes(hostile(tarfile.TarInfo(name)))
-    refused(program.call("restore", file, place), 3, "no place")
+    refused(program.call("restore", file, place), 3, "does not belong")
     assert not place.exists()
     file.write_bytes(hostile())
     assert program.call("restore", file, place).rc == 0
@@ -193,7 +193,7 @@ def test_what_is_no_regular_file_is_refused(program: Any, kind: bytes) -> None:
     entry.type, entry.linkname = kind, "/etc/passwd"
     file = program.scratch / "evil.tar"
     file.write_bytes(hostile(entry))
-    refused(program.call("restore", file, program.scratch / "place"), 3, "no place")
+    refused(program.call("restore", file, program.scratch / "place"), 3, "does not belong")
 
 
 def test_a_link_where_a_restore_works_aside_is_not_followed(full: Post) -> None:
@@ -203,7 +203,7 @@ def test_a_link_where_a_restore_works_aside_is_not_followed(full: Post) -> None:
     precious.mkdir()
     (precious / "file").touch()
     (full.scratch / ".place.restoring").symlink_to(precious)
-    refused(full.call("restore", file, full.scratch / "place"), 1, "in the way")
+    refused(full.call("restore", file, full.scratch / "place"), 1, "is taken")
     assert (precious / "file").exists()
 
 
@@ -353,6 +353,6 @@ def test_what_does_not_read_back_is_no_backup(full: Post, monkeypatch: pytest.Mo
         real(self, entry, io.BytesIO(source.read(entry.size).swapcase()) if entry.name == MESSAGES else source)
 
     monkeypatch.setattr(tarfile.TarFile, "addfile", flipped)
-    with pytest.raises(BadData, match="not what was backed up"):
+    with pytest.raises(BadData, match="does not match its checksum"):
         backup.write(Mailbox(str(full.box)), str(full.scratch / "out.tar"))
     assert [p.name for p in full.scratch.iterdir() if "out.tar" in p.name] == []

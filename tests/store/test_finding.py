@@ -342,7 +342,7 @@ def test_a_bare_repository_has_one_for_its_worktrees(program: Program, repositor
     for where in (bare, bare / "refs", program.scratch / "tree"):
         sent_from(program, where)
     assert size(bare / "agent-mailbox") == 3
-    refused_both(program.call, 1, "init", "--git", cwd=program.home, said=["no git repository"])
+    refused_both(program.call, 1, "init", "--git", cwd=program.home, said=["not in a git repository"])
 
 
 def test_a_file_laid_down_since_hides_no_session_s_mailbox(program: Program) -> None:

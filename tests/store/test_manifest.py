@@ -134,7 +134,7 @@ def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
             changed = bytearray(whole)
             changed[position] ^= 1
             path.write_bytes(changed)
-            (found,) = [p for p in kept.doctor() if "not what was archived" in p["what"]]
+            (found,) = [p for p in kept.doctor() if "differ from what was archived" in p["what"]]
             first = whole[: entry["offset"]].count(b"\n") + 1
             assert (found["file"], found["line"], found["repair"]) == (str(path), first, None)
             assert f"bytes {entry['offset']} to {entry['offset'] + entry['length']}" in found["what"]
@@ -159,7 +159,7 @@ def test_a_large_file_is_sealed_in_stretches_that_end_with_a_line(kept: Post, mo
     data = kept.file(ARCHIVE, "roster.jsonl").read_bytes()
     assert all(data[e["offset"] + e["length"] - 1 :][:1] == b"\n" for e in stretches)
     kept.file(ARCHIVE, "roster.jsonl").write_bytes(data[:-300] + b"?" + data[-299:])
-    (found,) = [p for p in kept.doctor() if "not what was archived" in p["what"]]
+    (found,) = [p for p in kept.doctor() if "differ from what was archived" in p["what"]]
     assert (found["line"], "lines 50 to 86" in found["what"]) == (50, True)
 
 
@@ -168,9 +168,9 @@ def test_a_month_cut_short_or_gone_is_found(kept: Post) -> None:
     path = archived(kept)[0]
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n") + 1])
-    assert any("not what was archived" in p["what"] for p in kept.doctor())
+    assert any("differ from what was archived" in p["what"] for p in kept.doctor())
     path.unlink()
-    assert [p["file"] for p in kept.doctor() if "is gone" in p["what"]] == [str(path)]
+    assert [p["file"] for p in kept.doctor() if "is missing" in p["what"]] == [str(path)]
 
 
 def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:

@@ -43,7 +43,7 @@ def test_a_pulled_log_speaks_for_nobody(scene: Scene) -> None:
     assert "unverified control" in shown.stdout
     assert "(the person)" not in shown.stdout
     assert any("doctor --trust" in line for line in shown.warnings)
-    assert any("who was bound stays bound" in problem for problem in scene.problems())
+    assert any("agents keep their restrictions" in problem for problem in scene.problems())
 
 
 def test_a_forged_mode_loosens_nothing_and_tightens(scene: Scene) -> None:
@@ -219,7 +219,7 @@ def test_the_doctor_counts_what_claims_more_than_it_proves(scene: Scene) -> None
     scene.forge_event("retire")
     scene.forge_read(order, WORKER)
     said = " ".join(scene.notes())
-    assert "2 unproven lines in the person's name, or of control" in said
+    assert "2 unproven lines in the person's name or about control" in said
     assert "1 unproven line of the roster" in said
     assert "1 unproven line about control" in said
     assert scene.problems() == []

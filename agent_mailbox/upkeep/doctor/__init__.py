@@ -1,8 +1,8 @@
-"""The doctor: what is wrong in a mailbox, each in one line with its place, and the few repairs that are safe.
+"""The doctor: find a mailbox's problems, one line and place each, and make the few repairs that are safe.
 
-Belongs here: the order of looking (``examine``; what is looked at stands in the modules of that name), and mending
-(``repair``). Mended are only modes, derived files that answer wrongly, which go, and lines that are provably torn;
-there the original is moved aside first. A repair that is killed is repeated; nothing is mended twice.
+Belongs here: the order of the checks (``examine``; the modules ``…_checks`` make them), and ``repair``. A repair
+corrects modes, removes wrong derived files, and removes provably torn lines after keeping the original. It is
+idempotent, also after a kill.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def examine(
     mailbox: Mailbox, environ: Mapping[str, str] | None = None, *, archived: bool = True, alone: bool = False
 ) -> Iterator[Problem]:
-    """Everything wrong with the mailbox, and what is worth a note.
+    """Yield the mailbox's problems and notes.
 
-    Without ``archived`` the records of the archive are not looked at, only its checksums; ``alone`` says that the
-    caller keeps stewards away, so that whatever looks unfinished is.
+    Without ``archived`` only the archive's checksums are checked, not its records. ``alone``: the caller holds the
+    stewards' lock, so any unfinished move was interrupted.
     """
 
     def at_work() -> bool:
@@ -49,17 +49,17 @@ def examine(
     ):
         try:
             yield from part
-        except StorageFailed as error:  # of one file; the others are looked at all the same
+        except StorageFailed as error:  # in one part; the others are still checked
             yield Problem(mailbox.directory, None, f"{error.what}; {error.hint}".removesuffix("; "))
 
 
 def problems(found: Iterator[Problem]) -> list[Problem]:
-    """Those that need somebody."""
+    """Return the findings that need action, without notes."""
     return [problem for problem in found if not problem.note]
 
 
 def repair(mailbox: Mailbox, environ: Mapping[str, str] | None = None) -> list[Problem]:
-    """Mend what is safe to mend; returns what remains. ``Busy`` beside a steward."""
+    """Make the safe repairs; return the remaining findings. Raises ``Busy`` while a steward runs."""
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
         found = list(examine(mailbox, environ, alone=True))
         for problem in found:
@@ -80,13 +80,13 @@ def _close(path: str) -> None:
 
 
 def _remove_derived(mailbox: Mailbox, path: str) -> None:
-    """Whoever needs it makes it anew."""
+    """Remove a derived file; its next user rebuilds it."""
     lock = mailbox.logs.cache(search_index.LOCK) if path == mailbox.logs.cache(search_index.FILE) else None
     try:
         if lock is None:
             os.unlink(path)
         else:
-            with FileLock(lock, mailbox.logs.wait):  # nobody searches in it then
+            with FileLock(lock, mailbox.logs.wait):  # so that no search uses it
                 os.unlink(path)
     except FileNotFoundError:
         pass
@@ -98,13 +98,13 @@ def _remove_derived(mailbox: Mailbox, path: str) -> None:
 
 
 def _log(mailbox: Mailbox, path: str) -> Log:
-    """The log at a path, one of the live ones with all that its writers leave behind."""
+    """Return the log at a path; a live one with its stamps and record."""
     live = (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster)
     return next((log for log in live if log.path == path), Log(path))
 
 
 def _without_torn_lines(log: Log, when: str) -> None:
-    """Replace the log by one without its torn lines, under its lock; the original is kept as ``.damaged-…``."""
+    """Remove a log's torn lines, under its lock; keep the original as ``.damaged-…``."""
     with log.held() as held:
         size = os.fstat(held.fd).st_size
 
@@ -116,7 +116,7 @@ def _without_torn_lines(log: Log, when: str) -> None:
 
 
 def _aside(path: str, when: str, fd: int) -> str | None:
-    """A name to keep the original under; None if a repair that was killed has kept it already."""
+    """Return a name for the kept original; None if a killed repair kept it already."""
     directory, name = os.path.split(path)
     here = os.fstat(fd)
     for other in os.listdir(directory):
@@ -128,8 +128,7 @@ def _aside(path: str, when: str, fd: int) -> str | None:
 
 
 def _whole_lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not torn, without newlines, with their positions, as they stand and however long, read a chunk
-    at a time."""
+    """Yield (offset, line without newline) of each untorn line, of any length; reads one chunk at a time."""
     rest = b""
     position = 0
     for chunk in chunks(fd, 0, size):

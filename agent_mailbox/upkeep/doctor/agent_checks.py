@@ -1,6 +1,6 @@
-"""Looking at the agents: who is said to live and has not been heard of, and whether anybody keeps the mailbox.
+"""Check the agents and the steward: agents that are alive but silent, and a steward that is overdue.
 
-Belongs here: notes only. Silence is no damage; the steward's next run sweeps the roster and archives.
+Belongs here: notes only. Silence is harmless; the steward's next run sweeps the roster and archives.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ...mailbox.facade import Mailbox
 
 OVERDUE = 24 * instant.HOUR
-"""Milliseconds without a steward after which work that it should have done is told; cron starts one every hour."""
+"""Milliseconds without a steward run after which its pending work is reported; cron starts one every hour."""
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """Agents silent for longer than the steward lets them, and a steward that does not come."""
+    """Yield notes of agents silent beyond the steward's limit, and of an overdue steward."""
     try:
         config = mailbox.config
     except BadData:
@@ -37,12 +37,12 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         if agent.state == ALIVE and now - last > limit:
             waiting = True
             silent = (now - last) // instant.HOUR
-            what = f"{agent.session_id} is alive in the roster and silent for {silent} h; the steward freezes it"
+            what = f"{agent.session_id} is alive but silent for {silent} h; the steward will freeze it"
             yield Problem(mailbox.logs.path(paths.HEARTBEATS, agent.session_id), None, what, note=True)
     with mailbox.logs.open() as logs:
         live = 0 if logs.messages is None else newlines(logs.messages, 0, logs.messages_end)
     ran = rotation.last_run(mailbox.logs)
     if (waiting or live > config.max_live) and (ran is None or now - ran > OVERDUE):
-        last_time = "is not known to have run" if ran is None else f"last ran {instant.text(ran)}"
-        what = f"the steward {last_time}; `agent-mailbox steward crontab --install` has cron run it"
+        last_time = "has no recorded run" if ran is None else f"last ran {instant.text(ran)}"
+        what = f"the steward {last_time}; `agent-mailbox steward crontab --install` lets cron run it hourly"
         yield Problem(mailbox.directory, None, what, note=True)

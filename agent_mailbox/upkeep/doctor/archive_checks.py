@@ -1,6 +1,6 @@
-"""Looking at the archive as files: does the manifest's checksum still hold for every byte that was archived?
+"""Check the archive's files: does every archived byte still match the manifest's checksums?
 
-Belongs here: what the manifest says, and what its own lines look like. The records are ``logs``'.
+Belongs here: the manifest's sums and its own lines. ``log_checks`` reads the records.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from ...store.archive import Archive
     from ...store.manifest import Damage
 
-RESTORE = "restore it from a backup, or remove its lines from MANIFEST.jsonl to have it sealed as it is"
+RESTORE = "restore it from a backup, or accept it as it is: remove its lines from MANIFEST.jsonl"
 
 
 def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
-    """Everything wrong with the archive's files and their manifest."""
+    """Yield the problems of the archive's files and their manifest."""
     archive = mailbox.archive
-    # In this order: what stands there while no steward is at work has been sealed by whoever ended well.
+    # In this order: bytes seen while no steward works were sealed, unless their steward was interrupted.
     sizes = {name: _size(archive, name) for name in archive.files()}
     moving = at_work()
     manifest = Manifest(archive)
     for stray in manifest.strays:
         torn = is_torn(stray.text)
-        what = f"torn: {stray.what}" if torn else f"{stray.what}; what it sealed counts as not sealed: remove the line"
+        what = (
+            f"torn: {stray.what}" if torn else f"{stray.what}; the bytes it sealed count as unsealed: remove the line"
+        )
         yield Problem(manifest.log.path, stray.line, what, REMOVE_TORN if torn else None)
     damaged = set()
     for damage in manifest.damage():
@@ -44,12 +46,10 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
         if unsealed <= 0:
             continue
         if not manifest.sealed(name):
-            what = "not sealed yet (archived by an older version, or not to its end); the next steward run seals it"
+            what = "not sealed yet (an older version wrote it, or a run was interrupted); the next steward run seals it"
             yield Problem(path, None, what, note=True)
         elif name not in damaged and not moving:
-            what = (
-                f"the last {unsealed} bytes are not sealed: an archive run was interrupted (or another program wrote)"
-            )
+            what = f"the last {unsealed} bytes are not sealed: an archive run was interrupted, or another program wrote"
             yield Problem(path, None, f"{what}; `agent-mailbox steward run` completes it")
     yield from _reads_alone(mailbox, manifest)
     yield from _leftovers(mailbox, at_work)
@@ -69,26 +69,26 @@ def _line(damage: Damage) -> int | None:
 def _what(damage: Damage) -> str:
     stretch = damage.stretch
     if not damage.there:
-        return f"it is gone, or ends before byte {stretch.offset} (manifest line {stretch.line}); {RESTORE}"
+        return f"the file is missing, or ends before byte {stretch.offset} (manifest line {stretch.line}); {RESTORE}"
     lines = f"lines {damage.first_line} to {damage.last_line}"
-    where = f"bytes {stretch.offset} to {stretch.end}, {lines}, are not what was archived"
+    where = f"bytes {stretch.offset} to {stretch.end}, {lines}, differ from what was archived"
     short = f": {stretch.length - damage.there} bytes are missing" if damage.there < stretch.length else ""
     return f"{where} (manifest line {stretch.line}){short}; {RESTORE}"
 
 
 def _reads_alone(mailbox: Mailbox, manifest: Manifest) -> Iterator[Problem]:
-    """Reads without the messages of their month; where the manifest knew those, it has said so."""
+    """Yield reads files whose month has no messages file, unless the manifest check reports that file."""
     archive = mailbox.archive
     for name in archive.files():
         month = name.removesuffix("-reads.jsonl")
         if month != name and month not in archive.months() and not manifest.sealed(f"{month}.jsonl"):
-            what = f"the reads of {month} without its messages: restore {month}.jsonl from a backup"
+            what = f"{month} has reads but no messages: restore {month}.jsonl from a backup"
             yield Problem(os.path.join(archive.directory, name), None, what)
 
 
 def _leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
         path = mailbox.logs.path(f"{name}.new")
-        if os.path.lexists(path) and not at_work() and os.path.lexists(path):  # who worked may have ended by now
+        if os.path.lexists(path) and not at_work() and os.path.lexists(path):  # the steward may have ended by now
             what = "left by an interrupted archive run; `agent-mailbox steward run` completes it"
             yield Problem(path, None, what)

@@ -1,4 +1,4 @@
-"""What the timestamps of a log say of the clocks that wrote them."""
+"""Check a log's timestamps for clocks that jumped."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CLOCK_SLACK = 5 * 60_000
-"""Milliseconds that the timestamps of a log may go back or lie in the future before anyone wonders: processes that
-wait for a lock, machines that set their clocks."""
+"""Milliseconds that a timestamp may be before an earlier line's, or in the future, without a note: processes wait for
+locks, machines set their clocks."""
 
 
 class Clock:
-    """Watches the timestamps of a log in log order; one of an archive (``now`` None) has none that could go back."""
+    """Watches a log's timestamps in log order. An archive (``now`` None) is not checked."""
 
     def __init__(self, path: str, now: int | None) -> None:
         self._path = path
         self._now = now
         self._latest = 0
-        self._back = [0, 0, 0, 0]  # how many, first line, what it says, what was said before
+        self._back = [0, 0, 0, 0]  # count, first line, its timestamp, the latest before
         self._ahead = [0, 0, 0]
 
     def tick(self, line: int, timestamp: int) -> None:
-        """The next record."""
+        """Take the next record's timestamp (ms)."""
         if self._now is None:
             return
         if timestamp > self._now + CLOCK_SLACK:
@@ -37,11 +37,11 @@ class Clock:
             self._latest = max(self._latest, timestamp)
 
     def notes(self) -> Iterator[Problem]:
-        """What there is to say."""
+        """Yield the notes."""
         if self._back[0]:
             count, line, said, before = self._back
             what = f"the clock went back here, from {instant.text(before)} to {instant.text(said)} ({_lines(count)})"
-            yield Problem(self._path, line, f"{what}; log order counts, nothing to do", note=True)
+            yield Problem(self._path, line, f"{what}; harmless, because log order counts", note=True)
         if self._ahead[0]:
             count, line, said = self._ahead
             what = f"dated in the future, {instant.text(said)} ({_lines(count)}): it expires late; check the clock"

@@ -1,11 +1,10 @@
-"""Looking at the derived files: do they still say what the logs say?
+"""Check the derived files: do they agree with the logs?
 
-Belongs here: asking each the question it answers, and asking the logs the same. Nobody trusts a derived file that does
-not check out, so most of what can be wrong with one is just a note; one that checks out and answers wrongly is a
-problem. The worst are stamps, for by them the guard lets nobody look: a quiet one in front of unread mail, and one that
-says that nothing binds a session where something does, by which its every tool call is let through unasked.
+Belongs here: asking each file its question, and asking the logs the same. Readers ignore a file with a bad checksum, so
+that is a note. A file with a good checksum and a wrong answer is a problem. Wrong stamps are the worst: a quiet stamp
+hides unread mail, and an unbound stamp lets every tool call of a bound session through.
 
-Writers work on while this looks. What seems wrong is asked again under the locks of the logs before it is told.
+Writers continue during the checks. So a difference is checked again under the logs' locks before it is reported.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ if TYPE_CHECKING:
     from ...store.proof_view import ProofView
 
 FOLDED = 8 << 20
-"""Bytes of live logs up to which everything is folded once; above it each session's mail is looked for anew, which
-holds no more in memory than that."""
+"""Bytes of live logs up to which one fold serves all sessions; above it each session's mail is folded again, to bound
+memory."""
 
 
 class Underived(Logs):
-    """The logs without anything derived from them: what all derived files have to agree with."""
+    """The logs without their derived files: the truth for these checks."""
 
     def __init__(self, logs: Logs) -> None:
         super().__init__(logs.directory, logs.wait, logs.custody)
@@ -54,14 +53,14 @@ class Underived(Logs):
 
 
 class Afresh(Poll):
-    """A poll that knows nothing yet."""
+    """A poll without a cursor."""
 
     def _load(self) -> Cursor | None:
         return None
 
 
 class Truth:
-    """What the logs themselves say of a session's unread mail."""
+    """A session's unread mail by the logs alone."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
@@ -69,7 +68,7 @@ class Truth:
         self._state: MailState | None = None
 
     def unread(self, session_id: str) -> list[Item]:
-        """Its unread mail, in the order they are shown; nothing for the dead, whom nobody shows any."""
+        """Return the session's unread mail in the order of showing; nothing for a dead one."""
         config, now = self._mailbox.config, self._mailbox.now()
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
@@ -80,13 +79,13 @@ class Truth:
         return self.polled(Afresh, session_id)
 
     def polled(self, kind: type[Poll], session_id: str) -> list[Item]:
-        """The same as a poll finds it."""
+        """Return the unread mail that a poll of this kind finds."""
         config = self._mailbox.config
         poll = kind(self.logs, session_id, config.ttls, config.stamp)
         return poll.unread(self._mailbox.now(), adopt=False)
 
     def by_cursor(self, session_id: str) -> list[Item] | None:
-        """What its cursor makes a poll find; None if it cannot be made sense of."""
+        """Return the unread mail that a poll finds from the session's cursor; None if the cursor is unreadable."""
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
         try:
@@ -100,16 +99,16 @@ class Truth:
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """Every derived file that is not what the logs make of it."""
+    """Yield the derived files that disagree with the logs."""
     try:
-        mailbox.config  # noqa: B018 - who has unread mail depends on it
+        mailbox.config  # noqa: B018 - unread mail depends on it
     except BadData:
-        return  # reported where the configuration is looked at
+        return  # place_checks reports it
     for part in (_ends, _rollbook, _stamps, _unbound, _cursors, search_checks.examine):
         try:
             yield from part(mailbox)
         except StorageFailed:
-            continue  # a log that cannot be read is told where the logs are looked at
+            continue  # log_checks reports an unreadable log
 
 
 def _names(mailbox: Mailbox, directory: str) -> list[str]:
@@ -120,7 +119,7 @@ def _names(mailbox: Mailbox, directory: str) -> list[str]:
 
 
 def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
-    """Is it so while nobody writes? Where we may not lock, we may not write: what others do then is asked once more."""
+    """Return whether it is wrong under the logs' locks, too; without write access, just check once more."""
     with ExitStack() as stack:
         try:
             for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
@@ -145,7 +144,7 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
     for session_id in _names(mailbox, stamps.QUIET):
         if hides(truth) and _still(mailbox, lambda: hides(Truth(mailbox))):
             count = hidden(truth)
-            what = f"says that {session_id} has nothing to read; it has {count} unread: its hooks do not show them"
+            what = f"says that {session_id} has no unread mail, but it has {count} unread, which its hooks hide"
             yield Problem(mailbox.logs.cache(stamps.QUIET, session_id), None, what, REMOVE_DERIVED)
 
 
@@ -159,7 +158,7 @@ def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
     for session_id in mailbox.logs.trail.unbound():
         path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
         if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
-            what = f"says that nothing binds {session_id}; it has a lead or a policy, which its tool calls pass by"
+            what = f"says that nothing binds {session_id}, but it has a lead or a policy, which its tool calls bypass"
             yield Problem(path, None, what, REMOVE_DERIVED)
 
 
@@ -170,10 +169,10 @@ def _coordination(mailbox: Mailbox) -> Coordination:
 
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
-    """Where our last writer left each log: a difference is safe, and tells that somebody else wrote."""
+    """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote."""
     for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
         if _ended_elsewhere(mailbox, log) and _still(mailbox, partial(_ended_elsewhere, mailbox, log)):
-            what = f"{_ended_elsewhere(mailbox, log)}; the next writer takes that into account"
+            what = f"{_ended_elsewhere(mailbox, log)}; harmless, the next writer notices"
             yield Problem(log.path, None, what, note=True)
 
 
@@ -186,11 +185,11 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
     if left is None or left[:2] == (at.st_ino, at.st_size):
         return None
     if left[0] != at.st_ino:
-        return "it is not the file that our last writer left: another program replaced it"
+        return "another program replaced the file since our last write"
     gap = at.st_size - left[1]
     if gap > 0:
-        return f"it holds {gap} bytes more than our last writer left: another program wrote them"
-    return f"it holds {-gap} bytes fewer than our last writer left: that was killed, or the log was cut"
+        return f"{gap} bytes longer than after our last write: another program wrote them"
+    return f"{-gap} bytes shorter than after our last write: the writer was killed, or the log was cut"
 
 
 # -- the polls' -------------------------------------------------------------------------------------------------------
@@ -208,12 +207,12 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
     try:
         at, counted = read_head(head)
         if fd is None or not cache.holds(fd, at) or (view is not None and view.counted is None):
-            return  # of another log: no one uses it
+            return  # of another log: unused
         told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
         if view is not None and view.counted != counted:
             return
         if text != roster_cache.written(told) and _differs(Rollbook(text), told):
-            yield Problem(path, None, "tells another roster than the log does", REMOVE_DERIVED)
+            yield Problem(path, None, "holds another roster than the log", REMOVE_DERIVED)
     except (ValueError, IndexError, TypeError, KeyError):
         yield Problem(path, None, "cannot be read", REMOVE_DERIVED)
     finally:
@@ -237,12 +236,12 @@ def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
         if cache.load(path) is None:
             yield from _unsound(path)
         elif drifted(truth) and _still(mailbox, lambda: drifted(Truth(mailbox))):
-            what = f"makes polls of {session_id} find other mail than the log holds"
+            what = f"makes {session_id} see other unread mail than the log holds"
             yield Problem(path, None, what, REMOVE_DERIVED)
 
 
 def _unsound(path: str) -> Iterator[Problem]:
-    """A derived file that does not check out: it counts as missing, and is made anew."""
+    """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
     try:
         with open(path, "rb") as file:
             head = file.read(64)
@@ -252,5 +251,5 @@ def _unsound(path: str) -> Iterator[Problem]:
     if len(version) == 2 and version[0] == known[0] and version[1] != known[1]:
         what = f"of another version ({version[1].decode('ascii', 'replace')})"
     else:
-        what = "not as it was left (somebody else wrote to it, or a writer was killed)"
-    yield Problem(path, None, f"{what}; it counts as missing and is made anew", note=True)
+        what = "changed since it was written (another program wrote, or a writer was killed)"
+    yield Problem(path, None, f"{what}; it counts as missing and is rebuilt", note=True)

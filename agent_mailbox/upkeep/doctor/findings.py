@@ -1,7 +1,7 @@
-"""What an examination finds, as values: each thing in one line, with its place and what to do about it.
+"""The doctor's findings as values: one line each, with its place and what to do.
 
-Belongs here: the shape. A *problem* needs somebody: something is lost, hidden, open to others, or read wrong. A *note*
-does not: it passes by itself, or is no damage. Only problems make the doctor's exit code 3.
+Belongs here: their shape. A *problem* needs action: data is lost, hidden, open to others or misread. A *note* does
+not: it is harmless or passes by itself. Only problems make the doctor's exit code 3.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from ...core.records import Record
 
 CHMOD, REMOVE_TORN, REMOVE_DERIVED = "chmod", "remove torn line", "remove derived file"
-"""The repairs there are."""
+"""The kinds of repair."""
 
 
 class Problem(Record):
-    """One thing that was found: the file, the line number (1 is the first; None: the file as such), what and what to
-    do, the repair that ``doctor --repair`` makes (None where a person must decide), and whether it is just a note."""
+    """One finding. ``line`` counts from 1 (None: the whole file); ``what`` says the problem and what to do.
+
+    ``repair`` is what ``doctor --repair`` does (None: a person must decide); ``note`` marks a note.
+    """
 
     file: str
     line: int | None

@@ -1,7 +1,6 @@
-"""Which message ids stand in which logs: what is of no message there is, what stands twice.
+"""The message ids in each log: finds orphaned reads and duplicate ids.
 
-Belongs here: counting ids. Memory stays bounded: of a message just a number of eight bytes is kept, and what those
-cannot tell apart is looked at a second time.
+Belongs here: counting ids. It keeps only an eight-byte hash per message; ids with equal hashes are read again.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class CheckedLog(Record):
-    """A log to look at: its path, its numbered lines anew at each call, the month it is archived under, and how many of
-    its lines are sealed."""
+    """A log to check: its path, a function that reads its numbered lines, its archive month, and its count of sealed
+    lines."""
 
     path: str
     lines: Callable[[], Iterator[tuple[int, bytes]]]
@@ -32,28 +31,28 @@ class CheckedLog(Record):
 
 
 class Census:
-    """Which message ids stand in which log, as numbers: two ids may share one, an id always has the same."""
+    """The hashes of the message ids in each log; two ids may share a hash."""
 
     def __init__(self) -> None:
         self._ids: list[tuple[CheckedLog, array[int]]] = []
 
     def of(self, source: CheckedLog) -> array[int]:
-        """The list to add a log's ids to."""
+        """Return the list to which the caller adds the log's hashes."""
         found = array("q")
         self._ids.append((source, found))
         return found
 
     def settle(self) -> None:
-        """No more will come: sort the lists, so that they answer."""
+        """Sort the lists after the last addition, before any query."""
         self._ids = [(source, array("q", sorted(ids))) for source, ids in self._ids]
 
     def homes(self, message_id: str) -> list[CheckedLog]:
-        """The logs in which a message of that id may stand."""
+        """Return the logs that may hold a message of that id."""
         wanted = hash(message_id)
         return [s for s, ids in self._ids if (at := bisect_left(ids, wanted)) < len(ids) and ids[at] == wanted]
 
     def repeated(self) -> set[int]:
-        """The numbers that were met more than once."""
+        """Return the hashes that occur more than once."""
         found: set[int] = set()
         everything = array("q")
         for _, ids in self._ids:
@@ -67,12 +66,12 @@ class Census:
 
     @property
     def sources(self) -> list[CheckedLog]:
-        """The logs, in the order they were looked at."""
+        """Return the logs in the order they were read."""
         return [source for source, _ in self._ids]
 
 
 def twins(census: Census, moving: Callable[[], bool]) -> Iterator[Problem]:
-    """Ids that were met more than once, read again and compared."""
+    """Yield the duplicate ids: read those with repeated hashes again, and compare them."""
     repeated = census.repeated()
     if not repeated:
         return
@@ -90,16 +89,16 @@ def twins(census: Census, moving: Callable[[], bool]) -> Iterator[Problem]:
             if home.month is None and source.month is not None:
                 both[source.path] += 1
                 first.setdefault(source.path, (number, message.id))
-                met[message.id] = (source, message)  # twice in the archive would be another matter
+                met[message.id] = (source, message)  # a second archived one is a duplicate
                 continue
             yield Problem(source.path, number, _twin(message, earlier))
     if both and not moving():
         for path, (number, message_id) in first.items():
-            what = f"{both[path]} archived and live (the first {message_id}): an archive run was interrupted"
+            what = f"{both[path]} archived and still live (the first is {message_id}): an archive run was interrupted"
             yield Problem(path, number, f"{what}; `agent-mailbox steward run` completes it")
 
 
 def _twin(message: Message, earlier: Message) -> str:
     same = message.replace(timestamp=0) == earlier.replace(timestamp=0)
-    what = "written twice" if same else "found again with another body"
-    return f"id {message.id} {what}; the first written counts: remove this line if nobody needs it"
+    what = "is written twice" if same else "is used again with another body"
+    return f"id {message.id} {what}; the first line counts: remove this one unless you need it"

@@ -1,7 +1,6 @@
-"""Looking at the logs and the archive line by line: what is no record, what stands twice, what belongs to nothing.
+"""Check the logs and the archive line by line: bad records, duplicate ids, orphaned reads.
 
-Belongs here: the order in which the logs are read, and what follows from one record. What follows from many:
-``census`` (ids), ``clock``.
+Belongs here: the order of reading, and findings about one record. ``id_index`` and ``clock_checks`` compare many.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
-    """Everything the records say against themselves; without ``archived``, those of the live logs.
+    """Yield the problems of the records, without ``archived`` only of the live logs.
 
-    ``at_work`` tells whether a steward is moving mail at this moment.
+    ``at_work`` returns whether a steward is moving mail now.
     """
-    # Archived reads, then the live logs, then archived messages: a message is written before its reads and moves into
-    # the archive before them, never back. So every read that is looked at is of a message that will be.
+    # Archived reads, then the live logs, then archived messages: a message is written before its reads, and moves into
+    # the archive before them, never back. So each read seen here precedes its message.
     archive = mailbox.archive
     reads = {month: _size(archive.reads_log(month)) for month in archive.months()} if archived else {}
     with mailbox.logs.open() as live:
@@ -94,7 +93,7 @@ def _messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[
         ids.append(hash(message.id))
         clock.tick(number, message.timestamp)
         if source.month is not None and instant.month(message.timestamp) != source.month:
-            what = f"message of {instant.month(message.timestamp)} in another month: move the line there"
+            what = f"the message is of {instant.month(message.timestamp)}: move the line into that month's file"
             yield Problem(source.path, number, what)
     yield from clock.notes()
 
@@ -115,10 +114,12 @@ def _reads(source: CheckedLog, census: Census | None, now: int | None) -> Iterat
         elif source.month is not None and source.month not in homes and None not in homes:
             astray.add(number, record.message_id)
     if lost:
-        what = f"{lost} of no message there is: a foreign program's, or the message is lost; a backup may have it"
+        what = f"{lost} of a missing message: another program wrote this, or the message is lost; look in a backup"
         yield Problem(source.path, lost.line, what)
     if astray:
-        yield Problem(source.path, astray.line, f"{astray} of a message in another month: move the lines there")
+        yield Problem(
+            source.path, astray.line, f"{astray} of a message in another month: move the lines into that month's file"
+        )
     yield from clock.notes()
 
 
@@ -134,13 +135,13 @@ def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
 
 
 class Tally:
-    """How many of one kind, and the first of them."""
+    """The count of a kind of finding, and the first of them."""
 
     def __init__(self) -> None:
         self.count, self.line, self.first = 0, 0, ""
 
     def add(self, line: int, message_id: str) -> None:
-        """One more."""
+        """Count one."""
         if not self.count:
             self.line, self.first = line, message_id
         self.count += 1
@@ -149,4 +150,4 @@ class Tally:
         return self.count > 0
 
     def __str__(self) -> str:
-        return f"{self.count} read{'s' if self.count > 1 else ''} (the first of {self.first[:60]})"
+        return f"{self.count} read{'s' if self.count > 1 else ''} (the first is of {self.first[:60]})"

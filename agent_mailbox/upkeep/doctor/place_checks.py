@@ -1,6 +1,6 @@
-"""Looking at where the mailbox is: whose it is, who else may reach it, what kind of place it stands in.
+"""Check the mailbox's place: its owner and modes, its file system, git, its configuration.
 
-Belongs here: modes, owners, file systems, git, the configuration. Not what the files say.
+Belongs here: everything about the files except their content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
-    """Everything wrong with the place; without ``environ`` nobody asks who made the mailbox."""
+    """Yield the problems of the place; without ``environ``, do not check which user made the mailbox."""
     yield from _reach(mailbox)
     try:
         said = config.load(mailbox.directory)
@@ -41,18 +41,20 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
         yield Problem(mailbox.directory, None, doubt, note=True)
     logs = (paths.MESSAGES, paths.READS, paths.ROSTER)
     for name in tracked(mailbox.directory, logs):
-        what = "git tracks it: your mail would go where the repository goes, and what a clone brings is a stranger's"
-        yield Problem(mailbox.logs.path(name), None, f"{what}; `git rm --cached` it and ignore the mailbox")
+        what = "git tracks it: your mail leaves with the repository, and a clone brings a stranger's"
+        yield Problem(
+            mailbox.logs.path(name), None, f"{what}; run `git rm --cached` on it, and add the mailbox to .gitignore"
+        )
     if environ is not None and not paths.recorded(mailbox.directory, environ):
         what = (
-            "your `agent-mailbox init` did not make it, so hooks pass it by; if it is yours, run `agent-mailbox init`"
+            "your `agent-mailbox init` did not make it, so hooks ignore it; if you trust it, run `agent-mailbox init`"
         )
         yield Problem(mailbox.directory, None, f"{what} on it", note=True)
 
 
 def _reach(mailbox: Mailbox) -> Iterator[Problem]:
-    """Files and directories of others, or that others may reach; the mailbox directory itself may be one that was
-    there before."""
+    """Yield the files and directories that belong to others, or that others may reach. The mailbox directory itself may
+    be readable: it may be older than the mailbox."""
     me = os.geteuid()
     for directory, _, files in os.walk(mailbox.directory):
         closed = 0o022 if directory == mailbox.directory else 0o077
@@ -64,7 +66,7 @@ def _reach(mailbox: Mailbox) -> Iterator[Problem]:
                 continue
             mode = stat.S_IMODE(there.st_mode)
             if there.st_uid != me:
-                what = f"belongs to another user (uid {there.st_uid}): have it given to you, or move it away"
+                what = f"belongs to another user (uid {there.st_uid}): change its owner with chown, or move it away"
                 yield Problem(path, None, what)
             elif mode & forbidden and not stat.S_ISLNK(there.st_mode):
-                yield Problem(path, None, f"others may reach it (mode {mode:04o})", CHMOD)
+                yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)

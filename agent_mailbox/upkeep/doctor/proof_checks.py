@@ -1,7 +1,7 @@
-"""Looking at what is proven: do the logs continue what our writers left, and what do foreign lines claim?
+"""Check the proofs: do the logs continue what our writers left, and what do unproven lines claim?
 
-Belongs here: the mailbox's record outside the project (``store.custody``) against the logs, and counts of lines that
-claim more than they prove.
+Belongs here: comparing the mailbox's record outside the project (``store.custody``) with the logs, and counting the
+lines that claim more than they prove.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ ADOPT = "`agent-mailbox init --adopt`"
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """A log that does not continue what was left; notes of lines that claim the person, control or another's entry."""
+    """Yield a log that our writers did not leave so, and notes of unproven lines in others' names."""
     record = mailbox.logs.custody
     if record is None:
-        return  # told where it is asked who made the mailbox
+        return  # place_checks reports it
     logs = mailbox.logs
     for log in (logs.messages, logs.reads, logs.roster):
         log.attentively(_read)
     if (why := record.broken()) is not None:
-        what = f"{why}: nothing in this mailbox counts as proven, and who was bound stays bound, until you have looked"
-        yield Problem(mailbox.directory, None, f"{what}; then {TRUST}")
+        what = f"{why}: nothing here counts as proven, and agents keep their restrictions, until you check the logs"
+        yield Problem(mailbox.directory, None, f"{what} and run {TRUST}")
         return
     asked = _asked(logs.messages)
-    yield from _counted(logs.messages, _claims_much, "in the person's name, or of control")
+    yield from _counted(logs.messages, _claims_much, "in the person's name or about control")
     yield from _counted(logs.roster, lambda _: True, "of the roster")
-    yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control, or about what the person asked")
+    yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control or the person's requests")
 
 
 def _read(fd: int, view: ProofView | None) -> bool:
-    """Go through the lines that decide, so that what is missing of them is noticed."""
+    """Read the deciding lines, so that the record notices missing ones."""
     if view is not None:
         for _, position, line in _lines(fd):
             if view.kept.decides(line):
@@ -53,7 +53,7 @@ def _read(fd: int, view: ProofView | None) -> bool:
 
 
 def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
-    """(line number, position, line) of an open log."""
+    """Yield (line number, byte offset, line) of an open log."""
     from ...store.lines import lines_of
 
     positions = lines_of(fd, 0, system.fstat(fd).st_size)
@@ -62,7 +62,7 @@ def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _asked(log: Log) -> set[str]:
-    """The ids of proven control, and of what the person asked an ack for."""
+    """Return the ids of proven control messages, and of proven messages for which the person asked an ack."""
     view, found = log.view(), set[str]()
     if view is None:
         return found
@@ -85,8 +85,7 @@ def _settles(line: bytes, asked: set[str]) -> bool:
 
 
 def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[Problem]:
-    """Notes of unproven lines: those that were there before seals, those that another program wrote, and sealed ones
-    that stand where they were not written."""
+    """Yield notes of unproven lines: from before seals, from another program, and sealed ones copied elsewhere."""
     found: dict[str, list[int]] = {}
     view, fd = log.view(), log.open()
     if view is None or fd is None:
@@ -100,9 +99,9 @@ def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[
     finally:
         system.close(fd)
     told = {
-        "foreign": f"unproven {{}} {what}: they bind, and free nobody",
-        "moved": "sealed {} again at another place: they count for nothing there",
-        "before": f"{{}} from before this mailbox had seals {what}: they bind, and free nobody; {ADOPT} confirms them",
+        "foreign": f"unproven {{}} {what}: they may restrict agents, but allow nothing",
+        "moved": "sealed {} copied to another place: they do not count there",
+        "before": f"unsealed {{}} {what}: they may restrict agents, but allow nothing; {ADOPT} confirms them",
     }
     for kind, numbers in found.items():
         lines = "line" if len(numbers) == 1 else "lines"

@@ -1,6 +1,6 @@
-"""Looking at the search index: does it say what the logs say? Whoever searches trusts its seal.
+"""Check the search index against the logs; searches trust its seal.
 
-Belongs here: comparing every entry with the line it names, and every line with the entries. Read-only.
+Belongs here: comparing every entry with its line, and every line with the entries. Read-only.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 else:
     sqlite3 = index.sqlite3  # None in an interpreter without it
 
-UNSOUND = "not as it was left (somebody else wrote to it, or a writer was killed); the next search makes it anew"
+UNSOUND = "changed since its last use (another program wrote, or a writer was killed); the next search rebuilds it"
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """What is wrong with the index; nothing where there is none, or where a search works on it at this moment."""
+    """Yield the problem of the index; nothing if there is no index, or a search is updating it."""
     path = mailbox.logs.cache(index.FILE)
     if sqlite3 is None or not os.path.exists(path):
         return
@@ -50,36 +50,36 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         except (sqlite3.Error, OSError, ValueError):
             found = UNSOUND
     if found is not None:
-        drifted = not found.endswith("anew")
+        drifted = not found.endswith("rebuilds it")
         yield Problem(path, None, found, REMOVE_DERIVED if drifted else None, note=not drifted)
 
 
 def _sound(db: sqlite3.Connection, path: str) -> str | None:
-    """Why the next search would not use the file, if it would not."""
+    """Return why the next search would rebuild the file; None if it would use it."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != index.VERSION:
-        return f"of another version ({version}); the next search makes it anew"
+        return f"of another version ({version}); the next search rebuilds it"
     if db.execute("SELECT stamp FROM seal").fetchone() != (os.stat(path).st_mtime_ns,):
         return UNSOUND
     return None
 
 
 def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
-    """In what the index differs from the logs, as far as it has read them."""
+    """Return how the index differs from the logs, as far as it has read them; None if it agrees."""
     known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
     with mailbox.logs.open() as live:
         for source in sources(live, mailbox.archive):
             at = known.get(source.name)
             if source.fd is None or source.reads or at is None or not cache.holds(source.fd, at[:3]):
-                continue  # the next search reads it anew
+                continue  # the next search reads it again
             wrong = _differing(db, source, at[1])
             if wrong is not None:
-                return f"does not have the line at byte {wrong} of the {source.name} log as it stands there"
+                return f"disagrees with the line at byte {wrong} of the {source.name} log"
     return None
 
 
 def _differing(db: sqlite3.Connection, source: IndexSource, end: int) -> int | None:
-    """The position of the first line that the index has otherwise, or an entry has where there is no such line."""
+    """Return the offset of the first line, or entry, that has no equal on the other side; None if all agree."""
     assert source.fd is not None
     rows = iter(
         db.execute(

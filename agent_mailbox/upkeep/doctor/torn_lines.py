@@ -1,4 +1,4 @@
-"""Lines that are no records: the remains of a write of ours, which a repair takes out, or somebody's own."""
+"""Bad lines: torn ones, which a repair removes, and other programs' lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from .id_index import CheckedLog
 
 
 def bad_line(source: CheckedLog, number: int, line: bytes, reason: BadLine) -> Problem:
-    """What to say of a line that is no record. What was torn before it was archived and sealed harms nobody."""
+    """Return the finding about a bad line. A line torn before it was archived and sealed is a mere note."""
     if is_torn(line):
         if number <= source.sealed:
-            return Problem(
-                source.path, number, f"torn ({reason.reason}) when it was archived; nothing to do", note=True
-            )
+            return Problem(source.path, number, f"torn before it was archived ({reason.reason}); harmless", note=True)
         return Problem(source.path, number, f"torn: {reason.reason}", REMOVE_TORN)
-    what = f"not a record: {reason.reason}; readers skip it: remove the line if nobody needs it"
+    what = f"not a record: {reason.reason}; readers skip it: remove the line unless you need it"
     return Problem(source.path, number, what)
 
 
 def is_torn(line: bytes) -> bool:
-    """Is the line provably the remains of one of our own writes: a record cut short, or a hole of zeros?
+    """Return whether the line is provably the remains of our own write: a record cut short, or a hole of zeros.
 
-    Cut short means that JSON was still expected where the line ends. A whole line that is no record is somebody's.
+    Cut short: the JSON is valid up to the line's end, but incomplete, as in ``{"id": "a1", "fr``.
     """
     whole = line.rstrip(b"\0")
     if not whole:
