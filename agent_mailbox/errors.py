@@ -1,17 +1,17 @@
-"""The one family of errors, and the exit code each carries.
+"""The one family of errors, and the exit code of each.
 
-Belongs here: what may go wrong, said once. Every error tells what happened to which object (``what``) and what to
-do next (``hint``); ``code`` is a stable word for programs, ``exit_code`` the process's exit status.
-Must not know: how an error is printed (``cli.main`` has the one boundary).
+Belongs here: one class per kind of failure. ``what`` names the object, its problem and the value; ``hint`` says what
+to do next. ``code`` is a stable word for programs, ``exit_code`` the process's exit status.
+Must not know: how errors are printed; ``cli.boundary`` does that.
 """
 
 from __future__ import annotations
 
 
 class MailboxError(Exception):
-    """Something the mailbox refuses or cannot do. ``str(error)`` is one sentence without a final stop.
+    """An operation that the mailbox refuses or cannot do. ``str(error)`` is one sentence without a full stop.
 
-    ``at`` is the index of the item of a batch that it is about.
+    ``at`` is the index of the failing item of a batch.
     """
 
     exit_code = 1
@@ -27,54 +27,54 @@ class MailboxError(Exception):
 
 
 class Refused(MailboxError):
-    """The present state refuses it: dead recipient, name taken, id conflict (exit 1)."""
+    """The present state forbids it: a dead recipient, a taken name, an id conflict (exit 1)."""
 
 
 NOT_YOU = "not_you"
-"""The code where somebody acts as another."""
+"""The code of an error about a caller who acts as another session."""
 
 
 class NotFound(MailboxError):
-    """Nothing there by that id, name or prefix (exit 1)."""
+    """Nothing has that id, name or prefix (exit 1)."""
 
     code = "not_found"
 
 
 class Ambiguous(MailboxError):
-    """A prefix that several ids share; the hint lists them (exit 1)."""
+    """Several ids share the prefix; the hint lists them (exit 1)."""
 
     code = "ambiguous"
 
 
 class NoMailbox(MailboxError):
-    """No mailbox directory where one was looked for (exit 1)."""
+    """No mailbox directory was found (exit 1)."""
 
     code = "no_mailbox"
 
 
 class Malformed(MailboxError):
-    """An argument that can never be right: namespace, TTL, id, empty body (exit 2)."""
+    """An argument is invalid in every state: a namespace, TTL, id or empty body (exit 2)."""
 
     exit_code = 2
     code = "malformed"
 
 
 class BadData(MailboxError):
-    """Data that cannot be taken: not UTF-8, over the size limit, a bad batch line (exit 3)."""
+    """Data is unusable: not UTF-8, over the size limit, a bad batch line (exit 3)."""
 
     exit_code = 3
     code = "bad_data"
 
 
 class Busy(MailboxError):
-    """A lock was not to be had in time, or the reader of our output does not read (exit 4)."""
+    """A lock, or the reader of the output, did not become free in time (exit 4)."""
 
     exit_code = 4
     code = "busy"
 
 
 class StorageFailed(MailboxError):
-    """The file system said no: nothing is promised about the operation (exit 5)."""
+    """The file system failed; the operation may or may not have taken effect (exit 5)."""
 
     exit_code = 5
     code = "storage"

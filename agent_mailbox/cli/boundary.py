@@ -1,7 +1,7 @@
-"""The one boundary where errors become text and exit codes, whoever parsed the command.
+"""The one boundary where errors become text and exit codes, for every parser.
 
-Belongs here: turning any exception into one line, a hint, and under ``--json`` a document. Must not import click; what
-only click raises is translated by ``main`` before it comes here.
+Belongs here: turning any exception into one line, a hint, and under ``--json`` a document. Must not import click;
+``main`` translates click's own errors first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def guarded(work: Callable[[], int], as_json: Callable[[], bool]) -> int:
-    """The exit code of ``work``, or of the error it ended in, which is reported."""
+    """Run ``work`` and report its error, if any; return the exit code of either."""
     try:
         return work()
     except KeyboardInterrupt:
@@ -29,8 +29,8 @@ def guarded(work: Callable[[], int], as_json: Callable[[], bool]) -> int:
 
 
 def known(error: Exception) -> MailboxError:
-    """Any error as one of the family. ``AGENT_MAILBOX_DEBUG`` lets the traceback out instead."""
-    from os import environ  # only for a failure
+    """Return any error as a ``MailboxError``. ``AGENT_MAILBOX_DEBUG`` raises it instead, for the traceback."""
+    from os import environ  # only failures need it
 
     if environ.get("AGENT_MAILBOX_DEBUG"):
         raise error
@@ -40,18 +40,20 @@ def known(error: Exception) -> MailboxError:
         where = f" {error.filename}" if error.filename else ""
         code = "output" if isinstance(error, BrokenPipeError) else "storage"
         return StorageFailed(
-            f"the system refused{where}: {error.strerror}", "see that it is there and yours", code=code
+            f"system call failed{where}: {error.strerror}", "check that the file exists and that you own it", code=code
         )
     return StorageFailed(
-        f"unexpected {type(error).__name__}: {error}",
-        "this is a defect of agent-mailbox; AGENT_MAILBOX_DEBUG=1 shows where",
+        f"unexpected error: {type(error).__name__}: {error}",
+        "report this bug with the traceback that AGENT_MAILBOX_DEBUG=1 prints",
         code="internal",
     )
 
 
 def report(error: MailboxError, as_json: bool) -> int:
-    """Say what went wrong: a line and a hint on stderr, and under ``--json`` a document on stdout, unless it was
-    stdout that failed. Returns the exit code."""
+    """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
+
+    Return the exit code.
+    """
     what, hint = neutral(error.what).rstrip("."), neutral(error.hint)
     try:
         if sys.stderr is not None:
@@ -62,5 +64,5 @@ def report(error: MailboxError, as_json: bool) -> int:
         elif as_json:
             write_out(mail_output.json({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE)
     except (OSError, MailboxError):
-        sys.stdout = None  # nobody listens; the exit code still tells
+        sys.stdout = None  # nothing reads the text; the exit code still tells
     return error.exit_code

@@ -1,7 +1,7 @@
-"""One invocation: who asks, how to answer. Everything a command shares, without click.
+"""One invocation: the session it acts as, its mailbox, its output. Shared by all commands, without click.
 
-Belongs here: telling who asks; opening the mailbox (``place`` finds it); writing text or JSON. Must not know what any
-command does, nor how its arguments were parsed (``options`` for click, ``plain`` for the hot verbs).
+Belongs here: identifying the caller, opening the mailbox (``mailbox_place`` finds it), writing answers. Must not know
+any command, nor how its arguments were parsed (``options`` for click, ``start.plain`` for the hot verbs).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def whoami(given: str | None, environ: Mapping[str, str]) -> str:
-    """Who asks, where everyone is whom they say: the option, else the client's session, else ``AGENT_MAILBOX_SESSION``;
-    raises ``Malformed``.
+    """Return the session a command acts as, if no process can be identified: the option, else the client's variable,
+    else ``AGENT_MAILBOX_SESSION``. Raises ``Malformed``.
 
-    The client's own variable comes before ours: a client started by another client's agent inherits the latter, and
-    must not consume its parent's mail.
+    The client's variable comes before ours: a client that another client's agent started inherits ours, and must not
+    consume its parent's mail.
     """
     who = given or client_variables.session(environ) or environ.get(client_variables.OURS)
     if not who:
@@ -50,20 +50,19 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
 
 
 def nobody_said(why: str = "") -> Malformed:
-    """Return the error for a command of which nothing tells who gives it; ``why``: what keeps it from being the
-    person's."""
+    """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
     return Malformed(
-        f"who are you? no --session (when sending, --from), and none of {client_variables.CLAUDE},"
+        f"your session is unknown: no --session (when sending, --from), and none of {client_variables.CLAUDE},"
         f" {client_variables.CODEX}, {client_variables.OURS} is set" + (f"; not the person: {why}" if why else ""),
-        "pass the id of a session; `agent-mailbox roster register --session-id ID` registers one",
+        "register one with `agent-mailbox roster register --session-id ID`, then pass --session ID",
         code="no_session",
     )
 
 
 def actor(environ: Mapping[str, str]) -> str:
-    """Whose hand is on the keyboard: the agent whose terminal this is, else the person.
+    """Return who types: the agent whose terminal this is, else ``user``.
 
-    An agent's terminal that does not say which agent's (``CLAUDECODE``, ``GEMINI_CLI``) is still not the person's.
+    A terminal of an unnamed agent (``CLAUDECODE``, ``GEMINI_CLI``) is not the person's either.
     """
     agent = (
         environ.get(client_variables.CLAUDE)
@@ -74,9 +73,11 @@ def actor(environ: Mapping[str, str]) -> str:
 
 
 def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
-    """Only the person speaks as ``user``; a terminal that belongs to an agent says so in its environment."""
+    """Raise ``Refused`` if the environment says that this is an agent's terminal."""
     if actor(environ) != USER:
-        raise Refused("this terminal belongs to an agent; only the person is 'user'", "use your own session id")
+        raise Refused(
+            "this terminal belongs to an agent, and only the person may act as 'user'", "pass your own session's id"
+        )
 
 
 def _begins(who: str, session_id: str) -> bool:
@@ -84,53 +85,55 @@ def _begins(who: str, session_id: str) -> bool:
 
 
 def _meant(who: str, roster: Roster) -> str:
-    """Return the id that a word means: its bearer's, or the one UUID that begins so; else the word itself."""
+    """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself."""
     if roster.get(who) is not None:
         return who
     bearer = roster.bearer(who)
-    # Only of a UUID: "worker1" is a session of its own, not the beginning of "worker10".
+    # Only UUIDs: "worker1" is a session of its own, not a prefix of "worker10".
     if bearer is None and len(who) >= MIN_PREFIX and any(_begins(who, i) for i in roster.agents):
         bearer = roster.find(who)
     return bearer.session_id if bearer else who
 
 
 class Context:
-    """One invocation: options, environment, the mailbox's desk, and the way out."""
+    """One invocation: its options, environment, open mailbox and output."""
 
     def __init__(self, directory: str | None = None) -> None:
         self.environ: Mapping[str, str] = environment()
         self.directory = directory
         self.json = False
-        self.answered = False  # an answer was begun: under --json an error is no second document behind it
-        self.vouched = False  # was the mailbox named, or made by the user's own ``init``?
-        self.proves: Callable[[str], str | None] = self._proof  # a command that proves less, or something else, says so
+        self.answered = False  # printing began: an error must not add a second JSON document
+        self.vouched = False  # the user named the mailbox, or their ``init`` made it
+        self.proves: Callable[[str], str | None] = self._proof  # commands with another proof replace it
         self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
-        self._speakers: dict[str, str] = {}  # who writes in the name of another that is its own: a teammate, an old id
+        self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
 
     def desk(self, kind: type[D]) -> D:
-        """The mailbox, opened once, with the part of the facade that is needed."""
+        """Return the mailbox, opened once, as the part of the facade that is needed."""
         if not isinstance(self._desk, kind):
             place = locate(self.directory, self.environ)
             self._desk = desk = kind(place.directory, prove=lambda session_id: self.proves(session_id))
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
                 self.warn(
-                    f"{desk.directory} was not made by your `agent-mailbox init`;"
+                    f"your `agent-mailbox init` did not make {desk.directory};"
                     " if it came with a clone, its mail is a stranger's"
                 )
             if (why := desk.broken()) is not None:
-                self.warn(f"{why}; nothing here counts as proven until you looked and ran agent-mailbox doctor --trust")
+                self.warn(
+                    f"{why}; nothing here is proven until you check the logs and run agent-mailbox doctor --trust"
+                )
             self._tell_misplaced(desk)
             return desk
         return self._desk
 
     def _tell_misplaced(self, desk: OpenMailbox) -> None:
-        """Tell of settings that were a mailbox's once, and are the person's."""
+        """Warn of settings in the mailbox that belong in the person's own configuration."""
         try:
             found = desk.config.misplaced
         except MailboxError:
-            return  # whatever needs the configuration says so itself
+            return  # commands that need the configuration report it
         if found:
             from .. import own_config
 
@@ -138,7 +141,7 @@ class Context:
 
     @property
     def caller(self) -> Caller:
-        """The caller of this command; see ``identity.callers``."""
+        """Return the caller of this command; see ``identity.callers``."""
         if self._caller is None:
             self._caller = callers.of(self.environ)
         return self._caller
@@ -147,8 +150,8 @@ class Context:
         return self.caller.proof(self._speakers.get(session_id, session_id))
 
     def me(self, given: str | None, desk: OpenMailbox) -> str:
-        """Return in whose name the command acts: ``given`` (the name of a known agent is taken, too, and the beginning
-        of a UUID that is one's id), else the caller. Raises ``Refused`` where the caller may not be that one."""
+        """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
+        caller. Raises ``Refused`` if the caller may not act as it."""
         caller = self.caller
         if caller.kind == callers.AS_SAID:
             who = whoami(given, self.environ)
@@ -164,10 +167,10 @@ class Context:
         return who
 
     def act_as(self, who: str, desk: OpenMailbox) -> None:
-        """Raise ``Refused`` where the caller may not act in that name.
+        """Raise ``Refused`` if the caller may not act as ``who``.
 
-        The person may in any. A session may as itself, as what it continues, and as a teammate of the team it leads; a
-        program as whom no client has.
+        The person may act as anyone. A session may act as itself, a session it continues, or a teammate it leads. A
+        program may act as any id without a client.
         """
         caller = self.caller
         if caller.is_person or caller.kind == callers.AS_SAID or who in caller.sessions:
@@ -178,11 +181,11 @@ class Context:
             caller.refuse_as(who)
 
     def _speaker(self, who: str, desk: OpenMailbox) -> str:
-        """Return which session of the caller's process another name of its own belongs to; raises ``Refused``."""
+        """Return the caller's session that may use another id; raises ``Refused`` if none may."""
         roster = desk.logs.read_roster()
         mine = {old: session for session in self.caller.sessions[::-1] for old in roster.lineage(session)}
         if who not in mine and "@" in who:
-            from ..clients.permission import teammate  # which only the lead of a team has
+            from ..clients.permission import teammate  # only leads of a team need it
 
             if (lead := teammate.lead_of(who, mine, self.caller.client)) is not None:
                 return mine[lead]
@@ -191,14 +194,14 @@ class Context:
         return mine[who]
 
     def _has_client(self, who: str, desk: OpenMailbox) -> bool:
-        """Return whether a client's process ever had the session, other than the one above this program."""
+        """Return whether a client other than the one above this program ever had the session."""
         agent = desk.logs.read_roster().get(who)
         if agent is not None and agent.client is not None and agent.client != str(self.caller.client):
             return True
         return callers.is_hosted(who, self.environ)
 
     def acts(self, me: str) -> str:
-        """Return whose hand does what is done in that name: the person's, the session's, else its own."""
+        """Return who acts in the name of ``me``: the person, a session, or ``me`` itself."""
         if self.caller.kind == callers.AS_SAID:
             return actor(self.environ)
         if self.caller.is_person:
@@ -207,17 +210,17 @@ class Context:
 
     @property
     def is_session(self) -> bool:
-        """Return whether an agent runs this command: what it may read is its client's to say."""
+        """Return whether an agent runs this command, so that its client decides what it may read."""
         if self.caller.kind != callers.AS_SAID:
             return self.caller.kind == callers.SESSION or self.caller.client is not None
         try:
             named = client_variables.session(self.environ) is not None
-        except Malformed:  # within two clients
+        except Malformed:  # two clients' variables are set
             return True
         return named or any(self.environ.get(name) for name in ("CLAUDECODE", client_variables.GEMINI))
 
     def style(self, text: str, style: str) -> str:
-        """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
+        """Return the text, coloured on a terminal unless NO_COLOR is set (no-color.org)."""
         if (
             sys.stdout is not None
             and sys.stdout.isatty()
@@ -228,18 +231,18 @@ class Context:
         return frame.plain(text, style)
 
     def print(self, text: str, patience: float | None = None) -> None:
-        """Write an answer, whole and flushed; see ``output``."""
+        """Write an answer in full and flush it; see ``output``."""
         self.answered = True
         write_out(text, patience)
 
     def nothing(self, text: str) -> None:
-        """Say what only a person needs, on a terminal: that there is nothing, or what comes next."""
+        """Print a notice for a person, on a terminal only: there is nothing, or the next step."""
         if sys.stdout is not None and sys.stdout.isatty():
             self.print(text)
 
     @property
     def columns(self) -> int | None:
-        """How many characters the terminal is wide; None where the output is none."""
+        """Return the terminal's width in characters; None if the output is no terminal."""
         if sys.stdout is None or not sys.stdout.isatty():
             return None
         try:
@@ -248,15 +251,14 @@ class Context:
             return None
 
     def confirm(self, text: str) -> None:
-        """Answer for something that is done: that the answer could not be written does not undo it, so it is no
-        failure (a sender that took it for one would send again)."""
+        """Print the answer of a completed change. A failed write only warns: an error would make a sender retry."""
         try:
             write_out(text)
         except (MailboxError, OSError) as error:
             sys.stdout = None
-            self.warn(f"it is done; only the answer was lost: {error}")
+            self.warn(f"the command succeeded, but its output was lost: {error}")
 
     def warn(self, text: str) -> None:
-        """One line on standard error."""
+        """Print one line on standard error."""
         if sys.stderr is not None:
             sys.stderr.write(f"warning: {neutral(text)}\n")

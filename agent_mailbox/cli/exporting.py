@@ -1,4 +1,4 @@
-"""The whole history in other people's formats: JSON Lines, mbox, ontology statements."""
+"""Export the whole history as JSON Lines, mbox or ontology statements."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .mail_output import message_json
 
 
 def jsonl(state: MailState, since: int) -> Iterator[bytes]:
-    """Canonical records, ``read_by`` filled, one a line."""
+    """Yield canonical records with ``read_by``, one per line; ``since`` in ms, as below."""
     for message in state.messages.values():
         if message.timestamp >= since:
             yield orjson.dumps(message_json(message, state.reads)) + b"\n"
 
 
 def mbox(state: MailState, since: int) -> Iterator[bytes]:
-    """An mbox file (RFC 4155; body lines that begin with ``From`` are quoted)."""
+    """Yield an mbox file (RFC 4155; quotes body lines that begin with ``From``)."""
     for message in state.messages.values():
         if message.timestamp >= since:
             yield _mail(message)
 
 
 def _mail(message: Message) -> bytes:
-    from email.message import EmailMessage  # a third of what all of click's commands would cost to start
+    from email.message import EmailMessage  # slow to load
     from email.policy import SMTP
     from email.utils import format_datetime
 
@@ -54,7 +54,7 @@ def _mail(message: Message) -> bytes:
 
 
 def _local(word: str) -> str:
-    """An address's local part: what is not plain is replaced, so that no header can be forged from an id."""
+    """Return an address's local part; replace unusual characters, so that no id can forge a header."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._+-") else "_" for c in word) or "_"
 
 
@@ -63,11 +63,11 @@ def _box(word: str) -> str:
 
 
 def entities(state: MailState, since: int) -> Iterator[bytes]:
-    """Statements of the seed's ontology mapping, each with the instant it became true.
+    """Yield statements of the ontology mapping, each with the instant it became true.
 
-    A message is a situation at the act scale; its sender and recipients are actors in it, its content the
-    materialization. Role, tag and broadcast mail has its actual readers as recipients, stated when they read: a
-    librarian that resumes from the last ``at`` it saw misses none.
+    A message is a situation; its sender and recipients are actors, its content the materialization. The recipients of
+    role, tag and broadcast mail are its actual readers, stated when they read. So a librarian that resumes from the
+    last ``at`` misses none.
     """
     statements: list[tuple[int, dict[str, Any]]] = []
     for message in state.messages.values():

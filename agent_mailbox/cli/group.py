@@ -1,4 +1,4 @@
-"""The group that every command registers with: aliases, help in whole sentences, and guesses at misspelt commands."""
+"""The group that every command registers with: aliases, help by sections, guesses at misspelt commands."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SECTIONS = {
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("swarm",),
 }
-"""The program's commands as help lists them."""
+"""The sections of the program's help, and the commands of each."""
 
 
 class Commands(click.Group):
-    """A group that knows aliases, and what a misspelt command may have meant."""
+    """A group with aliases and sections; it suggests commands for a misspelt one."""
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
     sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - as above; none: one list
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return super().get_command(ctx, self.aliases.get(name, name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line each, never cut within a thought."""
+        """Write one line per command, cut between clauses only."""
         names = self.list_commands(ctx)
         room = formatter.width - 6 - max(map(len, names))
         for title, listed in (self.sections or {"Commands": tuple(names)}).items():
@@ -58,13 +58,13 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             meant = near(args[0], self.list_commands(ctx))
-            hint = f"did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists them"
-            raise Malformed(f"no command {args[0]!r}", hint, code="usage")
+            hint = f"did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists the commands"
+            raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
 
 
 def _in_short(command: click.Command, room: int) -> str:
-    """The first sentence of a command's help; of one that is too long, the clauses that fit."""
+    """Return the first sentence of a command's help, or as many of its clauses as fit."""
     said = command.get_short_help_str(sys.maxsize).removesuffix(".")
     ends = [at for at, mark in enumerate(said[:room]) if mark in ":;," and said[at + 1 : at + 2] == " "]
     whole = [at for at in ends if said[:at].count("(") == said[:at].count(")")]
@@ -78,22 +78,22 @@ def _in_short(command: click.Command, room: int) -> str:
     "--dir",
     "directory",
     metavar="DIR",
-    help="The mailbox directory (else AGENT_MAILBOX_DIR, else found from here upwards).",
+    help="The mailbox directory (default: AGENT_MAILBOX_DIR, else the nearest one from here upwards).",
 )
 @click.version_option(__version__, prog_name="agent-mailbox")
 @click.pass_context
 def cli(ctx: click.Context, directory: str | None) -> None:
     """Durable mail between coding-agent sessions on one machine.
 
-    Mail goes to an agent (id, name or id prefix), a role, a tag such as project:NAME, or all.
+    Send mail to an agent (by id, name or id prefix), to a role, to a tag such as project:NAME, or to all.
 
     \b
-    Exit codes: 0 done, 1 refused or nothing there, 2 malformed argument,
+    Exit codes: 0 done, 1 refused or not found, 2 malformed argument,
     3 bad data, 4 busy, 5 storage failed.
 
     \b
     Shell completion: eval "$(_AGENT_MAILBOX_COMPLETE=bash_source agent-mailbox)"
-    (zsh_source and fish_source likewise).
+    (or zsh_source, fish_source).
     """
     ctx.ensure_object(App).directory = directory
 

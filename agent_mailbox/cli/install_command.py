@@ -1,4 +1,4 @@
-"""``install`` and ``uninstall``: our hooks, commands and rules in a client's files, and out of them."""
+"""``install`` and ``uninstall``: put our hooks, commands and rules into a client's files, and remove them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .mailbox_place import locate
 from .options import App, Verb, pass_app
 
 HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
-"""A host as the client's sandbox has them: a name, or with ``*.`` those below it."""
+"""A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,21 +32,27 @@ if TYPE_CHECKING:
 
 @cli.group(cls=Commands)
 def install() -> None:
-    """Make a client's sessions see their mail by themselves."""
+    """Set up a client to show its sessions their mail.
+
+    \b
+    Example: agent-mailbox install claude-code --user
+    """
 
 
 @cli.group(cls=Commands)
 def uninstall() -> None:
-    """Take out of a client's files what `install` put in."""
+    """Remove from a client's files what `install` put there."""
 
 
 def _said(command: Any) -> Any:
-    """The options both share."""
+    """Add the options that ``install`` and ``uninstall`` share."""
     for option in reversed(
         [
-            click.option("--project", metavar="DIR", help="For the sessions started in DIR (default: here)."),
+            click.option(
+                "--project", metavar="DIR", help="For sessions started in DIR (default: the current directory)."
+            ),
             click.option("--user", is_flag=True, help="For all your sessions."),
-            click.option("--dry-run", is_flag=True, help="Only show the diff."),
+            click.option("--dry-run", is_flag=True, help="Show the diff, but change nothing."),
         ]
     ):
         command = option(command)
@@ -55,18 +61,16 @@ def _said(command: Any) -> Any:
 
 def _target(app: App, client: InstallTarget, project: str | None, user: bool) -> Target:
     if user and project is not None:
-        raise Malformed("--project and --user exclude each other", "name one of them", code="usage")
+        raise Malformed("--project and --user exclude each other", "pass one of them", code="usage")
     return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
 
 
 def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
     word = program(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
-        app.warn(
-            f"agent-mailbox is not on your PATH, where the commands look for it; link {word} into a directory there"
-        )
+        app.warn(f"agent-mailbox is not on your PATH, as the commands need; link {word} into one of its directories")
     plan = installer.installation(target, app.environ, word, bounds)
-    _carry_out(app, plan, dry_run, "installed already; nothing to change\n", after=target.client.after)
+    _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
 
 
 def _uninstall(app: App, client: InstallTarget, project: str | None, user: bool, dry_run: bool) -> None:
@@ -78,12 +82,26 @@ def _uninstall(app: App, client: InstallTarget, project: str | None, user: bool,
 
 @install.command("claude-code", cls=Verb)
 @_said
-@click.option("--force", is_flag=True, help="Also where the same sessions call us already: each hook then runs twice.")
-@click.option("--closed", is_flag=True, help="Have the client itself ask about all that acts: for led sessions.")
 @click.option(
-    "--sandbox", is_flag=True, help="Have the client run commands in its sandbox, without a way to the mailbox."
+    "--force",
+    is_flag=True,
+    help="Install even if another installation covers these sessions; each hook then runs twice.",
 )
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host they reach out of it; repeat for several.")
+@click.option(
+    "--closed",
+    is_flag=True,
+    help="Have the client ask before every tool with effects; hooks answer for sessions with a lead.",
+)
+@click.option(
+    "--sandbox", is_flag=True, help="Have the client run commands in its sandbox, out of reach of the mailbox files."
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host that sandboxed commands may reach; repeat for several.",
+)
 @pass_app
 def install_claude_code(
     app: App,
@@ -96,30 +114,32 @@ def install_claude_code(
     sandbox: bool,
     hosts: Sequence[str],
 ) -> None:
-    """Put hooks, /bye and /checkpoint, a section of CLAUDE.md, and rules for the plain mail commands into place.
+    """Install hooks, /bye and /checkpoint, a CLAUDE.md section, and permission rules for plain mail commands.
 
-    Keeps everything else in these files; run again, it changes nothing, or what is out of date. Shows a diff first.
-    Hooks go into DIR/.claude/settings.local.json, which is yours alone, or with --user into ~/.claude/settings.json
-    (CLAUDE_CONFIG_DIR counts).
+    Shows a diff first, keeps the rest of these files, and is idempotent. The hooks go into
+    DIR/.claude/settings.local.json, or with --user into settings.json of CLAUDE_CONFIG_DIR (default: ~/.claude).
 
-    With --closed the client's own rules ask about every tool that acts, and our hooks answer for sessions that have a
-    lead: what a policy denies does not run even where a hook fails. Sessions without a lead ask their person.
+    With --closed the client asks before every tool with effects, and hooks answer for sessions with a lead. So a tool
+    that a policy denies is blocked even if a hook fails. A session without a lead asks its person.
 
-    With --sandbox what commands do inside is bounded, too: they write the project alone, not its mailbox, and reach the
-    hosts you name. Plain mail commands, each on its own, run outside; every other command of ours does not.
+    With --sandbox, commands may write only to the project (except its mailbox), and reach only the hosts you name.
+    Plain mail commands, each on its own, run outside the sandbox.
 
-    Where the sessions call us already (by --user, or a plugin), --closed and --sandbox put in these bounds alone.
+    If another installation (--user or a plugin) covers these sessions, --closed and --sandbox add only their bounds.
+
+    \b
+    Example: agent-mailbox install claude-code --project ~/shop --sandbox --host pypi.org
     """
     target = _target(app, clients.CLAUDE_CODE, project, user)
     alone = _is_bounded_alone(app, target, force, closed or sandbox)
     if not alone:
         _refuse_twice(app, target, force)
     if hosts and not sandbox:
-        raise Malformed("--host is for the sandbox", "add --sandbox", code="usage")
+        raise Malformed("--host needs --sandbox", "add --sandbox", code="usage")
     bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts), alone=alone)
     if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
         raise Malformed(
-            f"{wrong[0]!r} is no host", "such as example.org, or *.example.org for those below", code="usage"
+            f"not a host name: {wrong[0]!r}", "write example.org, or *.example.org for its subdomains", code="usage"
         )
     if sandbox:
         _refuse_without_sandbox(app)
@@ -128,7 +148,7 @@ def install_claude_code(
 
 
 def _mailbox(app: App, target: Target) -> str | None:
-    """The mailbox of the target's sessions, if there is one."""
+    """Return the mailbox of the target's sessions, if there is one."""
     try:
         place = locate(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
     except NoMailbox:
@@ -137,22 +157,22 @@ def _mailbox(app: App, target: Target) -> str | None:
 
 
 def _kept_mailbox(app: App, target: Target) -> str:
-    """The mailbox that commands are to be kept from."""
+    """Return the mailbox that sandboxed commands must not reach."""
     if target.user:
-        raise Malformed("--sandbox is for a project, whose mailbox commands are kept from", "leave --user out")
+        raise Malformed("--sandbox protects one project's mailbox and excludes --user", "pass --project DIR instead")
     found, project = _mailbox(app, target), os.path.dirname(target.base)
     if found is None:
-        raise NoMailbox("there is no mailbox yet to keep commands from", "`agent-mailbox init`, then repeat this")
+        raise NoMailbox("the project has no mailbox yet", "run `agent-mailbox init`, then repeat this command")
     if f"{project}/".startswith(f"{found}/"):
         raise Refused(
-            f"the mailbox {found} is the directory that commands work in",
-            "have one below the project: `agent-mailbox init data`",
+            f"the mailbox contains the project, so the sandbox cannot protect it: {found}",
+            "make one below the project: `agent-mailbox init data`",
         )
     return found
 
 
 def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
-    """Return whether only bounds are to be put in: the project's sessions call us already, from elsewhere."""
+    """Return whether to install only the bounds: another installation covers the project's sessions."""
     from ..clients.checks import settings  # the doctor's, with its lock library
 
     if force or target.user or not bounded or settings.is_there(target):
@@ -161,23 +181,25 @@ def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> b
 
 
 SANDBOX_NEEDS = {"bwrap": "bubblewrap", "socat": "socat"}
-"""The programs the client's sandbox runs on Linux, and the packages they are in."""
+"""The programs that the client's sandbox runs on Linux, and their packages."""
 
 
 def _refuse_without_sandbox(app: App) -> None:
-    """A client that is told to use its sandbox and cannot refuses to start."""
+    """Raise ``Refused`` if the sandbox's programs are missing: the client would not start."""
     missing = [program for program in SANDBOX_NEEDS if shutil.which(program, path=app.environ.get("PATH")) is None]
     if missing and sys.platform == "linux":
         packages = " ".join(SANDBOX_NEEDS[program] for program in missing)
         raise Refused(
-            f"the client's sandbox needs {' and '.join(missing)}, and would not start without",
-            f"install the package: `apt-get install {packages}`, then repeat this",
+            f"the client's sandbox needs {' and '.join(missing)}, which is not installed",
+            f"run `apt-get install {packages}`, then repeat this command",
         )
 
 
 def _refuse_twice(app: App, target: Target, force: bool) -> None:
-    """Twice costs every prompt and tool call a second start, for nothing: mail is shown once. What is there already
-    may be renewed; and what is for all sessions is worth having beside what is for some."""
+    """Raise ``Refused``, or warn, if every hook would run twice: that slows each tool call and shows no more mail.
+
+    Renewing an installation, and adding one for all sessions beside one for some, is allowed.
+    """
     from ..clients.checks import settings  # the doctor's, with its lock library
 
     others = settings.elsewhere(target, app.environ)
@@ -186,14 +208,12 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
     where = " and ".join(map(settings.name, others))
     if force or target.user or settings.is_there(target):
         for other in others:
-            app.warn(
-                f"every hook runs twice, here and by {settings.name(other)}; once is enough: {settings.way_out(other)}"
-            )
+            app.warn(f"every hook runs twice, also from {settings.name(other)}; to keep one: {settings.way_out(other)}")
         return
     ways = " or ".join(map(settings.way_out, others))
     raise Refused(
-        f"these sessions call us already, by {where}: every hook would run twice",
-        f"there is nothing to do; to have it here instead, first {ways}; --force installs all the same",
+        f"another installation already covers these sessions: {where}",
+        f"nothing is left to do; to install here instead, first {ways}; --force lets every hook run twice",
     )
 
 
@@ -201,11 +221,11 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 @_said
 @pass_app
 def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Put hooks, skills $bye and $checkpoint, a section of AGENTS.md, and rules for plain mail commands into place.
+    """Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.
 
-    As for Claude Code. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into ~/.codex (CODEX_HOME
-    counts). The hooks name a place on your machine. Codex skips hooks until you trust them, `codex exec` without
-    a word: start codex, enter /hooks.
+    Shows a diff first and is idempotent. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into
+    CODEX_HOME (default: ~/.codex). The hooks contain a path of this machine, so do not commit them. Codex silently
+    skips hooks until you trust them: start codex and enter /hooks.
     """
     _install(app, _target(app, clients.CODEX, project, user), dry_run)
 
@@ -214,11 +234,10 @@ def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -
 @_said
 @pass_app
 def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Put hooks, /bye and /checkpoint, and a section of GEMINI.md into place; with --user also policies for the plain
-    mail commands.
+    """Install hooks, /bye and /checkpoint, and a GEMINI.md section; with --user also rules for plain mail commands.
 
-    As for Claude Code. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into ~/.gemini
-    (GEMINI_CLI_HOME counts). The hooks name a place on your machine.
+    Shows a diff first and is idempotent. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into
+    .gemini of GEMINI_CLI_HOME (default: your home). The hooks contain a path of this machine, so do not commit them.
     """
     _install(app, _target(app, clients.GEMINI, project, user), dry_run)
 
@@ -230,9 +249,9 @@ def _uninstaller(client: InstallTarget) -> None:
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
         _uninstall(app, client, project, user, dry_run)
 
-    uninstall_client.help = f"""Undo `install {client.name}`.
+    uninstall_client.help = f"""Undo `agent-mailbox install {client.name}`.
 
-    A file that nobody edited since is as it was before, byte for byte; any other loses only what is ours.
+    Restores a file byte for byte if it was not edited since; removes only our parts from any other.
     """
 
 
@@ -243,13 +262,13 @@ for _client in clients.CLIENTS:
 def _carry_out(
     app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
 ) -> None:
-    """Show, do, tell. The diff comes first so that who sees something go wrong knows what it was about; ``after`` is
-    what is left to the person once something changed."""
+    """Show the diff, carry the plan out, report. The diff comes first, to explain an error; ``after`` is the person's
+    next step after a change."""
     shown = "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
     if not app.json:
         app.print(shown or nothing)
     for path, why in plan.left:
-        app.warn(f"left alone: {path}: {why}")
+        app.warn(f"left unchanged: {path}: {why}")
     changed = [change.path for change in plan.changes if change.after != change.before]
     if not dry_run:
         changed = installer.carry_out(plan, app.environ)

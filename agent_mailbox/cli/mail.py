@@ -1,4 +1,4 @@
-"""Commands about mail that is there: check, what it owes and says, what became of it."""
+"""The commands that read mail or settle it: ``check``, ``status``, ``show``, ``history``, ``ack`` and the like."""
 
 from __future__ import annotations
 
@@ -15,28 +15,39 @@ from .group import cli
 from .options import App, Verb, complete_address, complete_session, pass_app
 
 _session = click.option(
-    "--session", metavar="ID", help="Who asks (else the client's session).", shell_complete=complete_session
+    "--session",
+    metavar="ID",
+    help="The session to act as (default: the calling client's).",
+    shell_complete=complete_session,
 )
 
 
 @cli.command(cls=Verb)
 @_session
-@click.option("--peek", is_flag=True, help="Look only: nothing is written, nothing marked as read.")
+@click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Most messages to show; 0 for all."
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Show at most this many messages; 0 shows all.",
 )
 @pass_app
 def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
-    """Show unread mail, then record it as read."""
+    """Show your unread mail, and mark it as read.
+
+    \b
+    Example: agent-mailbox check --limit 5
+    """
     verbs.check(app, app.mailbox, session, peek, limit)
 
 
 @cli.command(cls=Verb)
 @_session
-@click.option("--cost", is_flag=True, help="Also the tokens that hooks spent on showing you mail, by sender and mode.")
+@click.option("--cost", is_flag=True, help="Also show the tokens that hooks used to show you mail, by sender and mode.")
 @pass_app
 def status(app: App, /, session: str | None, cost: bool) -> None:
-    """Where you stand: unread mail, what you owe, dead letters, your line in the roster."""
+    """Show your state: unread mail, messages that await your ack, dead letters."""
     me = app.who(session)
     found = app.library.status(me)
     agent = found.agent
@@ -71,10 +82,10 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
 @click.argument("message_id", metavar="ID")
 @pass_app
 def show(app: App, /, message_id: str) -> None:
-    """One message, whom it reaches now, and its receipts; ID may be a unique prefix.
+    """Show one message with its receipts, and the agents it reaches now. ID may be a unique prefix.
 
-    Receipts: offered (a hook showed it; nobody knows yet if that was taken in) or read (by a check), seen (the model
-    went on after it was shown), ack, release.
+    Receipts: offered (a hook showed it), read (`check` showed it), seen (the model continued after a hook showed it),
+    ack (dealt with), release (given back).
     """
     found = app.mailbox.find(message_id)
     receipts = app.mailbox.receipts(found.message)
@@ -82,7 +93,7 @@ def show(app: App, /, message_id: str) -> None:
     lines = render.message_text(found.message, roster, app.style)
     resolved = app.mailbox.delivery(found.message, roster)
     lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
-    lines += [] if receipts else ["nobody has read it"]
+    lines += [] if receipts else ["no agent has read it"]
     value = {
         "message": mail_output.message_json(found.message, found.reads),
         "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
@@ -95,7 +106,7 @@ def show(app: App, /, message_id: str) -> None:
 @click.argument("message_id", metavar="ID")
 @pass_app
 def thread(app: App, /, message_id: str) -> None:
-    """The whole chain message ID stands in with its receipts, archives included."""
+    """Show the whole thread of message ID with its receipts, archived messages included."""
     messages, reads = app.library.thread(message_id)
     roster = app.mailbox.logs.read_roster()
     stages = {m.id: reads.stages(m.id) for m in messages}
@@ -121,19 +132,27 @@ def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:
     "--with",
     "with_address",
     metavar="ADDR",
-    help="Only mail from or to this agent, role, tag or all.",
+    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
     shell_complete=complete_address,
 )
 @click.option(
-    "--since", metavar="T", help="Only mail from then on: an instant (2026-03-16T14:30Z), or 90m, 24h, 7d ago."
+    "--since",
+    metavar="T",
+    help="Only mail since then: a time such as 2026-03-16T14:30Z, or an age such as 90m, 24h or 7d.",
 )
-@click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="The newest N; 0 for all.")
-@click.option("--all", "everyones", is_flag=True, help="Everyone's mail, not only yours.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Show only the newest; 0 shows all."
+)
+@click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
 @pass_app
 def history(
     app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
 ) -> None:
-    """Your mail, sent and received, archives included, newest last."""
+    """List the mail you sent and received, archived mail included, newest last.
+
+    \b
+    Example: agent-mailbox history --with role:reviewer --since 24h
+    """
     me = None if everyones else app.who(session)
     start = values.since(since, app.mailbox.now())
     _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
@@ -146,11 +165,14 @@ def history(
     type=click.IntRange(min=0),
     default=verbs.SEARCH_LIMIT,
     show_default=True,
-    help="The newest N; 0 for all.",
+    help="Show only the newest; 0 shows all.",
 )
 @pass_app
 def search(app: App, /, query: Sequence[str], limit: int) -> None:
-    """Messages in which every word of QUERY occurs, live and archived, newest last."""
+    """Find messages that contain every word of QUERY, archived ones included, newest last.
+
+    Matches whole words of the subject, body and sender, regardless of case and accents.
+    """
     verbs.search(app, app.mailbox, " ".join(query), limit)
 
 
@@ -159,7 +181,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 @_session
 @pass_app
 def ack(app: App, /, message_id: str, session: str | None) -> None:
-    """Say that you have dealt with message ID."""
+    """Acknowledge message ID: tell its sender that you have dealt with it."""
     message = app.mailbox.ack(message_id, app.who(session))
     app.done(f"acknowledged {word(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
@@ -169,17 +191,17 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
 @_session
 @pass_app
 def release(app: App, /, message_id: str, session: str | None) -> None:
-    """Give message ID back: it is unread again, and role mail free for another holder."""
+    """Give message ID back: it becomes unread again; another holder of its role may take it."""
     message = app.mailbox.release(message_id, app.who(session))
     app.done(f"released {word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 @cli.command("dead-letters", cls=Verb)
 @_session
-@click.option("--all", "everyones", is_flag=True, help="Everyone's, not only yours.")
+@click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
 @pass_app
 def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
-    """Mail that expired, or whose recipient died, before anyone read it."""
+    """List your dead letters: mail to or from you that expired, or whose recipient died, unread."""
     found = app.library.dead_letters(None if everyones else app.who(session))
     if not found and not app.json:
         app.nothing("no dead letters\n")
@@ -191,12 +213,14 @@ def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
 
 @cli.command(cls=Verb)
 @_session
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: never).")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
+)
 @pass_app
 def wait(app: App, /, session: str | None, timeout: float | None) -> int:
-    """Block until there is unread mail (exit 0), or not in time (exit 1)."""
+    """Wait for unread mail: exit 0 when you have some, exit 1 at the time-out."""
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
-        raise Malformed(f"--timeout {timeout} is no number of seconds", "leave it out to wait for ever")
+        raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
     unread = app.library.wait(app.who(session), timeout)
     app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

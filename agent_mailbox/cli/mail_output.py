@@ -1,7 +1,7 @@
-"""Unread and sent mail as text and as JSON: what the hot verbs print.
+"""Unread and sent mail as text and as JSON: the output of the hot verbs.
 
-Belongs here: the two renderings of ``check`` and ``send``, and what all renderers share. Everything else that is
-printed stands in ``render``; mail itself is framed by ``core.frame``.
+Belongs here: both renderings of ``check`` and ``send``, and what all renderers share. ``render`` prints the rest;
+``core.frame`` frames the mail itself.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _CODES = {
 
 
 def json(value: Any) -> str:
-    """One JSON document, on one line, harmless to a terminal."""
+    """Return a value as one line of JSON in ASCII, harmless to a terminal."""
     return ascii_json(codec.dumps(value, -codec.MAX_DEPTH)) + "\n"
 
 
 def coloured(text: str, style: str) -> str:
-    """The style of a terminal (ECMA-48 SGR)."""
+    """Return text in a terminal's style (ECMA-48 SGR)."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and style in _CODES else text
 
 
 def plural(count: int, what: str) -> str:
-    """``1 message``, ``2 messages``."""
+    """Return a count with its noun: ``1 message``, ``2 messages``."""
     return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def message_json(message: Message, reads: Reads | None = None) -> dict[str, Any]:
-    """A message in the canonical keys, ``read_by`` filled from the reads."""
+    """Return a message by its canonical keys, with ``read_by`` from the reads."""
     return message_object(message, tuple(readers(message, reads)) if reads else message.read_by, whole=True)
 
 
 def item_json(item: Item) -> dict[str, Any]:
-    """An unread message as ``check`` gives it."""
+    """Return an unread message as ``check --json`` prints it."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)
     note = {"control": item.note} if item.message.type == "control" else {}
     whole = message_object(item.message, item.read_by, whole=True)
@@ -67,16 +67,16 @@ def item_json(item: Item) -> dict[str, Any]:
 
 
 def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, Any]:
-    """What ``check --json`` gives."""
+    """Return the document of ``check --json``."""
     return {"session": session_id, "messages": [item_json(i) for i in items], "count": len(items), "more": more}
 
 
 def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style) -> str:
-    """What ``check`` shows: every message in its frame, and the one command to answer with."""
+    """Return the text of ``check``: each message in its frame, and the command to answer."""
     lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
     for item in items:
         lines += [*frame.item(item, roster, style), ""]
-    chat = [item for item in items if item.message.type != "control"]  # which is not answered by a reply
+    chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
     if chat:
         lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)} --body "…"')
     if more:
@@ -85,17 +85,17 @@ def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster
 
 
 def delivery_json(delivery: Reach, warnings: Sequence[str]) -> dict[str, Any]:
-    """Where a sent message goes."""
+    """Return where a sent message goes, for JSON."""
     return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), "warnings": list(warnings)}
 
 
 def sent_json(sent: Sent) -> dict[str, Any]:
-    """What ``send --json`` gives."""
+    """Return the document of ``send --json``."""
     return {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
 
 
 def sent_text(message: Message, delivery: Reach, roster: Roster, style: Style) -> str:
-    """What a sender is told."""
+    """Return the text of ``send``: the id, and where the message goes."""
     lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
     lines += [f"  {label}: {names}" for label, names in frame.reach(delivery, lambda a: frame.party(a, roster))]
     if any(map(is_remote, message.recipients)):

@@ -1,6 +1,6 @@
-"""Where a command is: its environment, and the mailbox it uses.
+"""Find the mailbox that a command uses.
 
-Belongs here: reading the environment once, finding the mailbox. Whose it is and what is done there: its callers.
+Belongs here: reading the environment, and the search. The callers check who made the mailbox.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MailboxPlace:
-    """How a mailbox was found: its directory, and whether somebody named it (``--dir``, ``AGENT_MAILBOX_DIR``)."""
+    """A mailbox directory, and whether ``--dir`` or ``AGENT_MAILBOX_DIR`` named it."""
 
     def __init__(self, directory: str, named: bool) -> None:
         self.directory = directory
@@ -25,8 +25,8 @@ class MailboxPlace:
 
 
 def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
-    """The mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` upwards (default: from
-    here). Raises ``NoMailbox``.
+    """Return the mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` (default: the
+    working directory) upwards. Raises ``NoMailbox``.
     """
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
@@ -34,13 +34,14 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     found = paths.find(_without_links(start) if start else posix.getcwd())
     if found is None:
         raise NoMailbox(
-            "no mailbox here or above", "`agent-mailbox init` makes one; --dir or AGENT_MAILBOX_DIR names one elsewhere"
+            "no mailbox here or above",
+            "run `agent-mailbox init` to make one, or name one with --dir or AGENT_MAILBOX_DIR",
         )
     return MailboxPlace(found, False)
 
 
 def _without_links(directory: str) -> str:
-    """The directory's real path, by going there and back: the system knows where one is, and ``os`` costs 2 ms."""
+    """Return the directory's real path by changing to it and back: importing ``os`` would cost 2 ms."""
     try:
         here = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""The program: one command run, and its errors in our form."""
+"""The program: runs one command, and reports its errors in the house's form."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .group import cli
 from .options import App
 
 _WHO = ("--session", "--from", "--session-id")
-"""How commands ask who is speaking; who tries another's spelling is told this one's."""
+"""The options that name the session. Each command takes one; an error about another names the right one."""
 
 
 def _usage(error: click.UsageError) -> Malformed:
-    """What click says of wrong words, in our form."""
-    said, hint = error.format_message(), f"`{error.ctx.command_path} --help` explains it" if error.ctx else ""
+    """Return click's usage error as ours."""
+    said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
     if error.ctx and isinstance(error, click.NoSuchOption) and error.option_name in _WHO:
         for option in (option for param in error.ctx.command.params for option in param.opts):
-            if option in _WHO:  # and not what is spelt alike, which click proposes
-                said, hint = f"No such option {error.option_name!r}", f"who you are is said by {option} here"
+            if option in _WHO:  # click would propose an option that is spelt alike
+                said, hint = f"no such option: {error.option_name!r}", f"name your session with {option} here"
     return Malformed(said, hint, code="usage")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; return the exit code."""
     from . import commands  # noqa: F401 - they register
 
     app = App()
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:
             return 130
-        except SystemExit as done:  # click's way out of completion, and with 1 from a reader that is gone
+        except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
             if done.code:
-                raise StorageFailed("the reader of the output is gone", code="output") from None
+                raise StorageFailed("the reader of the output has closed it", code="output") from None
             return 0
         _flush()
         return result if isinstance(result, int) else 0

@@ -1,4 +1,4 @@
-"""What click needs to know of the options and arguments that commands share.
+"""The options and arguments that click commands share.
 
 Belongs here: ``--dir`` and ``--json`` on every command, shell completion of addresses.
 """
@@ -19,28 +19,28 @@ from .mailbox_place import environment, locate
 
 
 class App(Context):
-    """The context of a click command: the whole facade at hand."""
+    """The context of a click command, with the whole facade."""
 
     @property
     def mailbox(self) -> Mailbox:
-        """The mailbox, opened once."""
+        """Return the mailbox; open it once."""
         return self.desk(Mailbox)
 
     @property
     def library(self) -> Library:
-        """The reading room of the mailbox."""
+        """Return the mailbox's queries."""
         return Library(self.mailbox)
 
     def out(self, text: str, value: Any) -> None:
-        """Answer: the JSON document under ``--json``, else the text."""
+        """Print the JSON document under ``--json``, else the text."""
         self.print(mail_output.json(value) if self.json else text)
 
     def done(self, text: str, value: Any) -> None:
-        """The same for something that is done; see ``confirm``."""
+        """Print likewise the answer of a command that changed something; see ``confirm``."""
         self.confirm(mail_output.json(value) if self.json else text)
 
     def who(self, given: str | None) -> str:
-        """See ``Context.me``."""
+        """Return the session that the command acts as; see ``Context.me``."""
         return self.me(given, self.mailbox)
 
 
@@ -60,7 +60,7 @@ class Verb(click.Command):
                     is_eager=True,
                     expose_value=False,
                     callback=_set_json,
-                    help="Answer with one JSON document.",
+                    help="Print the result as one JSON document.",
                 )
             )
         self.params.append(
@@ -69,12 +69,12 @@ class Verb(click.Command):
                 metavar="DIR",
                 expose_value=False,
                 callback=_set_dir,
-                help="The mailbox directory.",
+                help="The mailbox directory (default: AGENT_MAILBOX_DIR, else the nearest one from here upwards).",
             )
         )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless it is the person's alone and somebody else calls."""
+        """Run the command; raise ``Refused`` if only the person may run it and another calls."""
         app, root = ctx.find_object(App), ctx.find_root()
         words = ctx.command_path.removeprefix(root.command_path).split()
         if app is not None:
@@ -93,17 +93,17 @@ def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 
 
 def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completion of agents, roles, tags and ``all``; silent where there is no mailbox."""
+    """Complete agents, roles, tags and ``all``; return nothing if there is no mailbox."""
     return [word for word in _words(ctx, agents_only=False) if word.startswith(incomplete)]
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completion of session ids."""
+    """Complete session ids."""
     return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
 
 
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completion of requests that nobody has decided."""
+    """Complete the ids of open requests."""
     from ..control.requests import Control
 
     try:
@@ -114,7 +114,7 @@ def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
 
 def one_of(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Shell completion of a few words; what is none of them is refused where the rule stands, in its own words."""
+    """Return a completer of the given words. It refuses no other word: the core does, with its own error."""
     return lambda _, __, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
@@ -127,7 +127,7 @@ def _directory(ctx: click.Context) -> str:
 def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
     try:
         roster = Mailbox(_directory(ctx)).logs.read_roster()
-    except Exception:  # completion must never print a traceback into a half-typed line
+    except Exception:  # a traceback would land in a half-typed line
         return []
     living = [a for a in roster.agents.values() if a.state != "dead"]
     ids = [a.session_id for a in living]

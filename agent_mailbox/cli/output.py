@@ -1,7 +1,7 @@
-"""Writing to standard output: whole, flushed, and not for ever.
+"""Write to standard output: everything, flushed, with a time-out.
 
-Belongs here: what "shown" means. Mail counts as shown when every byte has been taken; a reader that takes none for
-two seconds (a pager left open) must not hold up others, so the writer gives up and nothing is recorded.
+Belongs here: the meaning of "shown". Mail counts as shown once the reader has taken every byte. A reader that takes
+none for two seconds (an open pager) must not block other writers, so the write fails and records nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ..errors import Busy, StorageFailed
 from ..store import system
 
 PATIENCE = 2.0
-"""Seconds of waiting for the reader while others may be waiting for us."""
+"""Seconds to wait for the reader while holding a lock."""
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 
 
 def write_out(text: str, patience: float | None = None) -> None:
-    """Write and flush; raises ``StorageFailed`` for a reader that is gone and, with ``patience`` (seconds that waiting
-    for it may add up to), ``Busy`` for one that does not read."""
+    """Write and flush. Raises ``StorageFailed`` if the reader is gone, ``Busy`` after waiting ``patience`` seconds in
+    total for one that does not read (None: wait for ever)."""
     data = text.encode("utf-8", "backslashreplace")
     if sys.stdout is None:
-        raise StorageFailed("there is no standard output", "nothing was recorded as read", code="output")
+        raise StorageFailed("standard output is closed", "nothing was marked as read; give it an output", code="output")
     try:
         fd = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # somebody's stand-in for a file
+    except (OSError, ValueError, AttributeError):  # not a real file
         sys.stdout.write(text)
         return
     try:
@@ -36,14 +36,14 @@ def write_out(text: str, patience: float | None = None) -> None:
             _write(fd, data[done:], patience)
     except OSError as error:
         raise StorageFailed(
-            f"cannot write the output: {error.strerror}", "nothing was recorded as read", code="output"
+            f"cannot write the output: {error.strerror}", "nothing was marked as read; run it again", code="output"
         ) from None
 
 
 def _write_at_once(fd: int, data: bytes) -> int:
-    """Write to a pipe what it takes without waiting, as it mostly takes all; returns how many bytes that was.
+    """Write to a pipe without waiting; return the bytes it took, mostly all.
 
-    Through a descriptor of its own (Linux: proc(5)), for others may share the one that was given.
+    Uses a descriptor of its own (Linux: proc(5)), because other processes may share the given one.
     """
     if posix.fstat(fd).st_mode & system.S_IFMT != system.S_IFIFO:
         return 0
@@ -60,7 +60,7 @@ def _write_at_once(fd: int, data: bytes) -> int:
 
 
 def _write(fd: int, data: bytes, patience: float | None) -> None:
-    import select  # an eightieth of a bare start, for what is not a pipe or is full
+    import select  # costs an eightieth of a bare start; only full pipes and other files need it
 
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
@@ -70,8 +70,8 @@ def _write(fd: int, data: bytes, patience: float | None) -> None:
             before = time.monotonic()
             if not poll.poll(None if patience is None else patience * 1000):
                 raise Busy(
-                    "the reader of the output does not read; nothing was recorded as read",
-                    "to page, use `agent-mailbox check --peek`; to mark as read, let the output run through",
+                    "the reader of the output does not read; nothing was marked as read",
+                    "use `agent-mailbox check --peek` with a pager; let a plain `check` print to its end",
                     code="output_blocked",
                 )
             if patience is not None:

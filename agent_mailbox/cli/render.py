@@ -1,6 +1,6 @@
-"""Two renderers: text for people and agents, JSON for programs. Plain functions from values to strings.
+"""Render values as text for people and agents, and as JSON for programs.
 
-Belongs here: layout and colour of everything but mail itself (``core.frame``), and the JSON shapes of the contract.
+Belongs here: pure functions for the layout and the JSON shapes. ``core.frame`` frames the mail itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def table(
     styles: Sequence[Sequence[str]] = (),
     style: Style = frame.plain,
 ) -> list[str]:
-    """Aligned columns, two spaces apart; the last one ragged. ``styles`` gives a style per cell, row by row."""
+    """Return rows as aligned columns, two spaces apart, the last one ragged. ``styles``: one per cell, row by row."""
     rows = [tuple(row) for row in rows]
     if not rows:
         return []
@@ -51,13 +51,13 @@ def table(
 
 
 TITLE, LEAST_TITLE = 50, 20
-"""Characters of a title in a list, where nobody knows how wide a line may be; and at least, however narrow it is."""
+"""Characters of a title in a list: if the line's width is unknown, and the minimum."""
 
 
 def messages_text(
     messages: Sequence[Message], reads: Reads, roster: Roster, style: Style, columns: int | None = None
 ) -> str:
-    """A list of messages, one line each; titles take what a line of ``columns`` leaves them."""
+    """Return messages, one line each; titles take the rest of ``columns`` characters."""
     rows: list[tuple[str, ...]] = []
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
@@ -75,7 +75,7 @@ def messages_text(
 
 
 def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, style: Style) -> str:
-    """Dead letters, one line each."""
+    """Return dead letters, one line each."""
     rows = [
         (frame.short(m.id), frame.when(m.timestamp), reason, frame.target_of(m, roster), clipped(_title(m), 50))
         for m, reason in letters
@@ -90,7 +90,7 @@ def _title(message: Message) -> str:
 
 
 def message_text(message: Message, roster: Roster, style: Style) -> list[str]:
-    """One message in full, as lines."""
+    """Return the lines of one whole message."""
     head = [
         f"{style(frame.word(message.id), 'id')}, {frame.when(message.timestamp)}",
         f"From: {style(frame.sender_of(message, roster), 'sender')}",
@@ -101,7 +101,7 @@ def message_text(message: Message, roster: Roster, style: Style) -> list[str]:
 
 
 def receipt_json(read: Read) -> dict[str, Any]:
-    """One line of the reads log about a message."""
+    """Return one receipt for JSON."""
     return {
         "session_id": read.session_id,
         "event": read.event,
@@ -111,7 +111,7 @@ def receipt_json(read: Read) -> dict[str, Any]:
 
 
 def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
-    """A message's way: sent, whom it reaches by now and what it waits for, who did what to it, as lines."""
+    """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
     rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster), now="reaches")]
     rows += [
@@ -127,7 +127,7 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
 
 
 def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
-    """How far its readers have come with a message, as a line."""
+    """Return a line with each reader's latest receipt, if there is any."""
     said = [
         f"{stage} {'to' if stage == OFFERED else 'by'} {frame.name_of(who, roster)}" for who, stage in stages.items()
     ]
@@ -135,12 +135,12 @@ def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
 
 
 def cost_json(cost: Cost) -> dict[str, Any]:
-    """What one sender's mail of one mode cost."""
+    """Return the cost of one sender's mail of one mode for JSON."""
     return {"sender": cost.sender, "mode": cost.mode, "messages": cost.messages, "tokens": cost.tokens}
 
 
 def costs_text(costs: Sequence[Cost], roster: Roster) -> list[str]:
-    """What mail cost, as lines."""
+    """Return the cost of mail as lines."""
     total = sum(cost.tokens for cost in costs)
     rows = [(str(c.tokens), str(c.messages), c.mode, frame.name_of(c.sender, roster)) for c in costs]
     return [f"tokens that hooks spent on mail: {total}", *table(rows, ("tokens", "messages", "mode", "from"))]
@@ -150,7 +150,7 @@ def costs_text(costs: Sequence[Cost], roster: Roster) -> list[str]:
 
 
 def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
-    """An agent as the roster commands give it."""
+    """Return an agent for JSON; ``seen`` in ms."""
     return {
         "session_id": agent.session_id,
         "name": agent.name,
@@ -165,7 +165,7 @@ def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
 
 
 def agents_text(agents: Sequence[tuple[Agent, int]], style: Style) -> str:
-    """The roster as a table."""
+    """Return the roster as a table."""
     rows = [
         (
             a.state,
@@ -183,7 +183,7 @@ def agents_text(agents: Sequence[tuple[Agent, int]], style: Style) -> str:
 
 
 def agent_text(agent: Agent, seen: int, style: Style) -> str:
-    """One agent, a fact a line."""
+    """Return one agent, one fact per line."""
     rows = [
         ("session", frame.word(agent.session_id)),
         ("name", frame.word(agent.name) if agent.name else "-"),
@@ -201,13 +201,13 @@ def agent_text(agent: Agent, seen: int, style: Style) -> str:
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """What the doctor found."""
+    """Return a finding of the doctor for JSON."""
     return {"file": problem.file, "line": problem.line, "what": problem.what, "repair": problem.repair}
 
 
 def problem_text(problem: Problem) -> str:
-    """The same in one line, as compilers write it."""
+    """Return a finding as one line: ``file:line: problem``."""
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-    mend = " (doctor --repair mends it)" if problem.repair else ""
+    mend = " (fix: agent-mailbox doctor --repair)" if problem.repair else ""
     kind = "note: " if problem.note else ""
     return f"{neutral(place)}: {kind}{neutral(problem.what)}{mend}\n"

@@ -1,7 +1,7 @@
-"""The commands that are the person's alone: the table, and the one check, before any of them runs.
+"""The commands that only the person may run: their table, and the one check before each.
 
-Belongs here: which they are. A session is refused all of them, a program where somebody is bound: each would set free.
-(``hook`` is refused where its input is looked at, in ``identity.hook_calls``.)
+Belongs here: the list. Each could free a bound agent, so a session may run none, and a program none while any session
+is bound. (``identity.hook_calls`` refuses ``hook``.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _given(*names: str) -> Condition:
 
 
 def _leaves_the_project(app: Context, params: Params) -> bool:
-    """Return whether a backup is written elsewhere than beside the mailbox, or below that."""
+    """Return whether a backup goes outside the mailbox's parent directory."""
     if params.get("verify"):
         return False
     try:
@@ -57,17 +57,17 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("swarm", "leave"): _always,
     ("swarm", "kick"): _always,
 }
-"""The beginning of a command's words, and when it is the person's."""
+"""A command's first words, and the condition under which it is the person's."""
 THEIR_WORD: dict[tuple[str, ...], Condition] = {
     ("console",): _always,
     ("init",): _given("adopt"),
     ("doctor",): _given("trust"),
 }
-"""The person's also where nobody is bound: by these they act as ``user``, or say that they looked."""
+"""The person's even if no session is bound: these act as ``user``, or confirm logs."""
 
 
 def check(app: Context, words: Sequence[str], params: Params) -> None:
-    """Raise ``Refused`` for a command that is the person's, where somebody else calls."""
+    """Raise ``Refused`` if the command is the person's and another calls."""
     if not _holds(RESERVED, words, app, params):
         return
     _refuse_the_bound(app, words)
@@ -79,7 +79,7 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
     if caller.client or _holds(THEIR_WORD, words, app, params):
         raise _refused(words, caller.why)
     if user_state.bound_somewhere(user_state.directory(app.environ)):
-        raise _refused(words, f"sessions are bound, and this is a program: {caller.why}")
+        raise _refused(words, f"sessions are bound, and a program calls: {caller.why}")
 
 
 def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:
@@ -88,7 +88,7 @@ def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app
 
 
 def _refuse_the_bound(app: Context, words: Sequence[str]) -> None:
-    """Raise ``Refused`` to a bound session that takes itself for a test: what it would undo is real."""
+    """Raise ``Refused`` to a bound session that redirects the user's state, as tests do: the effect would be real."""
     if not user_state.is_switched(app.environ):
         return
     environ = {name: value for name, value in app.environ.items() if name != user_state.SWITCH}
@@ -99,7 +99,7 @@ def _refuse_the_bound(app: Context, words: Sequence[str]) -> None:
 
 def _refused(words: Sequence[str], why: str) -> Refused:
     return Refused(
-        f"`agent-mailbox {' '.join(words)}` is the person's alone: {why}",
-        "ask the person to run it at a terminal of their own",
+        f"only the person may run `agent-mailbox {' '.join(words)}`: {why}",
+        "ask the person to run it in their own terminal",
         code=callers.NOT_THE_PERSON,
     )

@@ -1,4 +1,4 @@
-"""``roster``: who is there, and what each says of itself."""
+"""``roster``, ``mute`` and ``unmute``: the commands about agents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from .options import App, Verb, complete_address, complete_session, pass_app
 
 @cli.group(cls=Commands)
 def roster() -> None:
-    """Who is there: register, update, freeze, retire, list."""
+    """List agents, and manage their names, roles, tags and states.
+
+    An agent is alive, frozen (away: its direct mail waits and does not expire) or dead. Clients with hooks register
+    their sessions themselves; register a shell or a script by hand.
+    """
 
 
 def _said(command: Any) -> Any:
-    """The options ``register`` and ``update`` share."""
+    """Add the options that ``register`` and ``update`` share."""
     for option in reversed(
         [
             click.option(
@@ -30,15 +34,26 @@ def _said(command: Any) -> Any:
                 "--session",
                 "session_id",
                 metavar="ID",
-                help="The session (else the client's).",
+                help="The session (default: the calling client's).",
                 shell_complete=complete_session,
             ),
-            click.option("--name", metavar="N", help="A unique name, free again once its bearer is gone."),
-            click.option("--role", "roles", multiple=True, metavar="R", help="A role it holds; repeat for several."),
-            click.option("--tags", metavar="T,…", help="Replaces all tags but roles."),
-            click.option("--add-tags", metavar="T,…", help="Adds to the tags."),
-            click.option("--remove-tags", metavar="T,…", help="Removes from the tags."),
-            click.option("--lead", metavar="ID", help="The agent (or user) it obeys.", shell_complete=complete_address),
+            click.option("--name", metavar="N", help="A unique name; it becomes free when its agent is dead."),
+            click.option(
+                "--role",
+                "roles",
+                multiple=True,
+                metavar="R",
+                help="A role it holds, such as reviewer; repeat for several.",
+            ),
+            click.option("--tags", metavar="T,…", help="Replace its tags, except roles; separate by commas."),
+            click.option("--add-tags", metavar="T,…", help="Add these tags; separate by commas."),
+            click.option("--remove-tags", metavar="T,…", help="Remove these tags; separate by commas."),
+            click.option(
+                "--lead",
+                metavar="ID",
+                help="The lead: the agent (or user) that decides its requests and sets its mode.",
+                shell_complete=complete_address,
+            ),
         ]
     ):
         command = option(command)
@@ -78,7 +93,13 @@ def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
 @_said
 @pass_app
 def register(app: App, /, **given: Any) -> None:
-    """Register a session; one that is dead lives again. Taking the name of one that is gone continues it."""
+    """Register a session, or revive a dead one.
+
+    A session that takes the name of a dead agent continues it: mail to either reaches it.
+
+    \b
+    Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
+    """
     _enrol(app, "register", given)
 
 
@@ -86,12 +107,12 @@ def register(app: App, /, **given: Any) -> None:
 @_said
 @pass_app
 def update(app: App, /, **given: Any) -> None:
-    """Change what the roster says of a session; an unknown one is registered."""
+    """Change a session's name, roles, tags or lead; register it if it is unknown."""
     _enrol(app, "update", given)
 
 
 def _named(app: App, session_id: str | None) -> str:
-    """Return whose entry a command changes; raises ``Refused`` where that is not the caller's to change."""
+    """Return the id whose entry a command changes; raises ``Refused`` if the caller may not change it."""
     if session_id is None:
         return app.who(None)
     app.act_as(session_id, app.mailbox)
@@ -99,14 +120,14 @@ def _named(app: App, session_id: str | None) -> str:
 
 
 def _own(app: App, session_id: str | None, word: str | None) -> str:
-    """Return whose state a command changes, by its id; raises ``Refused`` as ``_named`` does."""
+    """Return the id of the agent whose state a command changes; raises ``Refused`` as ``_named`` does."""
     found = app.library.agent(_which(app, session_id, word))[0].session_id
     return _named(app, found)
 
 
 def _which(app: App, /, session_id: str | None, word: str | None) -> str:
     if session_id and word:
-        raise Malformed("the session is named twice", "give the id once")
+        raise Malformed("the session is named twice", "pass ID or --session-id, not both")
     return session_id or word or app.who(None)
 
 
@@ -115,7 +136,7 @@ _one = click.option(
     "--session",
     "session_id",
     metavar="ID",
-    help="The session (else the client's).",
+    help="The session (default: the calling client's).",
     shell_complete=complete_session,
 )
 _word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
@@ -126,7 +147,7 @@ _word = click.argument("word", metavar="[ID]", required=False, shell_complete=co
 @_one
 @pass_app
 def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Say that a session lives; thaws a frozen one."""
+    """Record that a session is alive; this thaws a frozen one."""
     agent, _ = app.library.agent(_own(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
     _answer(app, agent)
@@ -137,7 +158,7 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
 @_one
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Say that a session is away: its direct mail waits and does not expire."""
+    """Mark a session as away: its direct mail waits and does not expire."""
     _end(app, session_id, word, "freeze")
 
 
@@ -146,7 +167,7 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @_one
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Say that a session is gone for good; role mail it still owed an ack goes back to the role."""
+    """Mark a session as gone for good; role mail that it did not acknowledge returns to the role."""
     _end(app, session_id, word, "retire")
 
 
@@ -161,14 +182,17 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
         whom = check_id(word)
-        app.warn(f"nobody called {whom!r} is known; whoever sends under that id is muted")
+        app.warn(f"no agent {whom!r} is known; mail from that id will be muted")
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.acts(me))
     _answer(app, agent)
 
 
 _muter = click.option(
-    "--session", metavar="ID", help="Who mutes (else the client's session).", shell_complete=complete_session
+    "--session",
+    metavar="ID",
+    help="The session that mutes (default: the calling client's).",
+    shell_complete=complete_session,
 )
 _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
 
@@ -178,7 +202,10 @@ _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session
 @_muter
 @pass_app
 def mute(app: App, /, whom: str, session: str | None) -> None:
-    """Have hooks show you no mail of AGENT (but control): it stays unread, `check` shows it."""
+    """Have hooks hide AGENT's mail from you; it stays unread, and `check` shows it.
+
+    Control messages still come through.
+    """
     _mute(app, session, whom, "mute")
 
 
@@ -192,10 +219,10 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
 
 
 @roster.command("list", cls=Verb)
-@click.option("--state", type=click.Choice(STATES), help="Only agents in this state.")
+@click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
-    """All agents."""
+    """List all agents with their state, name, id, tags and the time each was last seen."""
     agents = app.library.agents(state)
     value = {"agents": [render.agent_json(agent, seen) for agent, seen in agents]}
     app.out(render.agents_text(agents, app.style), value)
@@ -206,6 +233,6 @@ def list_agents(app: App, /, state: str | None) -> None:
 @_one
 @pass_app
 def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
-    """One agent, by id, name or id prefix."""
+    """Show one agent, by id, name or id prefix (default: yours)."""
     agent, seen = app.library.agent(_which(app, session_id, word))
     app.out(render.agent_text(agent, seen, app.style), {"agent": render.agent_json(agent, seen)})

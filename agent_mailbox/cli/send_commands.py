@@ -1,4 +1,4 @@
-"""Commands that write mail: send, one message or a batch, and reply."""
+"""The commands that write mail: ``send`` (one message or a batch) and ``reply``."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from .group import cli
 from .options import App, Verb, complete_address, complete_session, one_of, pass_app
 
 MAX_BATCH = 64 << 20
-"""Bytes of a batch: a thousand of the largest messages; more is a mistake, or belongs into several batches."""
+"""Bytes of a batch: a thousand of the largest messages; more is probably a mistake."""
 
 
 _from = click.option(
-    "--from", "sender", metavar="ID", help="Who sends (else the client's session).", shell_complete=complete_session
+    "--from",
+    "sender",
+    metavar="ID",
+    help="The sender's session (default: the calling client's).",
+    shell_complete=complete_session,
 )
 _to = click.option(
     "--to",
     "to",
     multiple=True,
     metavar="ADDR",
-    help="Agent, role, namespace:value or all; repeat or separate by commas.",
+    help="An agent's name or id, a role, a tag such as project:NAME, or all. Repeat it, or separate by commas.",
     shell_complete=complete_address,
 )
 
 
-def _one_of(*names: str, words: Sequence[str], **how: Any) -> Any:
-    return click.option(*names, help=f"{', '.join(words)}.", shell_complete=one_of(words), **how)
-
-
 def _writing(command: Any) -> Any:
-    """The options ``send`` and ``reply`` share."""
+    """Add the options that ``send`` and ``reply`` share."""
     for option in reversed(
         [
-            click.option("--subject", metavar="S", help="One line that says what it is about."),
-            click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file."),
-            click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by mode)."),
-            click.option("--ack", is_flag=True, help="Ask for an acknowledgement."),
+            click.option("--subject", metavar="S", help="A one-line summary."),
+            click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE reads a file."),
+            click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by kind of recipient)."),
+            click.option("--ack", is_flag=True, help="Ask the reader to acknowledge it."),
             click.option(
                 "--priority",
                 metavar="P",
                 default="normal",
-                help=f"{', '.join(PRIORITIES)}.",
+                help=f"One of {', '.join(PRIORITIES)}.",
                 shell_complete=one_of(PRIORITIES),
             ),
             click.option(
@@ -60,11 +60,16 @@ def _writing(command: Any) -> Any:
                 "kind",
                 metavar="T",
                 default="message",
-                help=f"{', '.join(TYPES)}.",
+                help=f"One of {', '.join(TYPES)}.",
                 shell_complete=one_of(TYPES),
             ),
-            click.option("--id", "retry_id", metavar="UUID", help="To retry a failed send without doubling it."),
-            click.option("--strict", is_flag=True, help="Refuse a recipient nobody knows."),
+            click.option(
+                "--id",
+                "retry_id",
+                metavar="UUID",
+                help="The message's id (default: a new one). A retry with the same id sends it only once.",
+            ),
+            click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]
     ):
         command = option(command)
@@ -75,36 +80,49 @@ def _writing(command: Any) -> Any:
 @_from
 @_to
 @_writing
-@click.option("--thread", metavar="ID", help="The message this belongs under.")
-@click.option("--jsonl", metavar="FILE", help="Send many: one JSON message a line; - reads standard input.")
+@click.option("--thread", metavar="ID", help="Put it into the thread of message ID.")
+@click.option(
+    "--jsonl",
+    metavar="FILE",
+    help="Send a batch: one JSON object per line with the keys of `show --json`; - reads standard input.",
+)
 @pass_app
 def send(app: App, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
-    """Send a message; done means it is on the disk."""
+    """Send a message; exit 0 means that it is on disk.
+
+    \b
+    Example: agent-mailbox send --to role:reviewer --subject "API ready" --body @notes.md --ack
+    """
     if jsonl is not None:
         ctx = click.get_current_context()
         alone = {"sender", "jsonl", "strict"}
-        more = [name for name in ctx.params if name not in alone and _was_given(ctx, name)]
+        others = [param for param in ctx.command.params if param.name in ctx.params and param.name not in alone]
+        more = [param.opts[0] for param in others if _was_given(ctx, param)]
         if more:
-            raise Malformed(f"--jsonl and {more[0].replace('_', '-')} do not go together", "put it into each line")
+            raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
         return
     draft = _draft(app, app.who(sender), to, given)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP, None)
+def _was_given(ctx: click.Context, param: click.Parameter) -> bool:
+    return ctx.get_parameter_source(param.name or "") not in (
+        ParameterSource.DEFAULT,
+        ParameterSource.DEFAULT_MAP,
+        None,
+    )
 
 
 def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
-    """Send, with the thread's prefix resolved; an unknown thread is a warning."""
+    """Send a draft; resolve its thread's prefix, and warn if no message has it."""
     mailbox = app.mailbox
     warnings: tuple[str, ...] = ()
     if draft.thread is not None:
         try:
             draft = draft.replace(thread=mailbox.find(draft.thread).message.id)
         except NotFound as error:
-            warnings = (f"thread: {error.what}; sent all the same",)
+            warnings = (f"--thread: {error.what}; sent with this thread id all the same",)
     sent = mailbox.send(draft, strict=strict)
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
@@ -131,15 +149,18 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
 @_writing
 @pass_app
 def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
-    """Answer message ID: to its sender, in its thread; counts as the ack it asked for."""
+    """Answer message ID, in its thread; this also acknowledges it.
+
+    The answer goes to the message's sender unless --to names other recipients.
+    """
     verbs.confirm_sent(
         app, app.mailbox, app.mailbox.reply(message_id, _draft(app, app.who(sender), to, given), strict=strict)
     )
 
 
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
-    """``send --jsonl``: every line is checked before any is written."""
-    app.proves = nobody  # a file's lines are mail, whoever wrote them
+    """Send a batch of lines; check every line before any is written."""
+    app.proves = nobody  # a file's lines are mail; none proves its sender
     numbers, drafts = [], []
     for number, line in enumerate(values.read(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():
@@ -149,7 +170,7 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
             except MailboxError as error:
                 raise _about_line(error, number) from None
     if not drafts:
-        raise Malformed("the batch is empty", "one JSON message a line")
+        raise Malformed(f"the batch is empty: {source}", "write one JSON message per line")
     try:
         sent = app.mailbox.send_all(drafts, strict=strict, sealed=False)
     except MailboxError as error:
@@ -170,6 +191,8 @@ def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
     try:
         obj = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise BadData(f"not JSON: {error}", "one message a line, in the keys of `show --json`") from None
+        raise BadData(
+            f"not JSON: {error}", "write one JSON object per line, with the keys of `agent-mailbox show ID --json`"
+        ) from None
     draft = compose.draft_from(obj)
     return draft.replace(sender=app.who(draft.sender or sender))

@@ -1,7 +1,7 @@
-"""Making and keeping a mailbox: init, steward, doctor, backup, restore, export.
+"""The commands that make and maintain a mailbox: init, steward, doctor, backup, restore, export.
 
-What only one of these needs is imported by it: the lock library takes eight interpreter starts to load, and looks for
-room in a temporary directory as it does.
+Each imports its own needs lazily: the lock library loads as long as eight interpreter starts, and tests a temporary
+directory.
 """
 
 from __future__ import annotations
@@ -24,17 +24,24 @@ from .options import App, Verb, pass_app
 
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
-@click.option("--git", "in_git", is_flag=True, help="In the repository's own directory, where no checkout reaches.")
-@click.option("--adopt", is_flag=True, help="Confirm what stands there unsealed: leads, policies and decisions count.")
+@click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
+@click.option(
+    "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
+)
 @pass_app
 def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
-    """Make a mailbox: DIR, else --dir, else AGENT_MAILBOX_DIR, else data/ here. Again is no error.
+    """Make a mailbox, by default in data/ of the project. Idempotent.
 
-    With --git it is .git/agent-mailbox of the repository that DIR (default: here) is in, for all its worktrees and
-    submodules: no checkout, pull or `git clean` reaches it.
+    DIR defaults to --dir, else to AGENT_MAILBOX_DIR.
 
-    With --adopt you confirm a mailbox of an earlier version, or one that came from elsewhere: its unsealed lines bind
-    agents until then, and free nobody.
+    With --git all worktrees and submodules of the repository share the mailbox, and no checkout, pull or `git clean`
+    touches it.
+
+    With --adopt you confirm a mailbox from an earlier version or from elsewhere. Until then its unsealed lines may
+    restrict agents, but allow them nothing.
+
+    \b
+    Example: agent-mailbox init --git
     """
     made = creation.create(_place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app), app.environ)
     if adopt:
@@ -48,38 +55,38 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
         app.nothing(NEXT)
 
 
-NEXT = """next: agent-mailbox install claude-code --user                     sessions see their mail
-      agent-mailbox roster register --session-id ID --role ROLE    a shell is a session, too
+NEXT = """next: agent-mailbox install claude-code --user                     show sessions their mail
+      agent-mailbox roster register --session-id ID --role ROLE    register a shell as a session
 """
 """The two commands that most people run after ``init``."""
 
 
 def _trust(app: App, directory: str, *, adopt: bool) -> None:
-    """Take the logs as they are, and tell what counts now."""
+    """Trust the logs as they are; print which leads, modes and rules count now."""
     from ..mailbox.facade import Mailbox
     from ..upkeep import adoption
 
     done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt)
-    lines = [f"{done.why}; you have looked"] if done.why else []
+    lines = [f"{done.why}; you confirmed the logs as they are"] if done.why else []
     lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
-    lines += [*done.standing] or ["no agent is under a lead, a mode or rules"]
+    lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
     app.done("".join(f"{neutral(line)}\n" for line in lines), value)
 
 
 def _place_in_git(start: str) -> str:
-    """Return where the mailbox of the repository is that a directory is in; raises ``NotFound`` outside one."""
+    """Return the mailbox path in the repository around a directory; raises ``NotFound`` if there is none."""
     here = os.path.realpath(start)
     while (common := paths.common_directory(here)) is None:
         if here == os.path.dirname(here):
-            raise NotFound(f"{start} is in no git repository", "`git init` makes one; without --git it is data/")
+            raise NotFound(f"not in a git repository: {start}", "run `git init` first, or leave --git out")
         here = os.path.dirname(here)
     return os.path.join(common, paths.IN_GIT)
 
 
 def _wanted_place(app: App) -> str:
-    """Where a mailbox is to be made: the place named, else ``data/`` of the repository's main worktree, so that all its
-    worktrees share it; else ``data/`` here."""
+    """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
+    worktrees share, else ``data/`` here."""
     named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
     if named:
         return named
@@ -89,20 +96,25 @@ def _wanted_place(app: App) -> str:
 
 @cli.group(cls=Commands)
 def steward() -> None:
-    """Upkeep: archive, roster sweep, verification."""
+    """Archive old mail and sweep the roster: the regular maintenance."""
 
 
 @steward.command(cls=Verb)
-@click.option("--max-live", type=click.IntRange(min=0), metavar="N", help="Archive when more than N messages are live.")
+@click.option(
+    "--max-live",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Archive finished mail if more than N messages are live.",
+)
 @pass_app
 def run(app: App, max_live: int | None) -> None:
-    """Archive finished mail, sweep the roster, verify."""
+    """Archive finished mail, freeze or retire silent sessions, and verify the mailbox."""
     from ..upkeep import steward as stewards
 
-    app.proves = lambda _: proofs.STEWARD  # whoever starts it, it does the same
+    app.proves = lambda _: proofs.STEWARD  # it does the same for every caller
     report = stewards.run(app.mailbox, max_live)
     lines = [
-        f"archived {report.archived}, kept {report.kept} ({report.pending} still to be delivered)",
+        f"archived {report.archived}, kept {report.kept} ({report.pending} not yet delivered)",
         f"froze {report.frozen}, retired {report.retired}",
     ]
     text = "\n".join(lines) + "\n" + "".join(render.problem_text(p) for p in report.problems)
@@ -118,10 +130,10 @@ def run(app: App, max_live: int | None) -> None:
 
 
 @steward.command(cls=Verb)
-@click.option("--install", is_flag=True, help="Put the line into your crontab, once.")
+@click.option("--install", is_flag=True, help="Add the line to your crontab, unless it is there.")
 @pass_app
 def crontab(app: App, install: bool) -> None:
-    """The cron line that runs the steward every hour."""
+    """Print the cron line that runs the steward every hour."""
     from ..upkeep import steward as stewards
 
     line = stewards.crontab_line(app.mailbox)
@@ -135,15 +147,15 @@ def crontab(app: App, install: bool) -> None:
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend modes and torn lines (the original file is kept beside); remove derived files that disagree.",
+    help="Repair file modes, torn lines (a copy of the file is kept) and wrong derived files.",
 )
-@click.option("--trust", is_flag=True, help="You looked at logs that were cut or replaced: they count as they are.")
+@click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
 @pass_app
 def doctor(app: App, repair: bool, trust: bool) -> int:
-    """Verify everything: logs, archive, derived files, permissions, hooks, the files of its gateway to other machines.
+    """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
 
-    Exit 3 if there are problems: something is lost, hidden, open to others or read wrong. What passes by itself or is
-    no damage (a silent session, a clock that jumped, a network disk) is a note and leaves exit 0.
+    Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread. A harmless or passing
+    condition, such as a silent session or a network disk, is a note and leaves exit code 0.
     """
     if trust:
         _trust(app, app.mailbox.directory, adopt=False)
@@ -159,7 +171,7 @@ def doctor(app: App, repair: bool, trust: bool) -> int:
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]
-    text = "".join(map(render.problem_text, found)) + ("" if problems else "nothing wrong\n")
+    text = "".join(map(render.problem_text, found)) + ("" if problems else "no problems found\n")
     value = {"ok": not problems, "problems": [render.problem_json(p) for p in problems]}
     app.out(text, value | ({"notes": [render.problem_json(p) for p in notes]} if notes else {}))
     return 3 if problems else 0
@@ -167,14 +179,14 @@ def doctor(app: App, repair: bool, trust: bool) -> int:
 
 @cli.command(cls=Verb)
 @click.argument("file", type=click.Path())
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option("--verify", is_flag=True, help="Only check FILE, byte by byte; needs no mailbox.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
 @pass_app
 def backup(app: App, file: str, force: bool, verify: bool) -> None:
-    """Write the mailbox into FILE, as it is at this moment, while everyone works on.
+    """Write a snapshot of the mailbox to FILE; agents may go on working.
 
-    FILE is a tar of the logs, the archive and the configuration with their SHA-256, verified after writing; `restore`
-    makes a mailbox of it.
+    FILE is a tar of the logs, the archive and the configuration with their SHA-256 sums, verified after writing. Use
+    `agent-mailbox restore FILE` to make a mailbox from it.
     """
     from ..upkeep import backup as backups
 
@@ -190,9 +202,9 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
 @click.argument("where", metavar="[DIR]", required=False)
 @pass_app
 def restore(app: App, file: str, where: str | None) -> None:
-    """Make a mailbox of the backup FILE: DIR, chosen as by `init`, with everyone's mail as it was.
+    """Make a mailbox from the backup FILE.
 
-    FILE is verified first; nothing that is there is overwritten.
+    DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing.
     """
     from ..upkeep import backup as backups
 
@@ -200,7 +212,9 @@ def restore(app: App, file: str, where: str | None) -> None:
     directory = os.path.realpath(where or _wanted_place(app))
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made)}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n"
-    app.done(f"{text}its leads and rules bind; to have its permissions count: agent-mailbox init --adopt\n", value)
+    app.done(
+        f"{text}its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt\n", value
+    )
 
 
 @cli.command(cls=Verb, prints_json=False)
@@ -210,12 +224,18 @@ def restore(app: App, file: str, where: str | None) -> None:
     type=click.Choice(sorted(exporting.FORMATS)),
     default="jsonl",
     show_default=True,
-    help="jsonl: records; mbox: for mail readers; entities: statements for an ontology.",
+    help="jsonl: one record per line; mbox: for mail programs; entities: ontology statements.",
 )
-@click.option("--since", metavar="T", help="Only what happened from then on; resumes an export.")
+@click.option(
+    "--since", metavar="T", help="Only events since then: a time such as 2026-03-16T14:30Z, or an age such as 24h."
+)
 @pass_app
 def export(app: App, form: str, since: str | None) -> None:
-    """The whole history, live and archived, to standard output."""
+    """Write the whole history, live and archived, to standard output.
+
+    \b
+    Example: agent-mailbox export --format mbox > mail.mbox
+    """
     start = values.since(since, app.mailbox.now())
     _write(exporting.FORMATS[form](app.library.everything(), start or 0))
 
@@ -231,7 +251,7 @@ def _write(parts: Iterable[bytes]) -> None:
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:
-    """Answer a client's hook, its JSON on standard input.
+    """Answer a client's hook call: JSON on standard input, the answer on standard output.
 
     EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
     """

@@ -1,6 +1,6 @@
-"""What the values of options mean, where that is more than a word: a text, a file, hours, an instant.
+"""Option values that need reading: a text, a file, hours, an instant.
 
-Belongs here: reading a value, and refusing one that means nothing. What is done with it: the commands.
+Belongs here: parsing a value, and refusing a malformed one. The commands use it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from .options import App
 
 
 def body(app: App, given: str | None) -> str:
-    """The text of ``--body``: itself, standard input for ``-``, a file for ``@FILE``, less one trailing newline."""
+    """Return the text of ``--body``: itself, standard input (``-``) or a file (``@FILE``), less one final newline."""
     if given is None:
-        raise Malformed("no body", "give --body TEXT, - for standard input, or @FILE")
+        raise Malformed("the body is missing", "pass --body TEXT, --body - (standard input) or --body @FILE")
     if given != "-" and not given.startswith("@"):
         return given
     data = read(app, given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise BadData(f"the body is not UTF-8 (byte {error.start})", "convert it, or send the file's path") from None
+        raise BadData(
+            f"the body is not UTF-8: byte {error.start}", "convert it with iconv, or send the file's path"
+        ) from None
 
 
 STANDARD = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -33,12 +35,15 @@ STANDARD = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
 def read(app: App, source: str, what: str, limit: int) -> bytes:
-    """Standard input for ``-``, else the file; ``BadData`` if ``what`` it holds is over ``limit`` bytes, ``Refused``
-    where an agent names a file outside its project."""
+    """Return the bytes of standard input (``-``) or of a file.
+
+    Raises ``BadData`` if ``what`` it holds is over ``limit`` bytes, ``Refused`` if an agent names a file outside its
+    project.
+    """
     try:
         if source == "-":
             if sys.stdin is None:
-                raise Malformed("there is no standard input", "give the text as an argument")
+                raise Malformed("standard input is closed", "pass the text as --body TEXT")
             data = sys.stdin.buffer.read(limit + 2)
         else:
             with open(source, "rb") as file:
@@ -47,35 +52,37 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
                 data = file.read(limit + 2)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Malformed(f"cannot read {source}: {reason}", "a text that begins with @ goes through --body -") from None
+        raise Malformed(
+            f"cannot read {source}: {reason}", "check the path; send a text that begins with @ by --body -"
+        ) from None
     if len(data.removesuffix(b"\n")) > limit:
         raise BadData(
-            f"the {what} has more than {limit} bytes", "write it to a file and send its path", code="too_large"
+            f"the {what} is over the limit of {limit} bytes", "write it to a file and send its path", code="too_large"
         )
     return data
 
 
 def _refuse_outside(app: App, source: str, fd: int) -> None:
-    """Keep an agent from sending a file that its person may have denied it: the rule that lets it send runs unasked.
+    """Raise ``Refused`` if an agent sends a file outside its project, which its person may have denied it.
 
-    The file is judged as it was opened, so that no link that changes meanwhile leads elsewhere.
+    Permission rules let ``send`` run unasked. The opened file is judged, so that swapping a link does not help.
     """
     real = os.path.realpath(source)
     try:
         same = os.path.samestat(os.stat(real, follow_symlinks=False), os.fstat(fd))
-    except OSError:  # a pipe that the shell made, or what is gone by now
+    except OSError:  # a pipe that the shell made, or a deleted file
         same = False
     if same and any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in projects(app)):
         return
     raise Refused(
-        f"{source} is outside your project: an agent sends no file from there",
-        "pass the text itself by `--body -` and a here-document",
+        f"an agent may not send a file from outside its project: {source}",
+        "pass the text itself with --body - and a here-document",
     )
 
 
 def projects(app: App) -> list[str]:
-    """Return the projects of a session: the mailbox's (its repository, else the directory it is in), and the repository
-    of the working directory. A repository that holds the home directory is none."""
+    """Return the session's project directories: the mailbox's repository, else its parent, and the working directory's
+    repository. A repository that contains the home directory does not count."""
     box = os.path.realpath(app.mailbox.directory)
     home = os.path.realpath(os.path.expanduser("~"))
     roots = [root for start in (box, os.getcwd()) if (root := creation.root(start))]
@@ -84,19 +91,19 @@ def projects(app: App) -> list[str]:
 
 
 def hours(given: str | None) -> int | None:
-    """The whole hours of ``--ttl-hours``; raises ``Malformed`` for what is no time to live."""
+    """Return ``--ttl-hours`` as a number; raises ``Malformed``."""
     if given is None:
         return None
     try:
         found: Any = int(given)
     except ValueError:
-        found = given  # which no time to live is, as the check says
+        found = given  # check_ttl raises for it
     compose.check_ttl(found)
     return int(found)
 
 
 def since(given: str | None, now: int) -> int | None:
-    """The ms that ``--since`` means: an RFC 3339 instant, or a number of m, h or d ago; raises ``Malformed``."""
+    """Return ``--since`` in ms: an RFC 3339 instant, or an age such as ``24h``; raises ``Malformed``."""
     if given is None:
         return None
     units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
@@ -106,4 +113,4 @@ def since(given: str | None, now: int) -> int | None:
     try:
         return instant.parse(given)
     except ValueError:
-        raise Malformed(f"{given!r} is no instant", "write 2026-03-16T14:30:00Z, 2026-03-16, or 90m, 24h, 7d") from None
+        raise Malformed(f"not a time: {given!r}", "write 2026-03-16T14:30:00Z, 2026-03-16, 90m, 24h or 7d") from None

@@ -1,6 +1,6 @@
-"""``check``, ``send`` and ``search`` themselves, for whichever parser: one call on the mailbox, one answer.
+"""``check``, ``send`` and ``search``, for either parser: one call on the mailbox, one answer.
 
-Belongs here: what the hot verbs do once their arguments are known. Must not import click.
+Belongs here: the hot verbs once their arguments are parsed. Must not import click.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
     me = app.me(session, desk)
-    patience = None if peek else PATIENCE  # a look holds no lock that others wait for
+    patience = None if peek else PATIENCE  # a peek holds no lock that others wait for
 
     def show(items: list[Item]) -> Sequence[Item]:
         shown = items[: limit or None]
@@ -45,11 +45,11 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
 
 
 SEARCH_LIMIT = 20
-"""Messages a search shows unless told otherwise."""
+"""Messages that a search shows by default."""
 
 
 def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
-    """Messages in which every word of the query occurs, newest last."""
+    """Print the messages that contain every word of the query, newest last."""
     from ..mailbox.queries import Library  # check and send look nothing up
     from . import render
 
@@ -59,11 +59,11 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     elif messages:
         app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
     else:
-        app.nothing("no such message\n")
+        app.nothing("no message contains all these words\n")
 
 
 def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
-    """Tell a sender where its message went, and what to think of it."""
+    """Print where a message went, and the warnings about it."""
     for warning in sent.warnings:
         app.warn(warning)
     if app.json:
@@ -73,5 +73,5 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
 
 
 def recipients(to: Sequence[str]) -> tuple[str, ...]:
-    """The addresses of all ``--to``, each split on commas."""
+    """Return the addresses of all ``--to`` values, each split on commas."""
     return tuple(word.strip() for part in to for word in part.split(",") if word.strip())

@@ -71,7 +71,7 @@ class House:
         result = self.program.call(word, "claude-code", "--project", self.project, *words, "--json")
         assert result.rc == 0, result
         assert result.warnings == [
-            f"warning: left alone: {left['path']}: {left['why']}" for left in result.json["left"]
+            f"warning: left unchanged: {left['path']}: {left['why']}" for left in result.json["left"]
         ]
         return result.json
 
@@ -547,7 +547,7 @@ def test_beside_an_installation_for_all_sessions_a_project_gets_its_bounds_alone
     """No hook twice; the same command again changes nothing, and uninstalling takes the bounds out."""
     assert house.program.call("install", "claude-code", "--user").rc == 0
     words = ("install", "claude-code", "--project", house.project)
-    refused(house.program.call(*words), 1, "call us already")
+    refused(house.program.call(*words), 1, "already covers these sessions")
     house.say("install", "--closed")
     assert house.loaded() == {"permissions": {"ask": [*texts.FLOOR]}}
     assert house.say("install", "--closed")["changed"] == []
@@ -598,13 +598,13 @@ def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House
     words = ("install", "claude-code", "--project", house.project)
     refused(house.program.call(*words, "--sandbox"), 1, "no mailbox")
     refused(house.program.call(*words, "--host", "example.org"), 2, "add --sandbox")
-    refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "for a project")
+    refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "excludes --user")
     assert house.program.call("init", house.project / "data").rc == 0
     for word in ("https://example.org", "*", "example.org/x", "a b", ""):
         refused(house.program.call(*words, "--sandbox", "--host", word), 2, "no host")
     shutil.rmtree(house.project / "data")
     assert house.program.call("init", house.project).rc == 0
-    refused(house.program.call(*words, "--sandbox"), 1, "directory that commands work in")
+    refused(house.program.call(*words, "--sandbox"), 1, "the mailbox contains the project")
     assert not house.settings.exists()
 
 

@@ -486,7 +486,7 @@ def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: 
     """Bound or not; nothing changes."""
     before = snapshot(post)
     for command in THEIRS:
-        refused(worker.bash(line(*command), "w"), 1, "is the person's alone", "process of session w")
+        refused(worker.bash(line(*command), "w"), 1, "only the person may run", "process of session w")
     assert snapshot(post) == before
 
 
@@ -494,7 +494,7 @@ def test_it_is_refused_to_a_program_where_somebody_is_bound(post: Post) -> None:
     """A worker that leaves its client behind by a double fork is one."""
     bind(post, "w")
     for command in THEIRS:
-        refused(post.run(*command, env=NOBODY_SAID), 1, "is the person's alone")
+        refused(post.run(*command, env=NOBODY_SAID), 1, "only the person may run")
 
 
 def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Client) -> None:
@@ -514,7 +514,7 @@ def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Cli
 def test_only_the_person_says_that_they_looked(post: Post) -> None:
     """A program does not, though nobody is bound; at a terminal of one's own it is done."""
     for said in (("doctor", "--trust"), ("init", "--adopt"), ("console", "--port", "0")):
-        refused(post.run(*said, env=NOBODY_SAID), 1, "is the person's alone")
+        refused(post.run(*said, env=NOBODY_SAID), 1, "only the person may run")
     assert at_terminal(post, line("doctor", "--trust")).rc == 0
     assert at_terminal(post, line("init", "--adopt")).rc == 0
 

@@ -53,18 +53,18 @@ def test_an_agent_sends_no_file_from_outside_its_project(post: Post, project: Pa
     for body in (f"@{secret}", "@link", "@out/secret.key", "@../home/secret.key", "@/etc/passwd", "@data/../../home/x"):
         result = send(post, project, "--body", body)
         refused(result, 2 if body.endswith("/x") else 1)
-    refused(post.run("send", "--jsonl", batch, cwd=project, env=AGENT), 1, "outside your project", "--body -")
+    refused(post.run("send", "--jsonl", batch, cwd=project, env=AGENT), 1, "outside its project", "--body -")
     asked = ("control", "request", "permission", "--tool", "Bash", "--input", f"@{secret}")
-    refused(post.run(*asked, cwd=project, env=AGENT), 1, "outside your project")
+    refused(post.run(*asked, cwd=project, env=AGENT), 1, "outside its project")
     with open(secret, "rb") as file:
         for name in (f"/proc/self/fd/{file.fileno()}", f"/dev/fd/{file.fileno()}"):
-            refused(send(post, project, "--body", f"@{name}", pass_fds=(file.fileno(),)), 1, "outside your project")
+            refused(send(post, project, "--body", f"@{name}", pass_fds=(file.fileno(),)), 1, "outside its project")
     with subprocess.Popen(["sh", "-c", 'echo "$0" >"$1"', SECRET, post.home / "pipe"]) as writer:
-        refused(send(post, project, "--body", f"@{post.home / 'pipe'}"), 1, "outside your project")
+        refused(send(post, project, "--body", f"@{post.home / 'pipe'}"), 1, "outside its project")
     assert writer.returncode is not None
     for cwd in (post.home, post.scratch):  # a directory one goes to is no project for that
         env = {**AGENT, "AGENT_MAILBOX_DIR": str(project / "data")}
-        refused(send(post, cwd, "--body", f"@{secret}", env=env), 1, "outside your project")
+        refused(send(post, cwd, "--body", f"@{secret}", env=env), 1, "outside its project")
     assert SECRET not in sent(project)
 
 
@@ -94,7 +94,7 @@ def test_a_home_directory_under_git_is_no_project(post: Post) -> None:
     (post.home / ".git").mkdir()
     (post.home / "secret.key").write_text(SECRET)
     result = send(post, post.home, "--body", "@secret.key", env={**AGENT, "HOME": str(post.home)})
-    refused(result, 1, "outside your project")
+    refused(result, 1, "outside its project")
 
 
 ASKED = (

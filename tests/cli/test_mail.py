@@ -378,7 +378,7 @@ def test_show_and_thread_find_live_and_archived_mail(pair: Post) -> None:
     assert text.splitlines()[0].startswith(first)
     assert "From: Bob" in text
     assert "| first" in text
-    assert "nobody has read it" in pair.call("show", third).stdout
+    assert "no agent has read it" in pair.call("show", third).stdout
     assert [line for line in pair.call("thread", third).stdout.splitlines() if line.startswith("| ")] == [
         *("| first", "| second", "| third")
     ]

@@ -92,7 +92,7 @@ def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
     assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
     assert pair.run("check", "--session", "alice").raw == b""
     nothing = {
-        ("search", "zebra"): b"no such message\n",
+        ("search", "zebra"): b"no message contains all these words\n",
         ("history", "--session", "nobody"): b"no mail\n",
         ("dead-letters", "--session", "alice"): b"no dead letters\n",
     }
@@ -216,7 +216,7 @@ def test_a_pipe_nobody_reads_is_given_up_and_holds_nobody_up(pair: Post) -> None
         said = child.stderr.read().decode()
         assert child.wait(PATIENCE) == 4
     assert said.splitlines()[0].startswith("error: ")
-    assert "nothing was recorded" in said
+    assert "nothing was marked" in said
     assert (pair.file(READS).read_bytes() if pair.file(READS).exists() else b"") == before
     assert pair.check("bob") == sent[1:]
     assert sent[0] in pair.check("alice")
@@ -307,7 +307,7 @@ def test_a_closed_stream_is_no_traceback(pair: Post, closed: str) -> None:
         assert result.rc in range(6), result
         assert "Traceback" not in result.stderr
         if result.stderr and words[0] != "hook":
-            assert result.stderr.startswith(("error: ", "warning: it is done"))
+            assert result.stderr.startswith(("error: ", "warning: the command succeeded"))
         if words[0] == "hook":
             assert result.rc == 0
     if closed == "stdout":

@@ -73,7 +73,7 @@ def test_a_steward_archives_above_the_limit_and_prints_what_it_did(post: Post) -
     assert len(post.lines(f"{ARCHIVE}/{month}.jsonl")) == len(post.lines(f"{ARCHIVE}/{month}-reads.jsonl")) == 3
     assert (len(post.lines(MESSAGES)), len(post.lines(READS))) == (2, 0)
     text = post.call("steward", "run", "--max-live", "0").stdout
-    assert text == "archived 0, kept 2 (2 still to be delivered)\nfroze 0, retired 0\n"
+    assert text == "archived 0, kept 2 (2 not yet delivered)\nfroze 0, retired 0\n"
     for path in post.box.rglob("*"):
         assert not path.stat().st_mode & 0o077, path
 
@@ -197,7 +197,7 @@ def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
     refused(cron.call("steward", "crontab", "--install", env={"CRONTAB_FAILS": "1"}), 1, "crontab")
     assert table.read_text() == "1 2 3 4 5 precious\n"
     no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
-    refused(no_program, 1, "no crontab program")
+    refused(no_program, 1, "crontab program is missing")
 
 
 # -- doctor -----------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
 
 def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     """Foreign and torn lines, twins, modes, months, configuration, leftovers: file, line, what, repair; exit 3."""
-    assert post.call("doctor").stdout == "nothing wrong\n"
+    assert post.call("doctor").stdout == "no problems found\n"
     assert post.ok("doctor") == {"ok": True, "problems": []}
     twin = record(content="one")
     post.append(MESSAGES, twin, {**twin, "content": "two"}, b"\n\nforeign\n", b'{"id":"to')
@@ -234,7 +234,7 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     assert (text.rc, text.stderr) == (3, "")
     assert len([line for line in text.stdout.splitlines() if ": note: " not in line]) == 8
     assert f"{post.file(MESSAGES)}:5: " in text.stdout
-    assert f"id {twin['id']} found again with another body" in text.stdout
+    assert f"id {twin['id']} is used again with another body" in text.stdout
 
 
 def test_the_doctor_reports_a_wrong_configuration(post: Post) -> None:
