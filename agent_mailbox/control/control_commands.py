@@ -20,12 +20,14 @@ from .requests import Control
 _session = click.option(
     "--session",
     metavar="ID",
-    help="The session that acts (default: the client's own).",
+    help="The session to act as (default: the calling client's).",
     shell_complete=complete_session,
 )
 _reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
 _request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
-_expires = click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for an answer.")
+_expires = click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
+)
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
@@ -41,7 +43,7 @@ def control() -> None:
 
 @control.group(cls=Commands)
 def request() -> None:
-    """Ask your lead, or an agent you lead."""
+    """Ask your lead for a permission, a plan's approval or hosts; ask an agent for a shutdown or a task."""
 
 
 def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
@@ -95,7 +97,11 @@ _input = click.option(
 @_request_id
 @pass_app
 def permission(app: App, /, session: str | None, tool: str, tool_input: str | None, **given: Any) -> None:
-    """Ask your lead to let you use a tool."""
+    """Ask your lead to let you use a tool.
+
+    \b
+    Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
+    """
     payload = messages.PermissionRequest(tool=tool, input=_object(app, tool_input), reason=given["reason"] or "")
     _ask(app, session, payload, given)
 
@@ -215,7 +221,11 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
 @_answering
 @pass_app
 def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
-    """Approve a request, as it is or with another input, a narrower scope, a mode."""
+    """Approve a request, as it is or with another input, fewer hosts, or a mode.
+
+    \b
+    Example: agent-mailbox control approve 3f2a --reason "staging only"
+    """
     _decide(app, request, session, True, given)
 
 
@@ -280,7 +290,11 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
 def policy(
     app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
 ) -> None:
-    """Put agents, or `all` you lead, under rules; without rules show theirs, or yours."""
+    """Set the rules of agents, or of `all` you lead; without rules, show theirs, or yours.
+
+    \b
+    Example: agent-mailbox control policy worker-1 --allow "Bash(pytest:*)" --deny "Bash(git push:*)"
+    """
     said = any(rules.values())
     desk, me = _deciding(app, session, "a policy") if said or clear else _desk(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
@@ -296,7 +310,9 @@ def policy(
 @control.command(cls=Verb)
 @_which
 @_session
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: never).")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
+)
 @pass_app
 def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
     """Block until REQUEST is decided: exit 0 if approved (a task: done), else 1.
