@@ -53,18 +53,18 @@ def check_id(text: str, what: str = "session id") -> str:
     """``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else ``Malformed``."""
     if not (text[:1].isalnum() and _ID.issuperset(text)) or len(text) > MAX_ID:
         raise Malformed(
-            f"{text!r} is no {what}" if len(text) <= MAX_ID else f"a {what} of {len(text)} characters",
-            f"a {what} is 1 to {MAX_ID} ASCII letters, digits or . _ @ + -, beginning with a letter or digit",
+            f"not a {what}: {text!r}" if len(text) <= MAX_ID else f"the {what} is too long: {len(text)} characters",
+            f"use 1 to {MAX_ID} ASCII letters, digits or . _ @ + -, beginning with a letter or digit",
         )
     if text == ALL:
-        raise Malformed(f"{text!r} is reserved and cannot be a {what}", "choose another")
+        raise Malformed(f"the {what} {text!r} is reserved", "choose another")
     return text
 
 
 def check_name(text: str) -> str:
     """``text`` if it can be an agent's name: an id's form, and not the person's; else ``Malformed``."""
     if check_id(text, "name") == USER:
-        raise Malformed("'user' is reserved and cannot be a name", "choose another")
+        raise Malformed("the name 'user' is reserved", "choose another")
     return text
 
 
@@ -76,9 +76,9 @@ def check_role(text: str) -> str:
     """The tag ``role:x`` for a role given with or without its prefix; else ``Malformed``."""
     value = text.removeprefix("role:")
     if not _is_value(value):
-        raise Malformed(f"{text!r} is no role", "a role is a word such as architect: letters, digits or . _ @ + - / #")
+        raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
     if value in RESERVED:
-        raise Malformed(f"{value!r} is reserved and cannot be a role", "choose another")
+        raise Malformed(f"the role {value!r} is reserved", "choose another")
     return f"role:{value}"
 
 
@@ -87,13 +87,13 @@ def check_tag(text: str, namespaces: Iterable[str]) -> str:
     namespace, colon, value = text.partition(":")
     known = ", ".join(f"{name}:" for name in namespaces)
     if not colon:
-        raise Malformed(f"{text!r} is no tag: it has no namespace", f"write namespace:value with one of {known}")
+        raise Malformed(f"the tag has no namespace: {text!r}", f"write namespace:value with one of {known}")
     if namespace not in namespaces:
-        raise Malformed(f"unknown namespace {namespace!r} in {text!r}", f"known namespaces: {known}")
+        raise Malformed(f"unknown namespace: {namespace!r} in {text!r}", f"use one of {known}")
     if namespace == "role":
         return check_role(text)
     if not _is_value(value):
-        raise Malformed(f"{text!r} is no tag", "its value is letters, digits or . _ @ + - / #, no spaces")
+        raise Malformed(f"not a tag: {text!r}", "use letters, digits or . _ @ + - / # after the namespace")
     return text
 
 
@@ -119,7 +119,7 @@ def teammate(word: str) -> str | None:
         return None
     team, _, name = word[5:].partition("/")
     if not team or not name:
-        raise Malformed(f"{word!r} is no teammate", "write team:TEAM/NAME, or team:TEAM for all of a team")
+        raise Malformed(f"not a teammate: {word!r}", "write team:TEAM/NAME, or team:TEAM for the whole team")
     return f"{_word(name)}@{_word(team)}"
 
 

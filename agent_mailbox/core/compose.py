@@ -96,7 +96,7 @@ def check_id_form(message_id: str) -> str:
     wanted = message_id.strip().lower()
     groups = wanted.split("-")
     if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
-        raise Malformed(f"{message_id!r} is no message id", "an id is a UUID; leave --id out and one is made")
+        raise Malformed(f"not a message id: {message_id!r}", "pass a UUID, or leave --id out to have one made")
     return wanted
 
 
@@ -104,33 +104,38 @@ def checked(draft: Draft, max_content: int) -> None:
     """Raise ``Malformed`` or ``BadData`` for a field that cannot be sent whoever it is for."""
     check_id(draft.sender)
     if not any(draft.to):
-        raise Malformed("no recipient", "give --to an agent, a role, namespace:value or all")
+        raise Malformed("the message has no recipient", "pass --to with an agent, a role, namespace:value or all")
     if not draft.content.strip():
-        raise Malformed("the body is empty", "give --body TEXT, - for standard input, or @FILE")
+        raise Malformed("the body is empty", "pass --body TEXT, --body - (standard input) or --body @FILE")
     for field, value in (("body", draft.content), ("subject", draft.subject or ""), ("thread", draft.thread or "")):
         if "\0" in value:
-            raise BadData(f"the {field} holds a NUL character", "mail is text; attach a file's path instead")
+            raise BadData(f"the {field} contains a NUL character", "mail is text; send the path of a binary file")
         try:
             size = len(value.encode("utf-8"))
         except UnicodeEncodeError:
-            raise BadData(f"the {field} is not UTF-8", "mail is text in UTF-8; attach a file's path instead") from None
+            raise BadData(f"the {field} is not UTF-8", "mail is text in UTF-8; send the path of another file") from None
         if field == "body" and size > max_content:
             raise BadData(
-                f"the body has {size} bytes, {max_content} are the limit",
+                f"the body is over the limit of {max_content} bytes: {size}",
                 "write it to a file and send its path",
                 code="too_large",
             )
     if draft.subject is not None and len(draft.subject) > MAX_SUBJECT:
-        raise BadData(f"the subject has {len(draft.subject)} characters, {MAX_SUBJECT} are the limit", code="too_large")
+        raise BadData(
+            f"the subject is over the limit of {MAX_SUBJECT} characters: {len(draft.subject)}",
+            "shorten it; the body has more room",
+            code="too_large",
+        )
     if len(draft.thread or "") > MAX_ID:
         raise Malformed(
-            f"a thread of {len(draft.thread or '')} characters", "give the id of the message it belongs under"
+            f"the thread id is over the limit of {MAX_ID} characters",
+            "pass --thread the id of the message it continues",
         )
     check_ttl(draft.ttl_hours)
     if draft.priority not in PRIORITIES:
-        raise Malformed(f"no priority {draft.priority!r}", f"one of {', '.join(PRIORITIES)}")
+        raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
     if draft.type not in TYPES:
-        raise Malformed(f"no type {draft.type!r}", f"one of {', '.join(TYPES)}")
+        raise Malformed(f"unknown type: {draft.type!r}", f"choose one of {', '.join(TYPES)}")
 
 
 def check_ttl(hours: object) -> None:
@@ -139,8 +144,8 @@ def check_ttl(hours: object) -> None:
         return
     if type(hours) is not int or not 0 < hours <= MAX_TTL_HOURS:
         raise Malformed(
-            f"a time to live of {hours!r} hours",
-            f"a whole number from 1 to {MAX_TTL_HOURS}; leave it out for the default",
+            f"not a time to live in hours: {hours!r}",
+            f"pass a whole number from 1 to {MAX_TTL_HOURS}, or leave it out for the default",
         )
 
 
@@ -149,13 +154,11 @@ def stored_line(message: Message) -> bytes:
     try:
         line = codec.message_line(message)
     except ValueError as error:
-        raise BadData(
-            f"it cannot be stored: {error}", "metadata and references are for pointers, flat and short"
-        ) from None
+        raise BadData(f"the message cannot be stored: {error}", "keep metadata and references flat and short") from None
     if len(line) > MAX_RECORD:
         raise BadData(
-            f"the record has {len(line)} bytes, {MAX_RECORD} are the limit",
-            "metadata and references are for pointers; write the rest to a file",
+            f"the record is over the limit of {MAX_RECORD} bytes: {len(line)}",
+            "keep metadata and references short; write the rest to a file",
             code="too_large",
         )
     return line
@@ -198,7 +201,7 @@ def resolve(
         elif ":" in word and member is None:
             stored[check_tag(word, namespaces)] = None
             if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
-                warnings.append(f"nobody ever held {word}; {_meant(roster.near(word[5:]))}")
+                warnings.append(f"no agent ever held {word}; {_meant(roster.near(word[5:]))}")
         elif word:
             if word == answering and roster.meant(word) is None:
                 stored[word] = None  # a whole id, never the beginning of another's
@@ -247,20 +250,22 @@ def _heir(agent: Agent, roster: Roster) -> str | None:
 def _stranger(word: str, strict: bool) -> str:
     if strict:
         raise NotFound(
-            f"no teammate {word!r}", "`agent-mailbox teams import` enters the living ones", code="unknown_recipient"
+            f"unknown teammate: {word!r}",
+            "run `agent-mailbox teams import` to register the living ones",
+            code="unknown_recipient",
         )
-    return f"nobody knows a teammate {word!r}; it waits until `agent-mailbox teams import` or `teams bridge` meets one"
+    return f"unknown teammate: {word!r}; mail to it waits until `agent-mailbox teams import` registers it"
 
 
 def _unknown(word: str, roster: Roster, strict: bool) -> str:
     near = roster.near(word)
     if strict:
         raise NotFound(
-            f"no agent {word!r}, and no role anyone ever held",
-            _meant(near) if near else "without --strict it would wait for a role of that name",
+            f"no agent and no role is called {word!r}",
+            _meant(near) if near else "leave --strict out to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
-    waits = f"{word!r} is no agent and no role anyone ever held; sent to role:{word}, where it waits"
+    waits = f"no agent and no role is called {word!r}; sent to role:{word}, where it waits"
     return f"{waits}. {_meant(near)}" if near else waits
 
 
@@ -273,10 +278,10 @@ def refuse_dead(resolved: Resolved) -> None:
     for agent in resolved.dead:
         roles = ", ".join(agent.roles)
         raise Refused(
-            f"{agent.name or agent.session_id} is dead; mail to it would never be read",
-            f"it held {roles}: write there"
+            f"the recipient is dead and would never read mail: {agent.name or agent.session_id}",
+            f"write to its role: {roles}"
             if roles
-            else "it held no role; `agent-mailbox roster list` shows who lives",
+            else "it held no role; `agent-mailbox roster list` shows the living agents",
             code="dead_recipient",
         )
 
@@ -286,7 +291,7 @@ def warnings_for(content: str, long_words: int) -> list[str]:
     count = text.words(content)
     if count > long_words:
         return [
-            f"{count} words: mail is read in a context window; put more than {long_words} in a file and send its path"
+            f"{count} words fill the reader's context; put more than {long_words} words in a file and send its path"
         ]
     return []
 

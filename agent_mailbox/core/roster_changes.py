@@ -52,7 +52,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     present = roster.get(me)
     if present is None or present.state == DEAD:
         if present is not None and request.event == "update":
-            raise Refused(f"{me} is dead", f"`agent-mailbox roster register --session-id {me}` brings it back")
+            raise Refused(f"{me} is dead", f"run `agent-mailbox roster register --session-id {me}` to revive it")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
     tags = _tags(request, present, tuple(namespaces))
@@ -88,13 +88,13 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
 def _muted(request: Registration, before: Agent | None) -> tuple[str, ...]:
     muted = before.muted if before else ()
     if USER in request.mute or request.session_id in request.mute:
-        raise Refused("neither the person nor oneself can be muted", "`agent-mailbox mute` takes another agent's id")
+        raise Refused("the person and oneself cannot be muted", "name another agent")
     return tuple(word for word in dict.fromkeys((*muted, *request.mute)) if word not in request.unmute)
 
 
 def _refuse_role_word(word: str, what: str, roster: Roster) -> None:
     if roster.role_in_use(word):
-        raise Refused(f"{word!r} is a role in use and cannot be a {what}", "choose another", code="name_taken")
+        raise Refused(f"the {what} {word!r} is a role in use", "choose another", code="name_taken")
 
 
 def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
@@ -102,7 +102,7 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
         if agent is not None and agent.session_id != me and agent.state != DEAD:
             raise Refused(
                 f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
-                f"choose another, or `agent-mailbox roster retire {agent.session_id}` if it is gone",
+                f"choose another, or run `agent-mailbox roster retire {agent.session_id}` if that agent is gone",
                 code="name_taken",
             )
 
@@ -113,7 +113,7 @@ def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: R
         return
     others = (a for a in (roster.get(word), roster.bearer(word)) if a is not None and a.session_id != me)
     if word in own or any(a.state != DEAD for a in others):
-        raise Refused(f"{word!r} is an agent's id or name and cannot be a role", "choose another", code="name_taken")
+        raise Refused(f"the role {word!r} is an agent's id or name", "choose another", code="name_taken")
 
 
 def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
@@ -152,7 +152,7 @@ def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Ros
     old = next((old for old in olds if old != me and old in above), None)
     if old is not None:
         raise Refused(
-            f"{old} leads {me}; only the person can have it take that place",
+            f"{me} cannot take the place of {old}, which leads it: only the person may allow that",
             "choose another name",
             code="not_lead",
         )
@@ -166,7 +166,9 @@ def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, .
     given = [check_tag(tag, namespaces) for tag in request.tags or ()]
     for tag in (*given, *request.add_tags):
         if is_remote(tag) and "/" in tag:
-            raise Malformed(f"{tag!r} is an agent on another machine, no tag", "swarm:SWARM is the tag of who joined")
+            raise Malformed(
+                f"not a tag but an agent on another machine: {tag!r}", "use swarm:SWARM, the tag of a swarm's agents"
+            )
     if request.tags is not None:
         others = [tag for tag in given if not tag.startswith("role:")]
     given_roles = [tag for tag in given if tag.startswith("role:")]
@@ -198,7 +200,7 @@ def _lead(request: Registration, present: Agent | None, roster: Roster, actor: s
     if actor != USER and not (is_proven and actor == present.lead):  # one that a foreign line names makes nobody lead
         raise Refused(
             f"the lead of {request.session_id} is {present.lead or 'not set'}; {actor} may not change it",
-            "only the person or the present lead can",
+            "ask the person or the present lead to change it",
         )
     return lead
 
@@ -215,7 +217,7 @@ def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ..
 def _unknown_lead(lead: str | None, roster: Roster) -> tuple[str, ...]:
     if lead in (None, USER) or roster.meant(str(lead)) is not None:
         return ()
-    return (f"no agent {lead!r} is registered; until it is, only the person decides what it would be asked",)
+    return (f"no agent {lead!r} is registered; until then only the person decides its requests",)
 
 
 def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:
@@ -225,14 +227,14 @@ def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, rea
     """
     agent = roster.find(session_id)
     if agent.session_id == USER:
-        raise Refused("the person is always there", "freeze and retire are for agents")
+        raise Refused("the person cannot be frozen or retired", "name an agent")
     target = TRANSITIONS.get((agent.state, event))
     if target is None:
         if agent.state == {"freeze": FROZEN, "thaw": ALIVE, "retire": DEAD}[event]:
             return Decision()
         raise Refused(
             f"{agent.session_id} is {agent.state}: cannot {event} it",
-            f"`agent-mailbox roster register --session-id {agent.session_id}` brings it back",
+            f"run `agent-mailbox roster register --session-id {agent.session_id}` to revive it",
         )
     by = actor if actor != agent.session_id else None
     return Decision(
@@ -248,7 +250,7 @@ def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
     if agent.state == DEAD:
         raise Refused(
             f"{session_id} is dead ({agent.reason or 'retired'})",
-            f"`agent-mailbox roster register --session-id {session_id}` brings it back",
+            f"run `agent-mailbox roster register --session-id {session_id}` to revive it",
             code="dead",
         )
     return ended(session_id, "thaw", roster, session_id, now) if agent.state == FROZEN else Decision()

@@ -443,7 +443,7 @@ def test_a_mute_survives_a_clear_and_a_compaction_of_the_roster(talk: Talk) -> N
 def test_neither_the_person_nor_oneself_can_be_muted(talk: Talk, whom: str) -> None:
     """Said plainly."""
     result = talk.post.call("mute", whom, "--session", ME)
-    assert (result.rc, result.stderr.splitlines()[0]) == (1, "error: neither the person nor oneself can be muted")
+    assert (result.rc, result.stderr.splitlines()[0]) == (1, "error: the person and oneself cannot be muted")
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------

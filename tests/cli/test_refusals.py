@@ -27,7 +27,7 @@ def pair(post: Post) -> Post:
 
 
 MALFORMED = [
-    ((*FROM, "--to", "projekt:x", *BODY), "known namespaces: role:, project:, concern:, domain:, team:"),
+    ((*FROM, "--to", "projekt:x", *BODY), "use one of role:, project:, concern:, domain:, team:"),
     ((*FROM, "--to", "project:", *BODY), "project:"),
     ((*FROM, "--to", "project:a b", *BODY), "project:a b"),
     ((*FROM, "--to", ":x", *BODY), "namespace"),
@@ -78,7 +78,7 @@ MALFORMED = [
     (("roster", "register", "--session-id", "new", "--name", "a:b"), "name"),
     (("roster", "register", "--session-id", "new", "--role", "a b"), "role"),
     (("roster", "register", "--session-id", "new", "--tags", "plain"), "namespace"),
-    (("roster", "register", "--session-id", "new", "--tags", "colour:red"), "known namespaces"),
+    (("roster", "register", "--session-id", "new", "--tags", "colour:red"), "unknown namespace"),
     (("roster", "register", "--session-id", "new", "--lead", "a b"), "lead"),
     (("roster", "freeze", "alpha-one", "--session-id", "alpha-two"), "twice"),
     (("steward", "run", "--max-live", "-1"), "--max-live"),

@@ -147,8 +147,8 @@ def test_names_ids_and_roles_do_not_collide(post: Post) -> None:
         (("--session-id", "Ann"), "taken"),
         (("--session-id", "c", "--name", "architect"), "role in use"),
         (("--session-id", "architect"), "role in use"),
-        (("--session-id", "c", "--role", "Ann"), "cannot be a role"),
-        (("--session-id", "c", "--tags", "role:b"), "cannot be a role"),
+        (("--session-id", "c", "--role", "Ann"), "is an agent's id or name"),
+        (("--session-id", "c", "--tags", "role:b"), "is an agent's id or name"),
     ):
         told = refused_both(post.call, 1, "roster", "register", *words, said=[said])
         assert told.json["error"]["code"] == "name_taken"
