@@ -42,14 +42,14 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
     """
     who = given or client_variables.session(environ) or environ.get(client_variables.OURS)
     if not who:
-        raise nobody_said()
+        raise session_unknown()
     check_id(who)
     if who == USER:
         refuse_agent_as_user(environ)
     return who
 
 
-def nobody_said(why: str = "") -> Malformed:
+def session_unknown(why: str = "") -> Malformed:
     """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
     return Malformed(
         f"your session is unknown: no --session (when sending, --from), and none of {client_variables.CLAUDE},"
@@ -124,11 +124,11 @@ class Context:
                 self.warn(
                     f"{why}; nothing here is proven until you check the logs and run agent-mailbox doctor --trust"
                 )
-            self._tell_misplaced(desk)
+            self._warn_misplaced(desk)
             return desk
         return self._desk
 
-    def _tell_misplaced(self, desk: OpenMailbox) -> None:
+    def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
         try:
             found = desk.config.misplaced
@@ -158,7 +158,7 @@ class Context:
             return who if given is None or who == USER else _meant(who, desk.logs.read_roster())
         who = given or caller.says(self.environ) or ""
         if not who:
-            raise nobody_said(caller.why)
+            raise session_unknown(caller.why)
         check_id(who)
         if who in caller.sessions or (caller.is_person and who == USER):
             return who

@@ -44,7 +44,7 @@ def uninstall() -> None:
     """Remove from a client's files what `install` put there."""
 
 
-def _said(command: Any) -> Any:
+def _shared_options(command: Any) -> Any:
     """Add the options that ``install`` and ``uninstall`` share."""
     for option in reversed(
         [
@@ -81,7 +81,7 @@ def _uninstall(app: App, client: InstallTarget, project: str | None, user: bool,
 
 
 @install.command("claude-code", cls=Verb)
-@_said
+@_shared_options
 @click.option(
     "--force",
     is_flag=True,
@@ -218,7 +218,7 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
 
 @install.command("codex", cls=Verb)
-@_said
+@_shared_options
 @pass_app
 def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
     """Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.
@@ -231,7 +231,7 @@ def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -
 
 
 @install.command("gemini", cls=Verb)
-@_said
+@_shared_options
 @pass_app
 def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
     """Install hooks, /bye and /checkpoint, and a GEMINI.md section; with --user also rules for plain mail commands.
@@ -244,7 +244,7 @@ def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) 
 
 def _uninstaller(client: InstallTarget) -> None:
     @uninstall.command(client.name, cls=Verb)
-    @_said
+    @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
         _uninstall(app, client, project, user, dry_run)

@@ -25,7 +25,7 @@ def roster() -> None:
     """
 
 
-def _said(command: Any) -> Any:
+def _shared_options(command: Any) -> Any:
     """Add the options that ``register`` and ``update`` share."""
     for option in reversed(
         [
@@ -64,7 +64,7 @@ def _listed(given: str | None) -> tuple[str, ...]:
     return tuple(word.strip() for word in (given or "").split(",") if word.strip())
 
 
-def _enrol(app: App, /, event: str, given: dict[str, Any]) -> None:
+def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
     me = _named(app, given["session_id"])
     roles = tuple(word for role in given["roles"] for word in _listed(role))
     request = Registration(
@@ -90,7 +90,7 @@ def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
 
 
 @roster.command(cls=Verb)
-@_said
+@_shared_options
 @pass_app
 def register(app: App, /, **given: Any) -> None:
     """Register a session, or revive a dead one.
@@ -100,15 +100,15 @@ def register(app: App, /, **given: Any) -> None:
     \b
     Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
     """
-    _enrol(app, "register", given)
+    _register(app, "register", given)
 
 
 @roster.command(cls=Verb)
-@_said
+@_shared_options
 @pass_app
 def update(app: App, /, **given: Any) -> None:
     """Change a session's name, roles, tags or lead; register it if it is unknown."""
-    _enrol(app, "update", given)
+    _register(app, "update", given)
 
 
 def _named(app: App, session_id: str | None) -> str:

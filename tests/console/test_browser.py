@@ -45,7 +45,7 @@ class Day:
             "/dead": "its recipient died",
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",
-            "/timeline": "Who writes to whom",
+            "/timeline": "Senders and recipients",
             "/?open=" + self.dead: "Send it again",
         }
 
