@@ -601,7 +601,7 @@ def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House
     refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "excludes --user")
     assert house.program.call("init", house.project / "data").rc == 0
     for word in ("https://example.org", "*", "example.org/x", "a b", ""):
-        refused(house.program.call(*words, "--sandbox", "--host", word), 2, "no host")
+        refused(house.program.call(*words, "--sandbox", "--host", word), 2, "not a host name")
     shutil.rmtree(house.project / "data")
     assert house.program.call("init", house.project).rc == 0
     refused(house.program.call(*words, "--sandbox"), 1, "the mailbox contains the project")

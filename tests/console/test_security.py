@@ -260,7 +260,7 @@ def test_the_link_is_written_into_no_file(post: Post, tmp_path: Path) -> None:
             child = post.start("console", "--port", "0", *words, stdin=subprocess.DEVNULL, stdout=file)
             _, err = child.communicate(timeout=60)
         assert child.returncode == 1
-        assert b"terminal only" in err
+        assert b"must not be kept in a file" in err
         assert b"token" not in log.read_bytes()
 
 
