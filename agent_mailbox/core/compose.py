@@ -261,11 +261,11 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
     near = roster.near(word)
     if strict:
         raise NotFound(
-            f"no agent and no role is called {word!r}",
+            f"unknown recipient: {word!r}",
             _meant(near) if near else "leave --strict out to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
-    waits = f"no agent and no role is called {word!r}; sent to role:{word}, where it waits"
+    waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits"
     return f"{waits}. {_meant(near)}" if near else waits
 
 

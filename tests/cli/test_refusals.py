@@ -280,7 +280,7 @@ def test_a_batch_of_unknown_words_warns_by_line(pair: Post) -> None:
     result = pair.call("send", "--jsonl", "-", "--from", "x", "--json", stdin=batch)
     assert (result.rc, result.json["sent"]) == (0, 2)
     assert len(result.warnings) == 1
-    assert result.warnings[0].startswith("warning: line 2: 'architekt'")
+    assert result.warnings[0].startswith("warning: line 2: unknown recipient: 'architekt'")
     refused(pair.call("send", "--jsonl", "-", "--from", "x", "--strict", stdin=batch), 1, "line 2", "architect")
 
 
