@@ -69,7 +69,7 @@ class Verb(click.Command):
                 metavar="DIR",
                 expose_value=False,
                 callback=_set_dir,
-                help="The mailbox directory (default: AGENT_MAILBOX_DIR, else the nearest one from here upwards).",
+                help="The mailbox directory (default: the nearest one).",
             )
         )
 

@@ -37,7 +37,9 @@ def _shared_options(command: Any) -> Any:
                 help="The session (default: the calling client's).",
                 shell_complete=complete_session,
             ),
-            click.option("--name", metavar="N", help="A unique name; it becomes free when its agent is dead."),
+            click.option(
+                "--name", metavar="N", help="A unique name; it is free again once its agent is frozen or dead."
+            ),
             click.option(
                 "--role",
                 "roles",
@@ -95,7 +97,7 @@ def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
 def register(app: App, /, **given: Any) -> None:
     """Register a session, or revive a dead one.
 
-    A session that takes the name of a dead agent continues it: mail to either reaches it.
+    A session that takes the name of a frozen or dead agent continues it: mail to either reaches it.
 
     \b
     Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop

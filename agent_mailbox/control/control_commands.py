@@ -224,7 +224,7 @@ def approve(app: App, /, request: str, session: str | None, **given: Any) -> Non
     """Approve a request, as it is or with another input, fewer hosts, or a mode.
 
     \b
-    Example: agent-mailbox control approve 3f2a --reason "staging only"
+    Example: agent-mailbox control approve perm-b70d --reason "staging only"
     """
     _decide(app, request, session, True, given)
 
