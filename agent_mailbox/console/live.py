@@ -55,7 +55,7 @@ class Event(Record):
 
 
 def _news(log: GrowingLog) -> list[bytes] | None:
-    """Return the lines since the last time; None if the log was replaced, so that nobody can say."""
+    """Return the new lines; None if the log was replaced, which leaves them unknown."""
     fd = log.log.open() if log.changed() else None
     if fd is None:
         return []
