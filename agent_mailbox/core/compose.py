@@ -262,7 +262,7 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
     if strict:
         raise NotFound(
             f"unknown recipient: {word!r}",
-            _meant(near) if near else "leave --strict out to let the mail wait for a role of that name",
+            _meant(near) if near else f"address role:{word} to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
     waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits"

@@ -156,7 +156,7 @@ def test_search_finds_by_words_address_and_time(day: Day, browser: Browser) -> N
     assert page.locator(".message").count() == 1
     window = Window(browser, day.console)
     assert "no agent" in window.go("/search?q=plate&with=nobody-here").inner_text("main")
-    assert "no date" in window.go("/search?q=plate&since=never").inner_text("main")
+    assert "not a date" in window.go("/search?q=plate&since=never").inner_text("main")
     assert "Nothing found" in window.go("/search?q=plate&until=2020-01-01").inner_text("main")
 
 
@@ -343,7 +343,7 @@ def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) ->
 
 def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> None:
     """An unknown recipient, an empty text, an input that is no JSON, a request that is decided."""
-    assert "no agent" in quiet.does("/send", to="nobody-at-all", body="x")["said"]
+    assert "unknown recipient" in quiet.does("/send", to="nobody-at-all", body="x")["said"]
     assert quiet.does("/send", to="ada", body=" ")["status"] == 400
     assert quiet.does("/decide", request="perm-none", decision="approve")["status"] == 404
     post = quiet.post
@@ -531,4 +531,4 @@ def test_the_launch_link_lets_a_browser_in_and_leaves_the_address_bar(post: Post
         second = Window(browser, console).page
         second.goto(console.link)
         second.get_by_role("alert").wait_for()
-        assert "too old" in second.inner_text("main")
+        assert "has expired" in second.inner_text("main")
