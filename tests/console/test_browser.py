@@ -157,7 +157,7 @@ def test_search_finds_by_words_address_and_time(day: Day, browser: Browser) -> N
     window = Window(browser, day.console)
     assert "no agent" in window.go("/search?q=plate&with=nobody-here").inner_text("main")
     assert "not a date" in window.go("/search?q=plate&since=never").inner_text("main")
-    assert "Nothing found" in window.go("/search?q=plate&until=2020-01-01").inner_text("main")
+    assert "No message found" in window.go("/search?q=plate&until=2020-01-01").inner_text("main")
 
 
 # -- live -------------------------------------------------------------------------------------------------------------
