@@ -97,9 +97,8 @@ def send(app: App, /, sender: str | None, to: Sequence[str], jsonl: str | None, 
     """
     if jsonl is not None:
         ctx = click.get_current_context()
-        alone = {"sender", "jsonl", "strict"}
-        others = [param for param in ctx.command.params if param.name in ctx.params and param.name not in alone]
-        more = [param.opts[0] for param in others if _was_given(ctx, param)]
+        others = ctx.params.keys() - {"sender", "jsonl", "strict"}
+        more = [param.opts[0] for param in ctx.command.params if param.name in others and _was_given(ctx, param)]
         if more:
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
@@ -151,7 +150,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
 @_writing
 @pass_app
 def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
-    """Answer message ID, in its thread; this also acknowledges it.
+    """Answer message ID, in its thread; this counts as the ack it asked for.
 
     The answer goes to the message's sender unless --to names other recipients.
     """

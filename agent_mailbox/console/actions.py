@@ -55,8 +55,8 @@ def _told(sent: Sent, roster: Roster) -> str:
         return presenters.label(address) if ":" in address else presenters.name(address, roster)
 
     reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)] or [frame.UNREAD]
-    said = [f"sent to {frame.target_of(sent.message, roster)}", *reach]
-    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in (*said, *sent.warnings))
+    said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
+    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
 
 
 def read(now: Looking, fields: Fields) -> str:

@@ -112,8 +112,7 @@ class Library:
         """
         if with_address == "":  # raises NotFound; an empty filter would narrow nothing
             self.agent("")
-        selection = Selection(reader=session_id or "", address=with_address or "", since=since)
-        return self._select(selection, limit)
+        return self._select(Selection(reader=session_id or "", address=with_address or "", since=since), limit)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.

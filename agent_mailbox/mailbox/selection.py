@@ -59,8 +59,7 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
 
 def candidates(view: IndexView, selection: Selection, roster: Roster, until: int | None = None) -> Iterator[Row]:
     """Yield the index's rows, newest first, that may belong to the selection; none later than ``until`` (ms)."""
-    ends = [end for end in (selection.until, until) if end is not None]
-    until = min(ends, default=None)
+    until = min((end for end in (selection.until, until) if end is not None), default=None)
     phrases = words.phrases(selection.query)
     if phrases:
         return view.with_words(phrases, until)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Trusted(Record):
-    """The result of trusting: why it was needed (empty: it was not), the number of lines it confirmed, and one line of
-    present rules per agent."""
+    """The result of trusting: why it was needed (empty: it was not), the number of confirmed lines, and a line of rules
+    per agent."""
 
     why: str
     adopted: int
