@@ -93,8 +93,11 @@ def target_of(message: Message, roster: Roster) -> str:
 
 def reach(delivery: Reach, called: Callable[[str], str], now: str = "will see it now") -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
-    groups = ((now, delivery.agents), ("waits for", delivery.waiting_for))
-    return [(label, some([*map(called, parties)])) for label, parties in groups if parties]
+    return [
+        (label, some([*map(called, parties)]))
+        for label, parties in ((now, delivery.agents), ("waits for", delivery.waiting_for))
+        if parties
+    ]
 
 
 def some(words: Sequence[str], most: int = 8) -> str:
