@@ -1,13 +1,14 @@
 """Addresses: their grammar, their modes, and which of them brings a message to a reader.
 
 Belongs here: the form of ids, names, roles and tags, and the matching rule. Must not know how the roster is kept
-(``roster``) or who has read what (``claims``).
+(``roster``) or which messages are read (``claims``).
 
-Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A bare word that
-a foreign writer stored may also be an agent's name, or a role without its prefix as the seed writes it.
-``swarm:s`` is the tag of who here joined the swarm ``s``; ``swarm:s/a`` its agent ``a`` on another machine, which
-nobody here is: what that agent sends bears it as its sender.
-``team:t/n`` is written for one member of a client's team, whose id is ``n@t``; ``team:t`` is the tag of all of them.
+Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A foreign writer
+may store a bare word: an agent's name, or a role without its prefix as the seed writes it.
+
+``swarm:s`` is the tag of all here that joined the swarm ``s``. ``swarm:s/a`` is its agent ``a`` on another machine; it
+is the sender of that agent's mail, and no agent here has it. ``team:t/n`` is written for one member of a client's team,
+whose id is ``n@t``; ``team:t`` is the tag of all of them.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
-"""From the most specific to the least; the one reported when several addresses bring a message."""
+"""From the most specific to the least; if several addresses bring a message, the first of these is reported."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 RESERVED = (ALL, USER)
 MAX_ID = 128
-"""Characters in an id, name, role or tag value: a UUID has 36; beyond this a file name per agent becomes a risk."""
+"""Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 _WORD = _ID - {*"@+"}
 
 
 class Reader(Record):
-    """Who asks: its session, the sessions it continues (itself first), its name, its tags, and whom it muted."""
+    """A reading session: its id, the sessions it continues (itself first), its name, its tags, the agents it muted."""
 
     session_id: str
     lineage: tuple[str, ...]
@@ -42,7 +43,7 @@ class Reader(Record):
 
 
 class Route(Record):
-    """How a message reached a reader: the mode to report, the address it was read through, and if that is a claim."""
+    """The way a message reached a reader: the mode to report, the address it was read through, if that is a claim."""
 
     mode: str
     via: str
@@ -50,7 +51,7 @@ class Route(Record):
 
 
 def check_id(text: str, what: str = "session id") -> str:
-    """``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else ``Malformed``."""
+    """Return ``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else raise ``Malformed``."""
     if not (text[:1].isalnum() and _ID.issuperset(text)) or len(text) > MAX_ID:
         raise Malformed(
             f"not a {what}: {text!r}" if len(text) <= MAX_ID else f"the {what} is too long: {len(text)} characters",
@@ -62,7 +63,7 @@ def check_id(text: str, what: str = "session id") -> str:
 
 
 def check_name(text: str) -> str:
-    """``text`` if it can be an agent's name: an id's form, and not the person's; else ``Malformed``."""
+    """Return ``text`` if it can be an agent's name: an id's form, and not the person's; else raise ``Malformed``."""
     if check_id(text, "name") == USER:
         raise Malformed("the name 'user' is reserved", "choose another")
     return text
@@ -73,7 +74,7 @@ def _is_value(text: str) -> bool:
 
 
 def check_role(text: str) -> str:
-    """The tag ``role:x`` for a role given with or without its prefix; else ``Malformed``."""
+    """Return the tag ``role:x`` for a role given with or without its prefix; else raise ``Malformed``."""
     value = text.removeprefix("role:")
     if not _is_value(value):
         raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
@@ -83,7 +84,8 @@ def check_role(text: str) -> str:
 
 
 def check_tag(text: str, namespaces: Iterable[str]) -> str:
-    """``text`` if it is a ``namespace:value`` of a known namespace; else ``Malformed`` naming the known ones."""
+    """Return ``text`` if it is a ``namespace:value`` of a known namespace; else raise ``Malformed`` with the known
+    ones."""
     namespace, colon, value = text.partition(":")
     known = ", ".join(f"{name}:" for name in namespaces)
     if not colon:
@@ -98,12 +100,12 @@ def check_tag(text: str, namespaces: Iterable[str]) -> str:
 
 
 def is_remote(sender: str) -> bool:
-    """Is the sender an agent on another machine? No id or name of ours holds a colon."""
+    """Return whether the sender is an agent on another machine. No id or name of ours holds a colon."""
     return sender.startswith("swarm:")
 
 
 def swarm_of(word: str) -> tuple[str, str] | None:
-    """The swarm an address is in, and its agent there (empty: all of them); None for an address of another kind."""
+    """Return an address's swarm, and its agent there (empty: all of them); None for an address of another kind."""
     if not is_remote(word):
         return None
     swarm, _, agent = word[6:].partition("/")
@@ -111,9 +113,10 @@ def swarm_of(word: str) -> tuple[str, str] | None:
 
 
 def teammate(word: str) -> str | None:
-    """The session id of the member that ``team:t/n`` names (``n@t``, as its client spells it); None for another word.
+    """Return the session id of the member that ``team:t/n`` names (``n@t``, as its client spells it); None for another
+    word.
 
-    Raises ``Malformed`` for a name that is empty.
+    Raise ``Malformed`` for a name that is empty.
     """
     if not word.startswith("team:") or "/" not in word:
         return None
@@ -124,16 +127,16 @@ def teammate(word: str) -> str | None:
 
 
 def _word(name: str) -> str:
-    """A client's name as ``naming`` spells it, which what is spelt so already stays."""
+    """Return a client's name as ``naming`` spells it; a name spelt so already is unchanged."""
     if name[:1].isalnum() and _WORD.issuperset(name) and len(name) <= MAX_WORD:
         return name
-    from .naming import word  # few clients' names need it
+    from .naming import word  # few names need it
 
     return word(name)
 
 
 def mode(address: str, is_agent: Callable[[str], bool]) -> str:
-    """The mode of a stored address. ``is_agent`` tells whether a bare word is an agent's id or name."""
+    """Return the mode of a stored address. ``is_agent`` tells whether a bare word is an agent's id or name."""
     if address == ALL:
         return BROADCAST
     if address.startswith("role:"):
@@ -144,12 +147,12 @@ def mode(address: str, is_agent: Callable[[str], bool]) -> str:
 
 
 def role_of(address: str) -> str:
-    """The role tag a role address stands for: ``role:x`` for ``role:x`` and for a bare ``x``."""
+    """Return the role tag of a role address: ``role:x`` for ``role:x`` and for a bare ``x``."""
     return address if address.startswith("role:") else f"role:{address}"
 
 
 def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | None:
-    """The most specific (mode, address) by which a message is the reader's own, not its role's; None if none."""
+    """Return the most specific (mode, address) by which a message is the reader's own, not its role's; None if none."""
     tag = None
     for address in recipients:
         if address in reader.lineage or address == reader.name:
@@ -162,7 +165,7 @@ def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | 
 
 
 def role_route(recipients: tuple[str, ...], reader: Reader) -> str | None:
-    """The role of the reader that a message is for, as its tag; None if none."""
+    """Return the reader's role that a message is for, as its tag; None if none."""
     for address in recipients:
         if (address.startswith("role:") and address in reader.tags) or (
             ":" not in address and address != ALL and f"role:{address}" in reader.tags
@@ -172,10 +175,10 @@ def role_route(recipients: tuple[str, ...], reader: Reader) -> str | None:
 
 
 def route(recipients: tuple[str, ...], reader: Reader) -> Route | None:
-    """How a message to ``recipients`` reaches the reader, or None.
+    """Return how a message to ``recipients`` reaches the reader, or None.
 
-    A role is more specific than a tag, so it is the mode reported; but a reader that its session, a tag or ``all``
-    also matches reads for itself and claims nothing (semantics, "Unread").
+    A role is more specific than a tag, so it is the mode reported. But a reader that its session, a tag or ``all`` also
+    matches reads for itself and claims nothing (semantics, "Unread").
     """
     own = own_route(recipients, reader)
     role = role_route(recipients, reader)

@@ -1,6 +1,6 @@
-"""Who has read what, and who holds a role message: the fold of the reads log.
+"""The readers of messages, and the holders of role messages: the fold of the reads log.
 
-Belongs here: claim, ack, release, re-offer, receipt. Ownership follows from the reads log alone; the roster only
+Belongs here: claim, ack, release, re-offer, receipt. Ownership follows from the reads log alone. The roster only
 decides about a line without ``as``, which an older writer left.
 """
 
@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 
 
 READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
-"""How far a reader has come with a message: it asked for its mail and was given this · a hook showed it, and nobody
-knows yet if it was taken in · it was · it is dealt with."""
+"""How far a reader has come with a message. In this order: it asked for its mail and got this; a hook showed it, and
+nothing tells yet that it was seen; it was seen; it is dealt with.
+"""
 
 
 def is_kept(message: Message) -> bool:
-    """Return whether our writers seal what is recorded about the message: control, and what the person asks an ack
-    for. Another program's line cannot settle these."""
+    """Return whether our writers seal the records about the message: control, and mail whose ack the person asked for.
+
+    Another program's line cannot settle these.
+    """
     return message.type == "control" or (message.ack and message.sender == USER)
 
 
 class Reads:
-    """The standing reads of every message: a release takes the reader's read back, a later read sets it anew.
+    """The standing reads of every message: a release takes the reader's read back, a later read sets it again.
 
-    An unproven line does not take back a proven one, and a sealed line that is there twice counts once.
+    An unproven line never takes back a proven one, and a copy of a sealed line does not count.
     """
 
     def __init__(self, records: Iterable[Read] = ()) -> None:
@@ -68,27 +71,27 @@ class Reads:
                 self._acked[key] = proven or self._acked.get(key, False)
 
     def of(self, message_id: str) -> list[Read]:
-        """The standing reads of a message, first reader first."""
+        """Return the standing reads of a message, first reader first."""
         return list(self._standing.get(message_id, {}).values())
 
     def standing(self, message_id: str, lineage: Sequence[str]) -> list[Read]:
-        """The standing reads of the message by these sessions."""
+        """Return the standing reads of the message by these sessions."""
         standing = self._standing.get(message_id)
         return [standing[session] for session in lineage if session in standing] if standing else []
 
     def by(self, message_id: str, lineage: Sequence[str]) -> list[str]:
-        """Which of these sessions have a standing read of the message."""
+        """Return the sessions among these that have a standing read of the message."""
         standing = self._standing.get(message_id)
         return [session for session in lineage if session in standing] if standing else []
 
     def acked(self, message: Message, lineage: Sequence[str]) -> bool:
-        """Has one of these sessions acknowledged the message? What the person proved to have asked, only provably."""
+        """Return whether one of these sessions acknowledged the message; if the person provably asked it, provably."""
         least = proofs.is_person(message.proof)
         known = [self._acked[message.id, session] for session in lineage if (message.id, session) in self._acked]
         return any(proven or not least for proven in known)
 
     def stages(self, message_id: str) -> dict[str, str]:
-        """How far each reader has come with the message: one of the four words above."""
+        """Return how far each reader has come with the message: one of the four words above."""
         found = {}
         for session, read in self._standing.get(message_id, {}).items():
             if (message_id, session) in self._acked:
@@ -100,24 +103,24 @@ class Reads:
         return found
 
     def unseen(self, message_id: str) -> list[Read]:
-        """The standing reads that offered the message to a session of which nobody knows yet if it saw it."""
+        """Return the standing reads that offered the message to a session without a sign yet that it was seen."""
         standing = self._standing.get(message_id)
         return [standing[s] for s, stage in self.stages(message_id).items() if stage == OFFERED] if standing else []
 
     def released(self, message_id: str, lineage: Sequence[str]) -> bool:
-        """Has one of these sessions ever given the message back?"""
+        """Return whether one of these sessions ever gave the message back."""
         return any((message_id, session) in self._released for session in lineage)
 
 
 def readers(message: Message, reads: Reads) -> list[str]:
-    """Everyone who has read the message, first reader first; a foreign line may name some itself."""
+    """Return all readers of the message, first reader first; a foreign line may name some itself."""
     return list(dict.fromkeys([*(read.session_id for read in reads.of(message.id)), *message.read_by]))
 
 
 def read_by(message: Message, reads: Reads, lineage: Sequence[str], roster: Roster) -> bool:
-    """Has one of these sessions read the message?
+    """Return whether one of these sessions has read the message.
 
-    Of a session that has a client, another program's line does not say so where the message is proven and ``is_kept``.
+    For a proven message that ``is_kept``, another program's line counts only if its session has no client.
     """
     unproven_too = not (proofs.proves(message.proof) and is_kept(message))
     if message.read_by and unproven_too and any(session in message.read_by for session in lineage):
@@ -129,7 +132,7 @@ def read_by(message: Message, reads: Reads, lineage: Sequence[str], roster: Rost
 
 
 def is_claim(read: Read, message: Message, roster: Roster) -> bool:
-    """Did this read claim the message for its reader? Without ``as``: if only a role brought it there."""
+    """Return whether this read claimed the message for its reader. Without ``as``: if only a role brought it there."""
     if read.via is not None:
         return read.via.startswith("role:")
     if own_route(message.recipients, roster.reader(read.session_id)):
@@ -138,7 +141,7 @@ def is_claim(read: Read, message: Message, roster: Roster) -> bool:
 
 
 def holder(message: Message, reads: Reads, roster: Roster) -> str | None:
-    """The session that holds a role message: the first standing claim; None if it is free."""
+    """Return the session that holds a role message: the first standing claim; None if it is free."""
     for read in reads.of(message.id):
         if is_claim(read, message, roster):
             return read.session_id

@@ -1,10 +1,10 @@
 """Records to JSON lines and back: the only place that knows how a line is spelt.
 
-Belongs here: strict JSON in (RFC 8259: no NaN, no lone surrogates, bounded nesting), canonical JSON out, and the
-older spellings readers take (the seed's ``from``/``to``/``body``, a roster line without ``event``). A line that is
-no record comes back as a ``BadLine``; nothing else ever comes out.
+Belongs here: strict JSON in (RFC 8259: no NaN, no lone surrogates, bounded nesting), canonical JSON out. Readers also
+take the older spellings: the seed's ``from``/``to``/``body``, a roster line without ``event``. A line that is no record
+comes back as a ``BadLine``; the readers raise nothing.
 
-The scanner is the C one inside the standard ``json`` package, taken directly: ``json`` itself imports ``re``, which
+The scanner is the C one inside the standard ``json`` package, taken directly. ``json`` itself imports ``re``, which
 would cost a hook as much as the interpreter's start.
 """
 
@@ -27,7 +27,7 @@ else:
     try:
         from _json import encode_basestring as _quoted
         from _json import make_scanner as _make_scanner
-    except ImportError:  # an interpreter without the accelerator
+    except ImportError:  # this interpreter lacks the accelerator
         from json.encoder import encode_basestring as _quoted
         from json.scanner import py_make_scanner as _make_scanner
 
@@ -38,7 +38,7 @@ MAX_DEPTH = 32
 
 
 class _Bad(ValueError):
-    """Why a line is no record; becomes a ``BadLine`` before it leaves this module."""
+    """The reason why a line is no record; becomes a ``BadLine`` before it leaves this module."""
 
 
 def _integer(text: str) -> float:
@@ -58,7 +58,7 @@ def _constant(text: str) -> float:
 
 
 class _Rules:
-    """What ``json.JSONDecoder`` would hand the scanner."""
+    """The parts of a ``json.JSONDecoder`` that the scanner uses."""
 
     strict = True
     object_hook = None
@@ -73,9 +73,9 @@ _scan = _make_scanner(_Rules)
 
 
 def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str, Any] | BadLine:
-    """The JSON object on one line of at most ``limit`` bytes.
+    """Return the JSON object on one line of at most ``limit`` bytes.
 
-    ``ours``: it must also be one that we could write, with no half surrogate in it and no deep nesting.
+    ``ours``: we could write it too, so it holds no half surrogate and no deep nesting.
     """
     if len(line) > limit:
         return BadLine(f"{len(line)} bytes in one line")
@@ -105,7 +105,7 @@ def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str,
 
 
 def dumps(value: Any, depth: int = 0) -> str:
-    """Compact JSON of plain values; raises ``ValueError`` for what JSON cannot hold or nests beyond ``MAX_DEPTH``."""
+    """Return compact JSON of plain values; raise ``ValueError`` for other values, or nesting beyond ``MAX_DEPTH``."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
@@ -180,10 +180,10 @@ def _as_record(line: bytes, build: Callable[[dict[str, Any]], R]) -> R | BadLine
 
 
 def message_from(obj: dict[str, Any]) -> Message:
-    """A message from its JSON object, canonical or older; raises ``ValueError`` naming the key that is wrong.
+    """Return a message from its JSON object, canonical or older; raise ``ValueError``, which names the wrong key.
 
-    Only what makes it a message is required (id, sender, recipient, timestamp, content); an optional key of the wrong
-    shape counts as absent, so that a careless writer's mail is still mail.
+    Only id, sender, recipient, timestamp and content are required. An optional key of the wrong shape counts as absent,
+    so that a careless writer's mail is still mail.
     """
     recipients = _strings(obj.get("recipient") or obj.get("to"))
     if not recipients:
@@ -211,9 +211,9 @@ def message_from(obj: dict[str, Any]) -> Message:
 
 
 def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bool = False) -> dict[str, Any]:
-    """The canonical JSON object of a message, keys in their order.
+    """Return the canonical JSON object of a message, keys in their order.
 
-    On disk optional keys stand only where they say something; ``whole`` spells out the defaults, for programs.
+    On disk an optional key with its default is left out; ``whole`` spells out the defaults, for programs.
     """
     m = message
     obj: dict[str, Any] = {
@@ -239,12 +239,12 @@ def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bo
 
 
 def message_line(message: Message) -> bytes:
-    """The line of a message, with its newline; raises ``ValueError`` for what JSON or UTF-8 cannot hold."""
+    """Return the line of a message, with its newline; raise ``ValueError`` for values JSON or UTF-8 cannot hold."""
     return _line(message_object(message))
 
 
 def message(line: bytes) -> Message | BadLine:
-    """The message on a line."""
+    """Return the message on a line."""
     return _as_record(line, message_from)
 
 
@@ -252,7 +252,7 @@ def message(line: bytes) -> Message | BadLine:
 
 
 def _read_from(obj: dict[str, Any]) -> Read:
-    # The seed's page prints the keys without their underscores; both are taken.
+    # The seed's page prints the keys without underscores; both spellings count.
     reader = obj.get("reader_session_id", obj.get("readersession_id"))
     return Read(
         message_id=_text({"message_id": obj.get("message_id", obj.get("messageid"))}, "message_id"),
@@ -273,12 +273,12 @@ def _known_event(obj: dict[str, Any], known: tuple[str, ...], default: str) -> s
 
 
 def read(line: bytes) -> Read | BadLine:
-    """The read record on a line."""
+    """Return the read record on a line."""
     return _as_record(line, _read_from)
 
 
 def read_line(record: Read) -> bytes:
-    """The line of a read record."""
+    """Return the line of a read record."""
     obj: dict[str, Any] = {
         "message_id": record.message_id,
         "reader_session_id": record.session_id,
@@ -311,12 +311,12 @@ def _roster_from(obj: dict[str, Any]) -> RosterEvent:
 
 
 def roster_event(line: bytes) -> RosterEvent | BadLine:
-    """The roster event on a line; one without ``event`` registers, as a hand-written entry means to."""
+    """Return the roster event on a line; one without ``event`` registers, as in a hand-written entry."""
     return _as_record(line, _roster_from)
 
 
 def roster_line(record: RosterEvent) -> bytes:
-    """The line of a roster event; what it does not say is left out."""
+    """Return the line of a roster event; fields that are None are left out."""
     obj: dict[str, Any] = {
         "event": record.event,
         "session_id": record.session_id,

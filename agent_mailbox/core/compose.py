@@ -1,4 +1,4 @@
-"""From what someone wants to send to the record that is stored, or the reason why not.
+"""Composing: from a draft to the record that is stored, or the reason for its refusal.
 
 Belongs here: resolving written addresses, the checks on every field, the warnings a sender gets.
 """
@@ -22,7 +22,7 @@ MAX_RECORD = 512 * 1024
 
 
 class Draft(Record):
-    """What a sender hands in. ``to`` as written (names and prefixes allowed); ``id`` only for a retry."""
+    """A sender's message. ``to`` as written (names and prefixes allowed); ``id`` only for a retry."""
 
     sender: str
     to: tuple[str, ...]
@@ -55,12 +55,12 @@ _KINDS: dict[type, str] = {int: "a whole number", str: "text", bool: "true or fa
 
 
 def draft_from(obj: object) -> Draft:
-    """The draft of a message object in canonical (or older) keys, as a batch holds them; raises ``BadData``.
+    """Return the draft of a message object in canonical (or older) keys, as a batch holds them; raise ``BadData``.
 
-    A sender that is not given is empty. ``timestamp`` and ``read_by`` are the mailbox's to say, and passed over.
+    A missing sender is empty. The mailbox sets ``timestamp`` and ``read_by``; given ones are ignored.
     """
     if not isinstance(obj, dict):
-        raise BadData("not a JSON object", "one message a line, in the keys of `show --json`")
+        raise BadData("not a JSON object", "write one message a line, in the keys of `agent-mailbox show --json`")
     for key, kind in _TYPES.items():
         if obj.get(key) is not None and type(obj[key]) is not kind:
             raise BadData(f"{key} is of the wrong type", f"give it as {_KINDS[kind]}")
@@ -71,7 +71,7 @@ def draft_from(obj: object) -> Draft:
     try:
         m = codec.message_from({**obj, **stand_in})
     except ValueError as error:
-        raise BadData(str(error), "needed: recipient and content") from None
+        raise BadData(str(error), "give at least recipient and content") from None
     check_ttl(obj.get("ttl_hours"))
     return Draft(
         sender=obj.get("sender") or obj.get("from") or "",
@@ -92,7 +92,7 @@ def draft_from(obj: object) -> Draft:
 
 
 def check_id_form(message_id: str) -> str:
-    """A UUID in its usual form, lower case; else ``Malformed``."""
+    """Return a UUID in its usual form, lower case; else raise ``Malformed``."""
     wanted = message_id.strip().lower()
     groups = wanted.split("-")
     if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
@@ -101,7 +101,7 @@ def check_id_form(message_id: str) -> str:
 
 
 def checked(draft: Draft, max_content: int) -> None:
-    """Raise ``Malformed`` or ``BadData`` for a field that cannot be sent whoever it is for."""
+    """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent."""
     check_id(draft.sender)
     if not any(draft.to):
         raise Malformed("the message has no recipient", "pass --to with an agent, a role, namespace:value or all")
@@ -150,7 +150,7 @@ def check_ttl(hours: object) -> None:
 
 
 def stored_line(message: Message) -> bytes:
-    """The message's line; raises ``BadData`` if it is one that readers would have to skip."""
+    """Return the message's line; raise ``BadData`` if readers would have to skip it."""
     try:
         line = codec.message_line(message)
     except ValueError as error:
@@ -165,8 +165,11 @@ def stored_line(message: Message) -> bytes:
 
 
 class Resolved(Record):
-    """Stored addresses, what to warn of, the dead among the recipients (who make a *new* message refused), and all
-    addresses that the written words may have meant when the roster was another."""
+    """Stored addresses and warnings.
+
+    ``dead`` are the dead recipients, to whom *new* mail is refused. ``ever`` are all addresses that the written words
+    may have meant with an earlier roster.
+    """
 
     recipients: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -182,11 +185,17 @@ def resolve(
     strict: bool = False,
     answering: str | None = None,
 ) -> Resolved:
-    """The stored addresses that written ones mean (semantics, "Addressing"). ``answering`` is the sender a reply goes
-    to: a session id even where the roster never heard of it; the mail waits until that session checks in.
+    """Return the stored addresses that written ones mean (semantics, "Addressing").
 
-    A bare word is an agent's id or name, then a role somebody ever held, then a unique id prefix: a word that *is* a
-    role goes to the role even where it also begins some id, because roles outlive instances.
+    ``answering`` is the sender a reply goes to: a session id even if the roster does not know it. The mail then waits
+    until that session checks in. A bare word is an agent's id or name, then a role that was ever held, then a unique id
+    prefix. A role goes before a prefix, because roles outlive instances.
+
+        bob           → 6f1d2f6e-…      an agent's name
+        coder         → role:coder      a role that was held once
+        6f1d2f        → 6f1d2f6e-…      the beginning of one id
+        tester        → role:tester     unknown: a warning, refused if ``strict``
+        project:web   → project:web     a tag
     """
     stored: dict[str, None] = {}
     warnings: list[str] = []
@@ -223,7 +232,7 @@ def resolve(
 
 
 def _ever(word: str, roster: Roster) -> tuple[str, ...]:
-    """What a bare word may have been stored as before: a role, an agent, one that agent continues."""
+    """Return the addresses a bare word may have been stored as before: a role, an agent, one that agent continues."""
     agent = None if ":" in word else roster.meant(word)
     return (word, f"role:{word}", *(roster.lineage(agent.session_id) if agent else ()))
 
@@ -240,7 +249,7 @@ def _agent(word: str, roster: Roster) -> Agent | None:
 
 
 def _heir(agent: Agent, roster: Roster) -> str | None:
-    """The agent itself, or the living one that continues it."""
+    """Return the agent itself, or the living one that continues it."""
     heirs = roster.heirs(agent.session_id)
     if not heirs or agent.session_id in heirs:
         return agent.session_id if heirs else None
@@ -274,7 +283,7 @@ def _meant(near: list[str]) -> str:
 
 
 def refuse_dead(resolved: Resolved) -> None:
-    """Raise ``Refused`` if a directly addressed agent is dead, naming the roles it held."""
+    """Raise ``Refused`` if a directly addressed agent is dead; the hint names the roles it held."""
     for agent in resolved.dead:
         roles = ", ".join(agent.roles)
         raise Refused(
@@ -287,7 +296,7 @@ def refuse_dead(resolved: Resolved) -> None:
 
 
 def warnings_for(content: str, long_words: int) -> list[str]:
-    """What is worth telling the sender about the text itself."""
+    """Return warnings about the text itself."""
     count = text.words(content)
     if count > long_words:
         return [
@@ -297,7 +306,7 @@ def warnings_for(content: str, long_words: int) -> list[str]:
 
 
 def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int) -> Message:
-    """The record of a checked draft."""
+    """Return the record of a checked draft."""
     return Message(
         id=message_id,
         sender=draft.sender,
@@ -318,8 +327,10 @@ def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int
 
 
 def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
-    """Is a message sent again under its id the same mail? Its time of writing does not count, nor that a recipient's
-    name has come to mean another address since."""
+    """Return whether a message sent again under its id is the same mail.
+
+    Its time does not count, nor does a recipient's name that now means another address.
+    """
     if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
         return False
     return retry.replace(timestamp=0, recipients=()) == known.replace(timestamp=0, recipients=(), read_by=())

@@ -1,6 +1,6 @@
-"""What mail cost its readers: the tokens that hooks spent on showing it, by sender and mode.
+"""The cost of mail to its readers: the tokens that hooks spent on showing it, by sender and mode.
 
-Belongs here: the sum. The figures stand in the read records, as the delivery counted them.
+Belongs here: the sum. The delivery counts the tokens and writes them into the read records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Cost(Record):
 
 
 def costs(records: Iterable[Read], messages: Mapping[str, Message]) -> list[Cost]:
-    """The sums, the dearest first. A message that was offered twice cost twice."""
+    """Return the sums, the dearest first. A message that was offered twice cost twice."""
     sums: dict[tuple[str, str], list[int]] = {}
     for record in records:
         message = messages.get(record.message_id)

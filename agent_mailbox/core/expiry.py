@@ -1,7 +1,9 @@
 """Time to live: when a message expires.
 
 Belongs here: the default per mode, the override, the frozen recipient's stopped clock. ``now`` is always passed in;
-expiry is judged when answering and never deletes anything.
+expiry is judged at each answer and deletes nothing.
+
+Example: direct mail at 10:00 with 24 h, its recipient frozen from 12:00 to 15:00: it expires at 13:00 next day.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ DEFAULT_TTL: Mapping[str, float | None] = {DIRECT: 24, ROLE: None, TAG: 72, BROA
 
 
 def expires_at(message: Message, roster: Roster, ttls: Mapping[str, float | None]) -> int | None:
-    """The instant (ms) from which the message counts as expired; None while there is none.
+    """Return the instant (ms) from which the message counts as expired; None if there is none now.
 
-    None means no time to live, or a direct recipient that is frozen now, so that the clock stands. With several
-    addresses the longest counts.
+    None means no time to live, or a direct recipient that is frozen now and so stops the clock. With several addresses
+    the longest counts.
     """
     latest = 0
     for address in message.recipients:
@@ -50,7 +52,7 @@ def _part(address: str, message: Message, roster: Roster, ttls: Mapping[str, flo
 
 
 def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
-    """When the recipient was frozen, in order and without overlap: the agent, then whoever continued it."""
+    """Return when the recipient was frozen, in order and without overlap: the agent, then its successors."""
     agent = roster.meant(word)
     found = _spans_from(agent, 0, roster, {agent.session_id}) if agent else []
     spans: list[tuple[int, int | None]] = []
@@ -63,7 +65,7 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
 
 
 def _spans_from(agent: Agent, start: int, roster: Roster, seen: set[str]) -> list[tuple[int, int | None]]:
-    """The agent's spans after ``start``, and those of its successors from when they became that."""
+    """Return the agent's spans after ``start``, and those of each successor from its succession on."""
     spans = [(max(since, start), until) for since, until in agent.frozen if until is None or until > start]
     for heir in roster.line(agent.session_id):
         if agent.session_id in heir.continues and heir.session_id not in seen:
@@ -73,6 +75,6 @@ def _spans_from(agent: Agent, start: int, roster: Roster, seen: set[str]) -> lis
 
 
 def expired(message: Message, now: int, roster: Roster, ttls: Mapping[str, float | None]) -> bool:
-    """Has the message expired at ``now``? At the deadline exactly: yes."""
+    """Return whether the message has expired at ``now``. At the deadline exactly: yes."""
     deadline = expires_at(message, roster, ttls)
     return deadline is not None and now >= deadline

@@ -1,7 +1,7 @@
-"""The frame around mail: how a message is shown in text, whoever shows it.
+"""The frame around mail: how every surface shows a message in text.
 
-Belongs here: what stands around other people's words, for the command line and the hooks alike. Every field goes
-through ``text``; lines of a body stand behind a bar, so that nothing in it can pass for the frame (Promise 4).
+Belongs here: the text around other people's words, for the command line and the hooks alike. Every field goes through
+``text``; lines of a body are behind a bar, so that nothing in it can pass for the frame (Promise 4).
 """
 
 from __future__ import annotations
@@ -29,37 +29,39 @@ TITLE = 60
 UNREAD = "no agent can see it now; any that matches before it expires will"
 """The notice to a sender whose message has no reader and no known agent to wait for."""
 SUBJECT = 300
-"""Characters of a subject that are shown: beyond it is a body."""
+"""Characters of a subject that are shown: a longer one is a body."""
 
 
 def plain(text: str, _style: str) -> str:
-    """The style of no style: what goes to a file, a pipe or an agent."""
+    """Return the text without style, as for a file, a pipe or an agent."""
     return text
 
 
 def short(message_id: str) -> str:
-    """The part of an id that is shown: the first eight characters of a UUID name it well enough, and are cheap."""
+    """Return the part of an id that is shown: the first eight characters of a UUID, else all of it."""
     is_uuid = len(message_id) == 36 and message_id[8] == message_id[13] == message_id[18] == message_id[23] == "-"
     return word(message_id[:8] if is_uuid else message_id)
 
 
 def word(text: str) -> str:
-    """An id, name or tag as one word of the frame; what none of ours could be is shown quoted, so that it cannot read
-    like a sentence of the frame's own."""
+    """Return an id, name or tag as one word of the frame.
+
+    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame.
+    """
     usual = _USUAL.issuperset(text) or (text.isprintable() and all(c.isalnum() or c in "._@+-/#:" for c in text))
     return text if usual and len(text) <= WORD else f'"{clipped(neutral(text), WORD)}"'
 
 
 def when(millis: int) -> str:
-    """An instant to the minute: ``2026-03-16 14:30Z``."""
+    """Return an instant to the minute: ``2026-03-16 14:30Z``."""
     return instant.text(millis)[:16].replace("T", " ") + "Z"
 
 
 def name_of(session_id: str, roster: Roster) -> str:
-    """How an agent is called: its name, else its id, shortened if it is a UUID; the person is ``user``."""
+    """Return an agent's name, else its id, shortened if it is a UUID; the person is ``user``."""
     agent = roster.get(session_id)
     if is_remote(session_id):
-        return word(session_id)  # one may be chosen so that it has a UUID's hyphens
+        return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
@@ -69,12 +71,12 @@ def party(address: str, roster: Roster) -> str:
 
 
 def roles_of(agent: Agent) -> list[str]:
-    """The roles an agent holds, as people say them."""
+    """Return the roles an agent holds, without their prefix."""
     return [word(tag.removeprefix("role:")) for tag in agent.roles]
 
 
 def sender_of(message: Message, roster: Roster) -> str:
-    """Who says it sent the message: name, and the roles it holds."""
+    """Return the claimed sender of the message: name, and the roles it holds."""
     agent = roster.get(message.sender)
     if message.sender == USER:
         return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
@@ -107,14 +109,14 @@ def some(words: Sequence[str], most: int = 8) -> str:
 
 
 def notes(message: Message) -> list[str]:
-    """What a reader should know before the text: control, urgency, that an ack is asked for, that it is a reply."""
+    """Return the notes for a reader before the text: control, urgency, a requested ack, a reply."""
     said = [message.type] if message.type != "message" else []
     if message.type == "control" and not proofs.proves(message.proof):
         said = ["unverified control"]
     if message.type == "system" and is_remote(message.sender):
-        from . import references  # most mail has none
+        from . import references  # rare in mail
 
-        # "system" might read as if it spoke for the client, and an event is what the gateway found to be one
+        # "system" might read like the client's own word, and only the gateway marks an event
         said = ["swarm event"] if references.is_event(message) else []
     said += [f"{message.priority} priority"] if message.priority != "normal" else []
     said += ["asks for an ack"] if message.ack else []
@@ -123,7 +125,7 @@ def notes(message: Message) -> list[str]:
 
 
 def title(message: Message) -> str:
-    """What a message is about, to stand in double quotes on a line of others."""
+    """Return a message's subject or beginning, fit for double quotes on a line of others."""
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
 
 
@@ -134,8 +136,14 @@ def item(
     time: str | None = None,
     program: str = "agent-mailbox",
 ) -> list[str]:
-    """An unread message as lines: the head, the subject, the body behind its bar. ``time`` (empty: nothing) stands in
-    place of when it was sent; ``program`` is how its reader starts ours."""
+    """Return an unread message as lines: the head, the subject, the body behind its bar.
+
+    ``time`` (empty: nothing) replaces the time of sending; ``program`` is the command by which the reader starts ours.
+
+        6f1d2f6e  alice (architect) → you, 2026-03-16 14:30Z, asks for an ack
+        Subject: Build
+        | It is green.
+    """
     m = shown.message
     said = [when(m.timestamp) if time is None else time, *notes(m)]
     through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
@@ -151,8 +159,8 @@ def _role(shown: Item) -> str:
 
 
 def control(message: Message, program: str = "agent-mailbox") -> list[str]:
-    """A control message as lines: the command that answers it (no ``program``: it is decided); what it is."""
-    from .control import message_text, summary  # most mail is none
+    """Return a control message as lines: the command that answers it (no ``program``: it is decided), its content."""
+    from .control import message_text, summary  # rare in mail
 
     payload = message_text.parse(message.content)
     question = summary.question(payload, program) if program else ""
@@ -160,12 +168,12 @@ def control(message: Message, program: str = "agent-mailbox") -> list[str]:
 
 
 def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
-    """Subject and text of a message as lines."""
+    """Return subject and text of a message as lines."""
     if message.type == "control":
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
     if message.references is not None or message.type == "system":
-        from . import references  # most mail has none
+        from . import references  # rare in mail
 
         lines += references.lines(message)
         if message.type == "system" and references.is_event(message):

@@ -1,6 +1,6 @@
 """Ids: how a UUID is spelt, and which id the beginning of one means.
 
-Belongs here: text alone. Where the digits come from (chance, a digest) is for the caller.
+Belongs here: text alone. The caller brings the digits, from chance or a digest.
 """
 
 from __future__ import annotations

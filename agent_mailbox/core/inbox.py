@@ -1,7 +1,7 @@
-"""What a reader has yet to read: the set difference, written once.
+"""A reader's unread mail: the set difference, written once.
 
-Belongs here: unread, and the ``MailState`` (the folded logs) that everything asked about mail is a function of, with
-``now``: what is owed (``owing``), what hangs together (``threads``). Every poll needs this module, and not those.
+Belongs here: unread, and the ``MailState`` (the folded logs). Every question about mail is a function of it and
+``now``: debts (``obligations``), conversations (``threads``). Every poll needs this module, but not those.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class MailState(Record):
     ttls: Mapping[str, float | None]
 
     def expires_at(self, message: Message) -> int | None:
-        """See ``expiry.expires_at``."""
+        """Return the instant of expiry; see ``expiry.expires_at``."""
         return expiry.expires_at(message, self.roster, self.ttls)
 
     def expired(self, message: Message, now: int) -> bool:
-        """See ``expiry.expired``."""
+        """Return whether it has expired; see ``expiry.expired``."""
         return expiry.expired(message, now, self.roster, self.ttls)
 
 
 class Item(Record):
     """A message as it reaches one reader: by which mode, read through which address, and if reading it claims it.
 
-    ``read_by`` are those who read it before; ``muted``: hooks do not bring it up; ``note``: what became of a control
-    message, where that is to be told.
+    ``read_by`` are its earlier readers; ``muted``: hooks do not bring it up; ``note`` tells the result of a control
+    message, if that matters.
     """
 
     message: Message
@@ -52,10 +52,14 @@ class Item(Record):
 
 
 def item_for(message: Message, reader: Reader, state: MailState, now: int) -> Item | None:
-    """The message as unread mail of the reader at ``now``; None if it is not.
+    """Return the message as unread mail of the reader at ``now``; None if it is not.
 
-    Unread = addressed to the reader − its own − expired − read by it (or a session it continues) and not released −
-    role mail claimed by another.
+    Unread mail is addressed to the reader, without:
+
+    - its own
+    - expired mail
+    - mail read by it (or a session it continues) and not released
+    - role mail claimed by another
     """
     if message.sender == reader.session_id:
         return None
@@ -73,7 +77,7 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
 
 
 def _is_muted(message: Message, reader: Reader, roster: Roster) -> bool:
-    """A muted sender stays so as its successor; control and the person are always heard."""
+    """Return whether the reader muted the sender or one it continues; control and the person are always heard."""
     if message.type == "control" or message.sender == USER:
         return False
     return not set(reader.muted).isdisjoint(roster.lineage(message.sender))
@@ -86,12 +90,12 @@ def _urgency(item: Item) -> int:
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """As they are shown: control, high priority, the rest; log order within (the sort is stable)."""
+    """Return the items as they are shown: control, high priority, the rest; log order within (the sort is stable)."""
     return sorted(items, key=_urgency)
 
 
 def unread(session_id: str, state: MailState, now: int) -> list[Item]:
-    """Everything the session has yet to read, in the order it is shown."""
+    """Return all unread mail of the session, in the order it is shown."""
     reader = state.roster.reader(session_id)
     found = [item_for(message, reader, state, now) for message in state.messages.values()]
     return in_order([item for item in found if item is not None])

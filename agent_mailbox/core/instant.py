@@ -14,9 +14,9 @@ _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def parse(text: str) -> int:
-    """Milliseconds of an RFC 3339 instant; date alone, a space for ``T``, and no zone (UTC) are taken too.
+    """Return the milliseconds of an RFC 3339 instant; date alone, a space for ``T``, and no zone (UTC) are taken too.
 
-    Raises ``ValueError`` on anything else.
+    Raise ``ValueError`` on anything else.
     """
     day = _day(text[:10])
     rest = text[10:]
@@ -74,7 +74,7 @@ def _offset(zone: str) -> int:
 
 
 def text(millis: int) -> str:
-    """The instant in RFC 3339, UTC, ``Z``, milliseconds: ``2026-03-16T14:30:00.000Z``."""
+    """Return the instant in RFC 3339, UTC, ``Z``, milliseconds: ``2026-03-16T14:30:00.000Z``."""
     days, of_day = divmod(millis, DAY)
     era, of_era = divmod(days + 719468, 146097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
@@ -90,5 +90,5 @@ def text(millis: int) -> str:
 
 
 def month(millis: int) -> str:
-    """The month an instant falls in, UTC: ``2026-03``."""
+    """Return the month of an instant, UTC: ``2026-03``."""
     return text(millis)[:7]

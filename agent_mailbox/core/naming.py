@@ -1,6 +1,6 @@
-"""What teams and their members are called in the mailbox.
+"""The mailbox's names for teams and their members.
 
-Belongs here: a client's names as ids, tags and message ids of ours. ``team:t/n`` is ``address.teammate``'s.
+Belongs here: a client's names as ids, tags and message ids of ours. ``address.teammate`` reads ``team:t/n``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 
 def digest(*parts: str) -> str:
-    """A number of these texts, as hexadecimal digits; other texts, or the same split otherwise, have another."""
+    """Return a digest of these texts as hexadecimal digits; other texts, or another split, have another."""
     return hashlib.sha256(ascii(parts).encode()).hexdigest()
 
 
 def word(text: str) -> str:
-    """A team's or member's name as a word of ours: itself where it can be one, else made so and told apart by a
-    digest."""
+    """Return a team's or member's name as a word of ours: unchanged if it can be one, else safe and with a digest."""
     safe = "".join(c if c in _SAFE else "_" for c in text)
     made = text[:1] == "x" and text[-9:-8] == "." and _HEX.issuperset(text[-8:])
     if safe == text and len(text) <= MAX_WORD and text[:1].isalnum() and not made:
@@ -30,15 +29,15 @@ def word(text: str) -> str:
 
 
 def session_id(team_name: str, name: str) -> str:
-    """The id under which a member is an agent here, as its client spells it: ``worker@session-1a2b3c4d``."""
+    """Return the id under which a member is an agent here, as its client spells it: ``worker@session-1a2b3c4d``."""
     return f"{word(name)}@{word(team_name)}"
 
 
 def message_id(team_name: str, inbox_name: str, key: str) -> str:
-    """The id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562, a digest of ours)."""
+    """Return the id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562)."""
     return uuid_of(digest("agent-mailbox team", team_name, inbox_name, key), "8")
 
 
 def tag(team_name: str) -> str:
-    """The tag that every member carries."""
+    """Return the tag that every member carries."""
     return f"team:{word(team_name)}"

@@ -1,7 +1,7 @@
-"""What is left of mail: what its readers owe, what its senders wait for, what nobody ever read.
+"""The remains of mail: its readers' debts, its senders' open requests, and mail that no agent ever read.
 
-Belongs here: obligations, requests without an answer, what a death gives back, dead letters. Everything is a function
-of one ``MailState`` and ``now``.
+Belongs here: obligations, requests without an answer, mail that a death gives back, dead letters. Everything is a
+function of one ``MailState`` and ``now``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def repliers(state: MailState) -> dict[str, set[str]]:
-    """Who replied to each message that has replies; to what the person proved to have asked, who provably did."""
+    """Return the senders of the replies to each message; only provable ones if the person provably asked."""
     found: dict[str, set[str]] = {}
     for message in state.messages.values():
         if message.thread is not None and _settles(message, state.messages.get(message.thread)):
@@ -32,7 +32,7 @@ def _settles(reply: Message, parent: Message | None) -> bool:
 
 
 def obligations(session_id: str, state: MailState) -> list[Message]:
-    """What the session (or one it continues) read, was asked to ack, and has neither acked nor answered."""
+    """Return the mail that the session (or one it continues) read, must ack, and has neither acked nor answered."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and state.reads.by(m.id, lineage)]
     if not asked:
@@ -44,7 +44,8 @@ def obligations(session_id: str, state: MailState) -> list[Message]:
 
 
 def unanswered(session_id: str, state: MailState) -> list[Message]:
-    """What the session (or one it continues) sent and asked an ack for, and nobody has acked or answered."""
+    """Return the mail that the session (or one it continues) sent with a request for an ack, still without ack or
+    answer."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
     if not asked:
@@ -59,8 +60,10 @@ def unanswered(session_id: str, state: MailState) -> list[Message]:
 
 
 def staleness(message: Message, state: MailState, now: int) -> str:
-    """Why dealing with the message may be pointless by now: ``sender gone``, ``superseded`` (its sender wrote again
-    below it), ``expired``; empty where nothing speaks against it."""
+    """Return why dealing with the message may be pointless by now; empty if nothing speaks against it.
+
+    The reasons: ``sender gone``, ``superseded`` (its sender wrote again below it), ``expired``.
+    """
     roster = state.roster
     if message.sender != USER and roster.state(message.sender) == DEAD and not roster.heirs(message.sender):
         return "sender gone"
@@ -70,9 +73,11 @@ def staleness(message: Message, state: MailState, now: int) -> str:
 
 
 def owed_on_death(session_id: str, state: MailState) -> list[str]:
-    """Ids of what a dead agent gives back: role mail that it claimed, was asked to ack and neither acked nor answered,
-    and whatever it was offered and never seen to have taken in. Nothing while someone living continues the agent: the
-    obligation passed over."""
+    """Return the ids of mail that a dead agent gives back; none while a living agent continues it and so owes the mail.
+
+    These are role mail that it claimed, had to ack and neither acked nor answered; and mail that was offered to it and
+    never seen.
+    """
     line = tuple(agent.session_id for agent in state.roster.line(session_id))
     if state.roster.heirs(session_id):
         return []
@@ -90,9 +95,9 @@ EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 
 
 def dead_reason(message: Message, state: MailState, now: int) -> str | None:
-    """Why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
+    """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
-    Someone having read it ends the question; so does a living successor of a dead recipient.
+    A message that was read is none; nor is one whose dead recipient has a living successor.
     """
     if claims.readers(message, state.reads):
         return None
@@ -109,7 +114,7 @@ def _living_recipient(word: str, roster: Roster) -> bool:
 
 
 def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
-    """Dead letters with their reason: those the session sent or was to get, or everyone's."""
+    """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
     found = []
     for message in state.messages.values():

@@ -1,7 +1,7 @@
-"""What was proven of who wrote a record: the words for it, and for whom each speaks.
+"""The proofs of a record's writer: the words for them, and for whom each speaks.
 
-Belongs here: those words. Who proves what is ``identity.callers``; how a record carries it is ``core.seals``. None
-means that nothing was proven: such a record is mail, and decides nothing.
+Belongs here: those words. ``identity.callers`` decides which proof a process has; ``core.seals`` puts it into a record.
+None means that nothing was proven: such a record is mail, and decides nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ TERMINAL, CONSOLE, STEWARD = "user@terminal", "user@console", "steward"
 ADOPTED = "adopted"
 """The person confirmed the line by ``init --adopt``, with the writer that it names."""
 BEFORE = "before"
-"""The line was there before the mailbox had seals: nothing is proven of it, and as mail it counts as it did."""
+"""The line is older than the mailbox's seals: nothing is proven of it, and as mail it still counts."""
 SESSION = "session:"
-"""What stands before a session's id: a process of its client wrote."""
+"""The prefix of a session's id: a process of its client wrote."""
 
 
 def of_session(session_id: str) -> str:
@@ -34,9 +34,9 @@ def proves(proof: str | None) -> bool:
 
 
 def speaker(proof: str | None, claimed: str) -> str | None:
-    """Return who is proven to speak in a record that names ``claimed`` as its writer: ``user``, or a session's id.
+    """Return the proven speaker of a record that names ``claimed`` as its writer: ``user``, or a session's id.
 
-    None means nobody: also for the steward, who decides nothing.
+    None means that nobody speaks. The steward decides nothing, so it is None too.
     """
     if is_person(proof):
         return USER

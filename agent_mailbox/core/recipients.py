@@ -1,6 +1,6 @@
-"""Whom a message reaches: what its sender is told, and whose unread mail it may change.
+"""The agents a message reaches: the answer for its sender, and the sessions whose unread mail it may change.
 
-Belongs here: the roster's answer at the moment it is sent. How it reaches a reader is ``inbox``.
+Belongs here: the roster's answer at the moment of sending. ``inbox`` decides how it reaches a reader.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from .roster import ALIVE, FROZEN, Agent, Roster
 
 
 class Reach(Record):
-    """What a sender is told: agents that will see it now, and what waits (frozen agents, roles nobody holds)."""
+    """The answer for a sender: agents that will see the message now, and those it waits for (frozen agents, empty
+    roles)."""
 
     agents: tuple[str, ...]
     waiting_for: tuple[str, ...]
 
 
 def delivery(message: Message, roster: Roster) -> Reach:
-    """Whom a message reaches at the moment it is sent."""
+    """Return the agents a message reaches at the moment of sending."""
     now: dict[str, None] = {}
     waiting: dict[str, None] = {}
     for stored in message.recipients:
@@ -39,14 +40,14 @@ def delivery(message: Message, roster: Roster) -> Reach:
 
 
 def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:
-    """All agents, in whatever state, that a role, tag or broadcast address matches now."""
+    """Return all agents, in any state, that a role, tag or broadcast address matches now."""
     if stored == ALL:
         return list(roster.agents.values())
     return roster.carrying(role_of(stored) if mode == ROLE else stored, None)
 
 
 def concerned(message: Message, roster: Roster) -> set[str] | None:
-    """The sessions whose unread mail the message may change, by the roster as it is; None: everyone's."""
+    """Return the sessions whose unread mail the message may change, by the present roster; None: everyone's."""
     found: set[str] = set()
     for stored in message.recipients:
         if stored == ALL:

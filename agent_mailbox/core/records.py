@@ -1,8 +1,7 @@
-"""What the logs hold, as frozen values: ``Message``, ``Read``, ``RosterEvent``.
+"""The logs' content as frozen values: ``Message``, ``Read``, ``RosterEvent``.
 
-Belongs here: the shapes, and nothing that reads or writes them (``codec`` does that).
-``Record`` stands in for ``dataclasses``, whose import alone costs twice a bare interpreter start on the path every
-hook takes; to a type checker it *is* a frozen dataclass (PEP 681).
+Belongs here: the shapes; ``codec`` reads and writes them. ``Record`` replaces ``dataclasses``, whose import alone costs
+twice a bare interpreter start on the path of every hook. To a type checker it *is* a frozen dataclass (PEP 681).
 """
 
 from __future__ import annotations
@@ -19,7 +18,10 @@ else:
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """A frozen value whose fields are its annotations (a base's first), in order, with class attributes as defaults."""
+    """A frozen value whose fields are its annotations (a base's first), in order, with class attributes as defaults.
+
+    It takes each field once, by place or name, and raises ``TypeError`` like a dataclass.
+    """
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
@@ -49,7 +51,7 @@ class Record:
                 mine[name] = getattr(cls, name)
 
     def replace(self, **changes: Any) -> Self:
-        """The same value with some fields changed."""
+        """Return the same value with some fields changed."""
         return type(self)(**{**self.__dict__, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -72,7 +74,7 @@ USER = "user"
 MAX_WORD = 60
 """Characters of a client's name in an id: two of them and the sign between stay under ``address.MAX_ID``."""
 MAX_TTL_HOURS = 24 * 366 * 100
-"""A century: more is a slip of the finger, and "no expiry" has a spelling of its own."""
+"""A century: more is a typing error, and "no expiry" has a spelling of its own."""
 TYPES = ("message", "control", "notification", "system")
 PRIORITIES = ("low", "normal", "high")
 READ_EVENTS = ("read", "ack", "release", "seen")
@@ -83,9 +85,9 @@ class Message(Record):
     """One line of the messages log.
 
     ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` is in milliseconds since
-    1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does); ``extra``
-    keeps every key we do not know, so that it survives a round trip. ``proof`` is what the line's seal proves of its
-    writer (``core.proofs``), once somebody looked; None where nothing does, or nobody did.
+    1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does). ``extra``
+    keeps every unknown key, so that it survives a round trip. ``proof`` is what the line's seal proves of its writer
+    (``core.proofs``); None if it proves nothing, or was not checked.
     """
 
     id: str
@@ -110,8 +112,8 @@ class Message(Record):
 class Read(Record):
     """One line of the reads log: ``session_id`` did ``event`` to a message; ``via`` is the address it came through.
 
-    ``nonce`` names the delivery that offered it where its being seen can be told: then ``seen`` follows, of the same
-    nonce. ``tokens`` is what the delivery of this message cost its reader.
+    ``nonce`` names the hook's delivery that offered it: a ``seen`` with the same nonce may follow. ``tokens`` is the
+    cost of this message in that delivery.
     """
 
     message_id: str
@@ -125,7 +127,7 @@ class Read(Record):
 
 
 class RosterEvent(Record):
-    """One line of the roster log. A field that is None says nothing about the agent (``()`` says "none")."""
+    """One line of the roster log. A field that is None leaves the agent's unchanged (``()`` empties it)."""
 
     event: str
     session_id: str
@@ -142,6 +144,6 @@ class RosterEvent(Record):
 
 
 class BadLine(Record):
-    """A line that is no record, as a value: it is skipped and counted, it hides nothing (Promise 2)."""
+    """A line that is no record, as a value: it is skipped and counted, and hides no other line (Promise 2)."""
 
     reason: str

@@ -1,7 +1,7 @@
-"""References of a message in words: ``claimed owner/repo#3``, and whether somebody here holds that already.
+"""References of a message in words: ``claimed owner/repo#3``, and whether an agent here holds that already.
 
-Belongs here: the line under a subject. The values are other people's, of whatever shape: what is no reference is passed
-over.
+Belongs here: the line under a subject. The values are other people's, of any shape; those that are no reference are
+skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST = 120
 
 
 def lines(message: Message) -> list[str]:
-    """``References: …`` and ``Conflict: …``, where there is something to say."""
+    """Return ``References: …`` and ``Conflict: …``, each only if there is one."""
     given = message.references if isinstance(message.references, list) else []
     said = [text for text in map(one, given) if text]
     shown = ", ".join(said[:MOST]) + (f" and {len(said) - MOST} more" if len(said) > MOST else "")
@@ -34,7 +34,7 @@ def lines(message: Message) -> list[str]:
 
 
 def one(reference: Any) -> str:
-    """A reference in words; empty if it is none."""
+    """Return a reference in words; empty if it is none."""
     if not isinstance(reference, dict):
         return ""
     repo, number, sha, url = (reference.get(key) for key in ("repo", "number", "sha", "url"))
@@ -49,7 +49,7 @@ def one(reference: Any) -> str:
 
 
 def _conflicts(message: Message) -> list[str]:
-    """What the gateway found: written by it beside the message, never by the sender."""
+    """Return the conflicts that the gateway wrote beside the message; a sender cannot write them."""
     about = (message.extra or {}).get("swarm")
     found = about.get("conflicts") if isinstance(about, dict) else None
     texts = found if isinstance(found, list) else []
@@ -57,7 +57,7 @@ def _conflicts(message: Message) -> list[str]:
 
 
 def is_event(message: Message) -> bool:
-    """Is it news of a swarm's life, which the gateway put into the subject? Its text is for programs then."""
+    """Return whether it is news of a swarm, which the gateway put into the subject; its text is then for programs."""
     about = (message.extra or {}).get("swarm")
     noted = isinstance(about, dict) and about.get("event") is True
     return noted and bool(message.subject) and is_remote(message.sender)

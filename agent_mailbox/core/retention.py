@@ -1,4 +1,4 @@
-"""The archive plan: what the steward may move, and what must stay.
+"""The archive plan: the mail that the steward may move, and the mail that must stay.
 
 Belongs here: when a message is finished, and the compaction of the roster. It decides; ``store.rotation`` carries out.
 """
@@ -28,7 +28,7 @@ class RetentionPlan(Record):
 
 
 def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
-    """What to move at ``now``: nothing up to ``max_live`` messages, above it everything that is finished."""
+    """Return the plan at ``now``: up to ``max_live`` messages nothing moves, above it all finished mail does."""
     move: set[str] = set()
     if len(state.messages) > max_live:
         replies = obligations.repliers(state)
@@ -41,8 +41,10 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
 
 
 def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
-    """The finished, less the replies that settle what a message that stays asked for: they stay as long as it does,
-    and so do the replies to what they asked for themselves."""
+    """Return the finished mail without the replies that settle a request which stays: they stay as long as it does.
+
+    So do the replies to their own requests.
+    """
     move = set(finished)
     while True:
         obligations = {m.id for m in state.messages.values() if m.ack and m.id not in move}
@@ -53,8 +55,10 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
 
 
 def _without_standing(move: set[str], state: MailState) -> set[str]:
-    """The same, less the control messages that still count, and those whose request stays in part: a request that
-    came back without its answer would be open again."""
+    """Return the same without the control messages that still count, and those whose request stays in part.
+
+    A request whose answer was moved would be open again.
+    """
     plane = Plane(state.roster, state.messages.values())
     move = move - plane.standing()
     for group in plane.groups():
@@ -64,7 +68,7 @@ def _without_standing(move: set[str], state: MailState) -> set[str]:
 
 
 def is_finished(message: Message, state: MailState, now: int, replies: Mapping[str, set[str]]) -> bool:
-    """Is everyone done with it? Pending mail never is; see semantics, "Archive", for each mode."""
+    """Return whether the message is finished, by mode (semantics, "Archive"). Pending mail never is."""
     if message.ack and _owed(message, state, replies.get(message.id, frozenset())):
         return False
     if state.expired(message, now):
@@ -90,7 +94,7 @@ def _heirs(word: str, roster: Roster) -> list[str]:
 
 
 def _owed(message: Message, state: MailState, repliers: set[str] | frozenset[str]) -> bool:
-    """Does an agent not dead still owe the ack it was asked for?"""
+    """Return whether an agent that is not dead still owes the requested ack."""
     for read in state.reads.of(message.id):
         for heir in state.roster.heirs(read.session_id):
             lineage = state.roster.lineage(heir)
@@ -100,7 +104,7 @@ def _owed(message: Message, state: MailState, repliers: set[str] | frozenset[str
 
 
 def is_pending(message: Message, state: MailState, now: int) -> bool:
-    """Is there someone it has still to reach: an unread direct recipient, an unclaimed role, a tag's other bearers?"""
+    """Return whether a reader is missing: an unread direct recipient, an unclaimed role, a tag's other bearers."""
     if state.expired(message, now):
         return False
     for address in message.recipients:
@@ -116,10 +120,10 @@ def is_pending(message: Message, state: MailState, now: int) -> bool:
 
 
 def compacted(events: Iterable[RosterEvent], since: int) -> list[RosterEvent]:
-    """The fewest events that fold into the same agents, frozen spans that ended before ``since`` forgotten. What was
-    proven of them is not any more: nothing is retold under a seal.
+    """Return the fewest events that fold into the same agents, without frozen spans that ended before ``since``.
 
-    ``since`` is the instant of the oldest live message: no earlier span can stop a clock that still runs.
+    ``since`` is the instant of the oldest live message: no earlier span can stop a clock that still runs. Proofs are
+    lost: nothing is retold under a seal.
     """
     held: dict[str, set[str]] = {}
     roster = Roster()
@@ -128,13 +132,16 @@ def compacted(events: Iterable[RosterEvent], since: int) -> list[RosterEvent]:
         agent = roster.agents.get(event.session_id)
         held.setdefault(event.session_id, set()).update(agent.roles if agent else ())
     lives = [_retold(agent, held[agent.session_id], since) for agent in roster.agents.values()]
-    # Phase by phase: while everyone is told of as living, nobody's name is freed for another.
+    # Phase by phase: while all agents are still alive, no name is freed for another.
     return [event for phase in zip(*lives, strict=True) for events in phase for event in events]
 
 
 def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent], ...]:
-    """The agent's life in phases: registered with every role it ever held; its tags and older selves; the frozen spans
-    that may matter; its end."""
+    """Return the agent's life in phases.
+
+    They are: registered with every role it ever held; its tags and older selves; the frozen spans that may matter; its
+    end.
+    """
 
     def event(kind: str, at: int, **said: Any) -> RosterEvent:
         return RosterEvent(event=kind, session_id=agent.session_id, timestamp=at, proof=BEFORE, **said)

@@ -1,7 +1,7 @@
 """The roster: the fold of its events into agents, and the questions asked of it.
 
-Belongs here: who lives, who holds a role, whom a name means, who continues whom. The states and how one becomes
-another are the table below; a pair that is not in it changes nothing.
+Belongs here: the living agents, the holders of roles, the meaning of names, succession. The states and their changes
+are the table below; a pair that is not in it changes nothing.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ TRANSITIONS = {
 }
 
 MIN_PREFIX = 6
-"""Characters of an id that may stand for it: fewer would hit by accident."""
+"""Characters of an id that may name it: fewer would match by accident."""
 
 
 class Agent(Record):
     """One session as the roster knows it.
 
-    Times in milliseconds; ``changed`` is that of its last event, ``frozen`` holds (since, until or None) spans,
-    ``heir`` the instants from which it continues each of ``continues``, ``muted`` whose mail hooks do not show it,
-    ``leads`` every lead it had, each with the instant from which it was that: a command counts by who led it then.
-    ``again`` is when it last registered though it was known already: what it agreed to before, it agreed to no more.
-    ``proven_leads`` are those of its leads that a proven event named: only these may allow it anything. ``inherits``
-    are those of ``continues`` whose place it has: the person said so, or the older session's own client. The mail of
-    the others is its, and what they were forbidden; whom they led, and what they were allowed, is not. ``proven``:
-    some event of it was.
+    Times in milliseconds; ``changed`` is that of its last event. ``frozen`` holds (since, until or None) spans.
+    ``heir`` holds the instants from which it continues each of ``continues``. Hooks do not show the mail of the
+    ``muted``. ``leads`` holds every lead it had, each with the instant of the change: a command counts by the lead of
+    that time. ``again`` is when a known agent last registered: its earlier consent is void. ``proven_leads`` are the
+    leads that a proven event named: only these may allow it anything.
+
+    ``inherits`` are those of ``continues`` whose place it has: the person said so, or the older session's own client.
+    From the others it has only their mail and their prohibitions: not their workers, not their permissions. ``proven``:
+    at least one of its events was.
     """
 
     session_id: str
@@ -71,19 +72,19 @@ class Agent(Record):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The role tags it carries."""
+        """Return the role tags it carries."""
         return tuple(tag for tag in self.tags if tag.startswith("role:"))
 
 
 def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
-    """The agent after the event; the same object (or None) where the table has no such transition."""
+    """Return the agent after the event; the same object (or None) if the table has no such transition."""
     state = TRANSITIONS.get((agent.state if agent else None, event.event))
     if state is None:
         return agent
     again = event.event == "register" and agent is not None
     before = agent or Agent(session_id=event.session_id, registered=event.timestamp)
     if event.event not in ("register", "update"):
-        # it says no more
+        # such an event says no more
         event = RosterEvent(event.event, event.session_id, event.timestamp, reason=event.reason, proof=event.proof)
     continues, heir, inherits = before.continues, before.heir, before.inherits
     old = event.continues
@@ -120,10 +121,10 @@ def _proven_leads(before: Agent, event: RosterEvent) -> tuple[tuple[int, str], .
 
 
 def narrowed(agent: Agent | None, event: RosterEvent, continued: Agent | None) -> RosterEvent | None:
-    """Return what of another program's line counts; None for nothing of it.
+    """Return the part of another program's line that counts; None for nothing of it.
 
-    It may register, tag, rename and end an agent that has no client. To one that has it may give a lead where there is
-    none: that binds, and frees nobody. ``continued`` is the agent that it names as its older self.
+    It may register, tag, rename and end an agent that has no client. An agent with a client but no lead may get a lead
+    by it: that binds, and frees nobody. ``continued`` is the agent that the line names as its older self.
     """
     if agent is None or agent.client is None:
         mine = agent is None or agent.lead is None
@@ -183,12 +184,12 @@ class Roster:
         self.roles_ever.update(agent.roles)
 
     def _is_another_s(self, word: str | None, session_id: str) -> bool:
-        """Is the word the id or the name of an agent, not dead, but this one?"""
+        """Return whether the word is the id or the name of another agent that is not dead."""
         known = [self.agents.get(word), self.bearer(word)] if word is not None else []
         return any(a is not None and a.session_id != session_id and a.state != DEAD for a in known)
 
     def _free(self, word: str | None, taker: Agent) -> None:
-        """A name that another agent takes, that becomes its id, or a role, is its dead bearer's no longer."""
+        """Take a name from its dead bearer, if another agent takes it as name, id or role."""
         for bearer in self._named(word) if word else ():
             if bearer.session_id != taker.session_id and bearer.state == DEAD:
                 self.agents[bearer.session_id] = bearer.replace(name=None)
@@ -198,7 +199,7 @@ class Roster:
             self._bearers[agent.name].append(agent.session_id)
 
     def get(self, session_id: str) -> Agent | None:
-        """The agent of that session id, ``user`` included; None for a stranger."""
+        """Return the agent of that session id, ``user`` included; None for a stranger."""
         return Agent(session_id=USER) if session_id == USER else self.agents.get(session_id)
 
     def has_client(self, session_id: str) -> bool:
@@ -207,17 +208,17 @@ class Roster:
         return agent is not None and agent.client is not None
 
     def state(self, session_id: str) -> str | None:
-        """Its state, or None for a stranger."""
+        """Return its state, or None for a stranger."""
         agent = self.get(session_id)
         return agent.state if agent else None
 
     def reader(self, session_id: str) -> Reader:
-        """The agent as one that reads; a stranger reads as an agent without name or tags."""
+        """Return the agent as a reader; a stranger reads as an agent without name or tags."""
         agent = self.get(session_id) or Agent(session_id=session_id)
         return Reader(session_id, self.lineage(session_id), agent.name, frozenset(agent.tags), agent.muted)
 
     def lineage(self, session_id: str) -> tuple[str, ...]:
-        """The session and all those it continues, itself first."""
+        """Return the session and all those it continues, itself first."""
         known = self._lineages.get(session_id)
         if known is None:
             found = dict.fromkeys([session_id])
@@ -231,7 +232,7 @@ class Roster:
         return known
 
     def estate(self, session_id: str) -> tuple[str, ...]:
-        """Return the session and those in whose place it is, itself first (``Agent.inherits``)."""
+        """Return the session and those whose place it has, itself first (``Agent.inherits``)."""
         found = [session_id]
         for one in found:
             agent = self.get(one)
@@ -239,7 +240,7 @@ class Roster:
         return tuple(found)
 
     def line(self, session_id: str) -> list[Agent]:
-        """The agents, dead or not, in whose lineage the session is, itself among them."""
+        """Return the agents, dead or not, in whose lineage the session is, itself among them."""
         if self._line is None:
             self._line = {}
             for agent in self.agents.values():
@@ -248,17 +249,17 @@ class Roster:
         return self._line.get(session_id, [])
 
     def heirs(self, session_id: str) -> list[str]:
-        """The agents not dead in whose lineage the session is (itself, if not dead)."""
+        """Return the agents not dead in whose lineage the session is (itself, if not dead)."""
         if session_id == USER:
             return [USER]
         return [agent.session_id for agent in self.line(session_id) if agent.state != DEAD]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
-        """The agents in ``state`` (None: any) that carry the tag."""
+        """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
     def bearer(self, name: str) -> Agent | None:
-        """Whom a name means: its bearer that is not dead, else the one that bore it last."""
+        """Return the agent that a name means: its bearer that is not dead, else the last one."""
         bearers = self._named(name)
         return next((a for a in bearers if a.state != DEAD), max(bearers, key=lambda a: a.changed, default=None))
 
@@ -267,27 +268,27 @@ class Roster:
         return [agent for agent in known if agent.name == name]
 
     def meant(self, word: str) -> Agent | None:
-        """The agent whose id or name the word is: one not dead before a dead one, an id before a name."""
+        """Return the agent with that id or name: one not dead before a dead one, an id before a name."""
         found = [agent for agent in (self.get(word), self.bearer(word)) if agent is not None]
         return next((agent for agent in found if agent.state != DEAD), found[0] if found else None)
 
     def is_agent(self, word: str) -> bool:
-        """Is the bare word an agent's id or name? A dead bearer yields the word to a role someone ever held."""
+        """Return whether the bare word is an agent's id or name. A role ever held goes before a dead bearer."""
         agent = self.meant(word)
         return agent is not None and (agent.state != DEAD or f"role:{word}" not in self.roles_ever)
 
     def mode(self, stored: str) -> str:
-        """The mode of a stored address (see ``address.mode``)."""
+        """Return the mode of a stored address (see ``address.mode``)."""
         return address.mode(stored, self.is_agent)
 
     def role_in_use(self, word: str) -> bool:
-        """Is the word a role that an agent not dead holds?"""
+        """Return whether the word is a role that an agent not dead holds."""
         return any(a.state != DEAD for a in self.carrying(f"role:{word}", None))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
-        """The agent a word means: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
+        """Return the agent of a word: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
 
-        Raises ``NotFound``, or ``Ambiguous`` with the candidates.
+        Raise ``NotFound``, or ``Ambiguous`` with the candidates.
         """
         word = address.teammate(word) or word
         agent = self.meant(word)
@@ -302,7 +303,7 @@ class Roster:
         raise NotFound(f"no agent {word!r}", _did_you_mean(self.near(word)))
 
     def near(self, word: str) -> list[str]:
-        """Known agents and roles that look like a misspelt word, likeliest first."""
+        """Return known agents and roles that look like a misspelt word, likeliest first."""
         return near(word, self._words())
 
     def _words(self) -> list[str]:
@@ -315,4 +316,4 @@ class Roster:
 def _did_you_mean(words: list[str]) -> str:
     if words:
         return f"did you mean {' or '.join(words)}?"
-    return "`agent-mailbox roster list` shows who there is"
+    return "run `agent-mailbox roster list` for the known agents"

@@ -1,12 +1,17 @@
-"""The roster folded into a text that answers without being parsed: a line an agent, found by a table of words.
+"""The roster folded into a text that answers without being parsed: a line per agent, found by a table of words.
 
-Belongs here: writing a ``Roster`` down, and asking the text the questions one asks a roster. A poll needs to know two
-or three agents of a thousand; decoding all of them would cost more than everything else it does. Same questions, same
-answers, which a test holds.
+Belongs here: writing a ``Roster`` down, and asking the text a roster's questions. A poll needs two or three agents of a
+thousand; decoding all would cost more than its other work. A test holds that the answers are the same.
 
-The text: the length of the table and, as JSON, the roles ever held, each with a newline; the table; the agents' lines
-in the order they registered, defaults left out. The table has a number for every word (id, name, tag, id continued) of
-every agent: the word's hash, then where the agent's line begins; 32 bits each, sorted, in the machine's own byte order.
+The text holds the table's length, the roles ever held, the table, and the agents' lines in the order they registered,
+defaults left out. The table has a number for every word (id, name, tag, id continued) of every agent: the word's hash,
+then the start of the agent's line. Each part has 32 bits; the numbers are sorted, in the machine's own byte order.
+
+    40                                   bytes of the table
+    ["role:coder"]
+    hash(bob)·0 hash(6f1d…)·0 …·58       five numbers, no newline; 58 is where the second line begins
+    {"session_id":"6f1d…","name":"bob","tags":["role:coder"]}
+    {"session_id":"9a20…","name":"amy"}
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ _POSITION = (1 << 32) - 1
 
 
 def written(roster: Roster) -> bytes:
-    """The roster as text."""
+    """Return the roster as text."""
     lines: list[bytes] = []
     entries: list[int] = []
     position = 0
@@ -43,10 +48,10 @@ def written(roster: Roster) -> bytes:
 
 
 class Rollbook(Roster):
-    """A roster read from its text, agent by agent, as far as it is asked; it takes no further events.
+    """A roster read from its text, agent by agent, as questions need them; it takes no further events.
 
-    It begins at ``start`` in the text (a copy without what stands before would cost more than all that is asked).
-    Raises ``ValueError``, at once or when asked, for what is not such a text.
+    It begins at ``start`` in the text: a copy without the text before would cost more than the answers. Raises
+    ``ValueError``, at once or at a question, for any other text.
     """
 
     def __init__(self, text: bytes, start: int = 0) -> None:
@@ -67,7 +72,7 @@ class Rollbook(Roster):
 
     @property
     def agents(self) -> dict[str, Agent]:  # type: ignore[override]
-        """All of them, decoded."""
+        """Return all agents, decoded."""
         if self._agents is None:
             found = [_decoded(line)[0] for line in self._text[self._lines :].split(b"\n") if line]
             self._agents = {agent.session_id: agent for agent in found}
@@ -75,7 +80,7 @@ class Rollbook(Roster):
 
     @property
     def roles_ever(self) -> set[str]:  # type: ignore[override]
-        """Every role somebody ever held."""
+        """Return every role that was ever held."""
         if self._roles_ever is None:
             self._roles_ever = set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
         return self._roles_ever
@@ -112,7 +117,8 @@ class Rollbook(Roster):
         return self._looked_up[session_id]
 
     def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
-        """The agents, with their lineages, of which the word is one; with chance ones of the same hash among them."""
+        """Yield the agents of which the word is one, with their lineages; agents with the same hash by chance are among
+        them."""
         wanted = _hash(word)
         table, low, high = self._table, 0, len(self._table)
         while low < high:
@@ -144,7 +150,7 @@ def _line(agent: Agent, lineage: tuple[str, ...]) -> bytes:
 
 
 def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
-    """An agent and its lineage."""
+    """Return an agent and its lineage."""
     obj = _parsed(line)
     lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
     for key in obj.keys() & {"tags", "continues", "heir", "inherits", "muted"}:

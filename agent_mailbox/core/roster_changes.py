@@ -1,7 +1,7 @@
-"""Decisions about the roster: what a request to register, update, freeze or retire leads to.
+"""Decisions about the roster: the results of requests to register, update, freeze or retire.
 
-Belongs here: who may take which id, name, role and lead, succession, the sweep. A decision is a value (events to
-append, warnings to show) or an error; it is carried out by the facade under the roster's lock.
+Belongs here: the rules for ids, names, roles and leads, succession, the sweep. A decision is a value (events to append,
+warnings to show) or an error; the facade carries it out under the roster's lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Registration(Record):
-    """What someone wants the roster to say of a session. None leaves a thing as it is."""
+    """A request for a session's entry in the roster. None leaves a field as it is."""
 
     session_id: str
     event: str = "register"
@@ -35,16 +35,16 @@ class Registration(Record):
 
 
 class Decision(Record):
-    """Events to append in this order (none: nothing changes), and what to tell whoever asked."""
+    """Events to append in this order (none: no change), and warnings for the caller."""
 
     events: tuple[RosterEvent, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def enrolled(request: Registration, roster: Roster, actor: str, now: int, namespaces: Iterable[str]) -> Decision:
-    """Register or update a session; ``actor`` is who asks (a session id or ``user``).
+    """Register or update a session; ``actor`` is the caller (a session id or ``user``).
 
-    Raises ``Malformed`` for ids, names and tags that can never be, ``Refused`` for those that cannot be now.
+    Raise ``Malformed`` for ids, names and tags that can never be, ``Refused`` for those that cannot be now.
     """
     me = check_id(request.session_id)
     if me == USER:
@@ -117,7 +117,7 @@ def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: R
 
 
 def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
-    """Whom the session comes to continue, and the ends of those that are not dead yet."""
+    """Return the agents that the session comes to continue, and the ends of those that are not dead yet."""
     me = request.session_id
     olds = [] if request.continues in (None, USER) else [request.continues]
     if request.name is not None:
@@ -134,14 +134,17 @@ def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[s
         for old in dict.fromkeys(olds)
         if old != me and roster.state(old) in (ALIVE, FROZEN)
     ]
-    # Nobody continues what it continues already, nor what someone living does.
+    # No agent continues its own predecessor again, or one that a living agent continues.
     fresh = [old for old in dict.fromkeys(olds) if old not in roster.lineage(me) and set(roster.heirs(old)) <= {old}]
     return fresh, ends
 
 
 def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Roster) -> None:
-    """Who continues an agent leads whom that led. By taking the name of a lead that is not alive, one that is led would
-    come to command those beside it, and to be asked about itself."""
+    """Refuse a name whose taker would come to lead itself.
+
+    A successor leads its predecessor's workers. A led agent that takes the name of its gone lead would command its
+    equals, and decide its own requests.
+    """
     above, next_ones = {me}, [lead] if lead is not None and roster.get(me) is None else [me]
     while next_ones:
         for one in roster.lineage(next_ones.pop()):
@@ -159,7 +162,8 @@ def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Ros
 
 
 def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-    """``--tags`` replaces all but role tags; roles change by ``--role`` and by ``role:`` tags."""
+    """Return the tags after the request: ``--tags`` replaces all but role tags; ``--role`` and ``role:`` tags replace
+    roles."""
     before = present.tags if present else ()
     roles = [tag for tag in before if tag.startswith("role:")]
     others = [tag for tag in before if not tag.startswith("role:")]
@@ -182,7 +186,7 @@ def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, .
 
 
 def _lead(request: Registration, present: Agent | None, roster: Roster, actor: str) -> str | None:
-    """The lead to write down, None for no change. Set at registration; then only the person or the lead may."""
+    """Return the lead to record, None for no change. After registration only the person or the lead may change it."""
     if request.lead is None:
         return None
     lead = request.lead
@@ -193,11 +197,11 @@ def _lead(request: Registration, present: Agent | None, roster: Roster, actor: s
     if present is None:
         return lead
     if actor == request.session_id and not (present.proven or present.client or present.lead):
-        return lead  # only another program's line registered it: this is its own registration
+        return lead  # only a foreign line registered it so far: this is its own registration
     is_proven = bool(present.proven_leads) and present.proven_leads[-1][1] == present.lead
     if lead == present.lead and (is_proven or actor != USER):
         return None
-    if actor != USER and not (is_proven and actor == present.lead):  # one that a foreign line names makes nobody lead
+    if actor != USER and not (is_proven and actor == present.lead):  # a lead from a foreign line names no other
         raise Refused(
             f"the lead of {request.session_id} is {present.lead or 'not set'}; {actor} may not change it",
             "ask the person or the present lead to change it",
@@ -221,9 +225,9 @@ def _unknown_lead(lead: str | None, roster: Roster) -> tuple[str, ...]:
 
 
 def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:
-    """Freeze, thaw or retire a known agent; to be so already is no error.
+    """Freeze, thaw or retire a known agent; idempotent.
 
-    Raises ``NotFound`` for a stranger, ``Refused`` where the table has no such transition.
+    Raise ``NotFound`` for a stranger, ``Refused`` if the table has no such transition.
     """
     agent = roster.find(session_id)
     if agent.session_id == USER:
@@ -243,7 +247,7 @@ def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, rea
 
 
 def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
-    """A check is a heartbeat: it registers the unknown, thaws the frozen, and is refused to the dead."""
+    """Take a check as a heartbeat: register the unknown, thaw the frozen, refuse the dead."""
     agent = roster.get(session_id)
     if agent is None:
         return enrolled(Registration(session_id=session_id), roster, session_id, now, ())
@@ -259,7 +263,7 @@ def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
 def swept(
     roster: Roster, last_seen: Mapping[str, int], now: int, freeze_hours: float, retire_days: float
 ) -> tuple[RosterEvent, ...]:
-    """The steward's sweep: freeze the silent, retire the long frozen. ``last_seen`` in ms."""
+    """Return the steward's sweep: freeze the silent, retire the long frozen. ``last_seen`` in ms."""
     events = []
     for agent in roster.agents.values():
         silent = now - max(last_seen.get(agent.session_id, 0), agent.registered)

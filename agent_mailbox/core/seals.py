@@ -1,13 +1,19 @@
-"""How a line says what was proven of its writer: the seal at its end.
+"""The seal at a line's end: what was proven of its writer.
 
 Belongs here: the form of a sealed line, putting it together, and taking it apart. Keys and positions are the store's
 (``store.keys``, ``store.custody``). A seal is the last key of the line's object:
 
     {"id":"…","sender":"user",…,"seal":"1 3f2a9c01 0 4711 user@terminal 0123456789abcdef0123456789abcdef"}
 
-In this order: the version of the form, the id of the key, the generation of the log and the position in it at which
-the line was written, the proof, and a MAC (32 hex digits) over the mailbox, the log and every byte before the MAC. So
-a line counts in its own mailbox, in its own log, at its own place, and once.
+Its words, in this order:
+
+- the version of the form
+- the id of the key
+- the generation of the log, and the position in it, at which the line was written
+- the proof
+- a MAC (32 hex digits) over the mailbox, the log and every byte before the MAC
+
+So a line counts in its own mailbox, in its own log, at its own place, and once.
 """
 
 from __future__ import annotations
@@ -35,7 +41,7 @@ class Seal(Record):
 
 
 def begun(line: bytes, key_id: bytes, generation: int, position: int, proof: str) -> bytes:
-    """Return the line (an object without newline) with its seal, but for the MAC: what the MAC is made of."""
+    """Return the line (an object without newline) with its seal up to the MAC, which covers these bytes."""
     return b"%s%s%s %s %d %d %s " % (line[:-1], _KEY, VERSION, key_id, generation, position, proof.encode())
 
 
@@ -45,7 +51,7 @@ def ended(signed: bytes, mac: bytes) -> bytes:
 
 
 def of(line: bytes) -> Seal | None:
-    """Return the seal of a line; None where it has none of this form."""
+    """Return the seal of a line; None if it has none of this form."""
     line = line.rstrip(b" \t\r\n")
     place = line.rfind(_KEY, -_LONGEST)
     if place < 0 or not line.endswith(_END):

@@ -1,13 +1,13 @@
 """Making other people's text safe to show: no field may end its line, move a cursor, or pose as the frame around it.
 
-Belongs here: what is neutralised, once, for every place mail is shown (Promise 4). Control and format characters
-become visible escapes, every line break Unicode knows counts as one line break, and the tags by which clients mark
-what is *not* mail lose their bracket.
+Belongs here: neutralising, written once for every place that shows mail (Promise 4). Control and format characters
+become visible escapes. Every line break of Unicode counts as one. The tags by which clients mark text that is *not*
+mail lose their bracket.
 """
 
 from __future__ import annotations
 
-_JOINERS = "\u200c\u200d"  # scripts and emoji are spelt with these; alone they do nothing
+_JOINERS = "\u200c\u200d"  # scripts and emoji need these; alone they do nothing
 _MARKERS = (
     "agent-mailbox",
     "system-reminder",
@@ -32,12 +32,12 @@ _MARKERS = (
 
 
 def neutral(text: str) -> str:
-    """``text`` on one line: breaks become spaces, tabs too, whatever does not print becomes an escape."""
+    """Return ``text`` on one line: breaks and tabs become spaces, unprintable characters escapes."""
     return _plain(" ".join(text.split()) if not text.isprintable() else text)
 
 
 def neutral_lines(text: str) -> list[str]:
-    """The lines of ``text``, each neutral on its own; trailing empty ones dropped."""
+    """Return the lines of ``text``, each neutral on its own; trailing empty ones dropped."""
     lines = [_plain(line.expandtabs(4)) for line in text.splitlines()]
     while lines and not lines[-1].strip():
         lines.pop()
@@ -45,15 +45,17 @@ def neutral_lines(text: str) -> list[str]:
 
 
 def visible(line: str) -> str:
-    """One line with whatever does not print (controls, bidirectional overrides) as an escape; for a page, which has no
-    markers to forge."""
+    """Return one line with its unprintable characters (controls, bidirectional overrides) as escapes.
+
+    For a page, which has no markers to forge.
+    """
     if line.isprintable():
         return line
     return "".join([c if c.isprintable() or c in _JOINERS else _escape(c) for c in line])
 
 
 def visible_text(text: str) -> str:
-    """The same for many lines, ended as every line break Unicode knows ends them."""
+    """Return the same for many lines; every line break of Unicode ends one."""
     return "\n".join(visible(line.expandtabs(4)) for line in text.splitlines())
 
 
@@ -82,24 +84,24 @@ def _without_markers(text: str) -> str:
 
 
 def words(text: str) -> int:
-    """How many words a message has, as the seed's "under 500 words" counts them."""
+    """Return how many words a message has, as the seed's "under 500 words" counts them."""
     return len(text.split())
 
 
 def clipped(text: str, width: int) -> str:
-    """At most ``width`` characters, an ellipsis where something was cut."""
+    """Return at most ``width`` characters, the last an ellipsis if something was cut."""
     return text if len(text) <= width else text[: max(width - 1, 0)].rstrip() + "…"
 
 
 def ascii_json(document: str) -> str:
-    """A JSON document, what does not print in it spelt ``\\uXXXX``: same value, harmless to a terminal."""
+    r"""Return a JSON document with unprintable characters spelt ``\uXXXX``: same value, harmless to a terminal."""
     if document.isprintable():
         return document
     return "".join([c if c.isprintable() or c == "\n" else _json_escape(ord(c)) for c in document])
 
 
 def is_utf8(text: str) -> bool:
-    """Can the text be written as UTF-8? Half a surrogate pair cannot."""
+    """Return whether the text can be written as UTF-8. Half a surrogate pair cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -115,13 +117,13 @@ def _json_escape(code: int) -> str:
 
 
 def shell_quoted(word: str) -> str:
-    """The word as a POSIX shell reads it back."""
+    """Return the word as a POSIX shell reads it back."""
     safe = word and all(c.isalnum() or c in "/._-+=:@," for c in word)
     return word if safe else "'" + word.replace("'", "'\\''") + "'"
 
 
 def near(word: str, known: list[str]) -> list[str]:
-    """The known words that a misspelt one may have meant, likeliest first; at most three."""
-    from difflib import get_close_matches  # costs what a poll costs, and serves only mistakes
+    """Return the known words that a misspelt one may have meant, likeliest first; at most three."""
+    from difflib import get_close_matches  # costs as much as a poll, and serves only mistakes
 
     return get_close_matches(word, known, n=3, cutoff=0.6)

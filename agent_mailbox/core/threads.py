@@ -1,6 +1,6 @@
-"""Mail as history: what is part of whose, who wrote with whom, what hangs together.
+"""Mail as history: visibility, correspondence, conversations.
 
-Belongs here: questions asked of mail whether it was read or not.
+Belongs here: questions that ignore whether mail was read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def visible(message: Message, reader: Reader) -> bool:
-    """Is the message part of the reader's history: sent by it, or addressed to it?"""
+    """Return whether the message is part of the reader's history: sent by it, or addressed to it."""
     return message.sender in reader.lineage or route(message.recipients, reader) is not None
 
 
 def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
-    """The messages from or to what a written address means; raises ``NotFound`` or ``Ambiguous``."""
+    """Return the messages from or to a written address; raise ``NotFound`` or ``Ambiguous``."""
     word = teammate(word) or word
     if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
         wanted = word if word == ALL or ":" in word else f"role:{word}"
@@ -32,7 +32,7 @@ def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Me
 
 
 def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]:
-    """The whole chain a message stands in, oldest first: up to its root, then everything below, whoever wrote it."""
+    """Return the whole conversation of a message, oldest first: up to its root, then everything below."""
     root, seen = message_id, {message_id}
     while root in messages:
         parent = messages[root].thread

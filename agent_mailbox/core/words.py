@@ -1,4 +1,4 @@
-"""Words: what a search compares, once, for the index and for looking through everything.
+"""Words: what a search compares, the same for the index and for a scan.
 
 Belongs here: how a text falls into words and when one matches a query. Must not know where the text is kept.
 """
@@ -15,12 +15,13 @@ _UNSPACED = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3040, 0x30FF), (0x31F0, 0x31FF)),
     *((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)),
 )
-"""Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Han, kana): each character is a word, and what was
-typed in one go a phrase."""
+"""Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Han, kana): each character is a word, and a run of
+them a phrase.
+"""
 
 
 class _Folding(dict[int, str]):
-    """What ``str.translate`` puts in the place of a character, found out when first met."""
+    """The replacements for ``str.translate``, computed at a character's first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -37,7 +38,7 @@ class _Folding(dict[int, str]):
 def _is_mark(char: str) -> bool:
     if char.isascii():
         return False
-    from unicodedata import category  # only where there is anything beyond ASCII
+    from unicodedata import category  # only beyond ASCII
 
     return category(char)[0] == "M"
 
@@ -46,7 +47,8 @@ _FOLDING = _Folding()
 
 
 def folded(text: str) -> str:
-    """The text as FTS5's ``ascii`` tokenizer splits it into our words: letters and digits, case and accents gone."""
+    """Return the text as FTS5's ``ascii`` tokenizer splits it into our words: letters and digits, case and accents
+    gone."""
     if text.isascii():
         return text.lower()
     from unicodedata import normalize
@@ -59,11 +61,11 @@ def _words(text: str) -> str:
 
 
 def phrases(query: str) -> tuple[str, ...]:
-    """What a query asks for: of each of its words (they are separated by spaces) the letters and digits, in a row."""
+    """Return the phrases of a query: for each of its words (separated by spaces) the letters and digits, in a row."""
     return tuple(dict.fromkeys(phrase for phrase in map(_words, query.split()) if phrase))
 
 
 def matches(message: Message, wanted: Iterable[str]) -> bool:
-    """Does each phrase occur in the subject, the content or the sender, as whole words?"""
+    """Return whether each phrase occurs in the subject, the content or the sender, as whole words."""
     fields = [f" {_words(field)} " for field in (message.subject or "", message.content, message.sender)]
     return all(any(f" {phrase} " in field for field in fields) for phrase in wanted)

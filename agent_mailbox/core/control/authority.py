@@ -1,10 +1,11 @@
-"""Who may command: the person, and the lead an agent had when the command was given.
+"""The right to command: the person has it, and the lead an agent had when the command was given.
 
-Belongs here: that one question. It is asked with the instant of the command, so that what was refused once is not
-allowed later because somebody became a lead, and what was allowed stays so when a lead changes. A line of
-which nothing is proven may name a lead, which binds the agent; only a proven lead may allow it anything. Any session
-may take the name of an agent that is gone, and has its mail then. It has that agent's place only where the person said
-so, or the older session's own client (``Agent.inherits``).
+Belongs here: that one question. It is asked with the instant of the command. So a refused command stays refused when
+its sender becomes a lead later, and an allowed one stays allowed when the lead changes.
+
+An unproven line may name a lead, which binds the agent; only a proven lead may allow it anything. Any session may take
+the name of an agent that is gone, and then has its mail. It has that agent's place only if the person said so, or the
+older session's own client (``Agent.inherits``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..roster import Agent, Roster
 
 
 def lead_at(agent: Agent | None, when: int, *, proven: bool = True) -> str | None:
-    """The lead an agent had at an instant (ms). Before it registered at all it had the one it registered with."""
+    """Return the lead an agent had at an instant (ms). Before it registered it had the one it registered with."""
     leads = () if agent is None else agent.proven_leads if proven else agent.leads
     lead = next((who for since, who in reversed(leads) if since <= when), None)
     if lead is None and agent is not None and leads and when < leads[0][0] == agent.registered:
@@ -40,9 +41,10 @@ def is_same(speaker: str, session_id: str, when: int, roster: Roster, *, proven:
 
 
 def commands(speaker: str, worker: str, when: int, roster: Roster, *, proven: bool = True) -> bool:
-    """May the speaker command the worker: answer its requests, set its mode and policy, shut it down? Never itself.
+    """Return whether the speaker may command the worker: answer its requests, set its mode and policy, shut it down.
 
-    Without ``proven``: may it keep the worker from anything? That a lead may whom only a foreign line names.
+    An agent never commands itself. Without ``proven``: whether it may restrict the worker, which a lead that only a
+    foreign line names may do.
     """
     if worker == USER or speaker == worker or is_same(worker, speaker, when, roster, proven=False):
         return False
@@ -57,7 +59,8 @@ def commands(speaker: str, worker: str, when: int, roster: Roster, *, proven: bo
 
 
 def leads_itself(worker: str, roster: Roster) -> bool:
-    """Do the leads above a worker go in a circle? Then nobody is told of its turns: each would wake the next."""
+    """Return whether the leads above a worker go in a circle. Then no turn is reported: each report would wake the
+    next."""
     seen, above = set[str](), worker
     while above not in seen and above != USER:
         seen.add(above)
@@ -66,7 +69,7 @@ def leads_itself(worker: str, roster: Roster) -> bool:
 
 
 def lead_of(worker: str, roster: Roster) -> str:
-    """Return who decides for a worker now: its proven lead, or who has the lead's place; the person without either."""
+    """Return the agent that decides for a worker now: its proven lead, or that one's successor; else the person."""
     agent = roster.get(worker)
     lead = agent.proven_leads[-1][1] if agent is not None and agent.proven_leads else None
     if lead is None or lead == USER:

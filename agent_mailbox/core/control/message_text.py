@@ -1,7 +1,7 @@
 """Control messages to JSON text and back.
 
-Belongs here: reading whatever spelling into the one value, writing the catalog's, and the checks by which a message is
-one of the union at all. What is not comes back as ``Unknown``; nothing else ever comes out, and nothing raises.
+Belongs here: reading any spelling into the one value, writing the catalog's, and the checks that admit a message to the
+union. Any other text comes back as ``Unknown``; ``parse`` raises nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOOL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 
 def parse(text: str) -> Payload | Unknown:
-    """The message that a control envelope's content is."""
+    """Return the message in a control envelope's content."""
     try:
         obj = codec.parse(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -60,7 +60,7 @@ def _read(kind: str, obj: dict[str, Any]) -> Payload:
 
 
 def _value(field: Field, obj: dict[str, Any], levels: dict[int, dict[str, Any]]) -> Any:
-    """What the object says of the field in whatever spelling; None for nothing. Raises ``ValueError``.
+    """Return the object's value for the field in any spelling; None for nothing. Raise ``ValueError``.
 
     ``levels`` keeps the objects by their plain keys, for the fields that follow.
     """
@@ -122,8 +122,11 @@ def _rules(given: Any, where: str) -> tuple[str, ...]:
 
 
 def check_rule(text: str) -> str:
-    """``text`` if it has the form of a permission rule of the client (``Tool`` or ``Tool(what)``); raises
-    ``ValueError``. A rule for every tool there is would be a mode that bypasses permissions."""
+    """Return ``text`` if it is a permission rule in the client's form, ``Tool`` or ``Tool(what)``; else raise
+    ``ValueError``.
+
+    A rule for every tool there is would be a mode that bypasses permissions.
+    """
     tool, bracket, rest = text.partition("(")
     name = tool.removesuffix("*") if tool.startswith("mcp__") else tool
     closed = not bracket or (rest.endswith(")") and len(rest) > 1)
@@ -140,7 +143,7 @@ def _flag(given: Any, where: str) -> bool:
 
 
 def mode(given: Any, where: str = "mode") -> str:
-    """A mode in whatever spelling; raises ``ValueError`` for what no message may set."""
+    """Return a mode from any spelling; raise ``ValueError`` for one that no message may set."""
     found = next((one for one in MODES if type(given) is str and spellings.key(one) == spellings.key(given)), None)
     if found is None:
         raise ValueError(f"{where}: no message can set the mode {str(given)[:40]!r}")
@@ -148,7 +151,7 @@ def mode(given: Any, where: str = "mode") -> str:
 
 
 def _refuse_modes(value: Any) -> None:
-    """No mode that ``mode`` would not take may come in by a side entrance, however deep."""
+    """Refuse any mode that ``mode`` refuses, however deep it is nested."""
     if type(value) is dict:
         for word, inner in value.items():
             if spellings.key(word) in _MODE_KEYS:
@@ -163,7 +166,7 @@ def _instant(given: Any, where: str) -> int:
     return instant.parse(_text(given, where))
 
 
-def _when(given: Any, where: str) -> int | None:  # it decides nothing: one that cannot be read is left out
+def _when(given: Any, where: str) -> int | None:  # it decides nothing, so an unreadable one is left out
     if type(given) is int and -(1 << 45) < given < 1 << 45:
         return given
     try:
@@ -208,7 +211,7 @@ _KINDS = {
 
 
 def written(payload: Payload) -> str:
-    """The message as JSON text in the catalog's form; raises ``ValueError`` for values JSON cannot hold."""
+    """Return the message as JSON text in the catalog's form; raise ``ValueError`` for values JSON cannot hold."""
     kind = NAMES[type(payload)]
     obj: dict[str, Any] = {"type": kind}
     for field in FIELDS[kind]:

@@ -1,7 +1,7 @@
 """The typed messages of the control plane: a closed union, each a frozen value.
 
-Belongs here: what each message says, and the one table from which reading (``wire``), writing and the published JSON
-Schemas (``schema``) follow. The types and the shapes that are written are those of the founding texts' catalog of
+Belongs here: the content of each message, and the one table from which reading and writing (``message_text``) and the
+published JSON Schemas (``schema``) follow. The types and written shapes are those of the founding texts' catalog of
 schemas; ``spellings`` knows the other forms that the founding texts show.
 """
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
-"""What this program writes and understands: a message of a later version is kept, shown as unknown, never applied."""
+"""The version this program writes and understands: a later message is kept, shown as unknown, never applied."""
 MODES = ("default", "plan", "acceptEdits", "safe", "locked-down")
 """The modes a message may set. None of them bypasses permissions, and there is no spelling of one that does."""
 STRICTNESS = ("acceptEdits", "default", "safe", "plan", "locked-down")
-"""From the widest to the narrowest: where a message names two, the narrower counts."""
+"""From the widest to the narrowest: if a message names two, the narrower counts."""
 PHASES = ("analyzing", "implementing", "verifying", "blocked", "done")
 SCOPES = ("one-shot", "session")
 TIMEOUT = "timeout"
-"""The cause of a decision that nobody took: its asker waited no longer."""
+"""The cause of a decision that nobody took: the request has timed out."""
 
 
 class Payload(Record):
-    """What every control message may carry. ``request_id`` is what answers are matched by, and nothing else is.
+    """The fields that every control message may carry. Answers are matched by ``request_id`` alone.
 
-    ``timestamp`` in ms (the envelope's decides, this one is told); the agent is the one that speaks.
+    ``timestamp`` in ms is informative (the envelope's decides); the agent is the speaker.
     """
 
     request_id: str = ""
@@ -41,13 +41,13 @@ class Payload(Record):
 
 
 class Ask(Payload):
-    """What every request has beside: until when its asker waits (ms; None: nobody said)."""
+    """The fields of every request beside: the instant of its time-out (ms; None: unknown)."""
 
     expires: int | None = None
 
 
 class Answer(Payload):
-    """What every response has beside: the decision, its words, and ``TIMEOUT`` as the cause where nobody took it."""
+    """The fields of every response beside: the decision, its words, and ``TIMEOUT`` as the cause if nobody took it."""
 
     approved: bool = False
     notes: str = ""
@@ -109,8 +109,11 @@ class PlanResponse(Answer):
 
 
 class PermissionRequest(Ask):
-    """Worker to lead: may this tool be used? ``input`` is the call itself, ``arguments`` a summary where it is not to
-    be shown or too long, ``use_id`` the client's number of the call, ``suggestions`` what the client proposes."""
+    """Worker to lead: may this tool be used? ``input`` is the call itself, ``arguments`` a summary of a secret or long
+    one.
+
+    ``use_id`` is the client's number of the call, ``suggestions`` are the client's proposals.
+    """
 
     tool: str = ""
     use_id: str = ""
@@ -174,14 +177,14 @@ class ShutdownApproved(Payload):
 
 
 class ShutdownRejected(Payload):
-    """Worker to lead: not now; or the lead waited no longer."""
+    """Worker to lead: not now; or the request timed out."""
 
     reason: str = ""
     cause: str = ""
 
 
 class Unknown(Record):
-    """What is no message of this union, as a value: kept and shown as such, never applied."""
+    """A text that is no message of this union, as a value: kept and shown as such, never applied."""
 
     reason: str
     type: str = ""
@@ -189,10 +192,10 @@ class Unknown(Record):
 
 
 class Field(Record):
-    """One field of a message: where it is written, of what kind, under what other names the founding texts have it;
-    all of these as ``spellings.key`` has them.
+    """One field of a message: its written place, its kind, and its other names in the founding texts (``also``).
 
-    Kinds: id, text, texts, rules, flag, instant, mode, any, list, or a tuple of the words that are possible.
+    ``places`` are all of these, in the spelling of ``spellings.key``. Kinds: id, text, texts, rules, flag, instant,
+    when, version, mode, any, list, or a tuple of the possible words.
     """
 
     name: str
@@ -371,5 +374,5 @@ NAMES: dict[type[Payload], str] = {kind: name for name, (kind, _) in SPECS.items
 
 
 def name(payload: Payload) -> str:
-    """The type's word on the wire."""
+    """Return the type's word on the wire."""
     return NAMES[type(payload)]

@@ -1,4 +1,4 @@
-"""The control messages as a JSON Schema (draft 2020-12): what this program writes, for other programs.
+"""The control messages as a JSON Schema (draft 2020-12): the form this program writes, for other programs.
 
 Belongs here: the schema, from the table in ``messages``. ``scripts/schemas`` writes it to docs/control.
 """
@@ -30,7 +30,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The schema of one type of message. Readers take more: see ``spellings``, and ``messages.Field.also``."""
+    """Return the schema of one type of message. Readers take more: see ``spellings``, and ``messages.Field.also``."""
     whole: dict[str, Any] = _object({"type": {"const": kind}}, ["type", "version", "timestamp"])
     for field in FIELDS[kind]:
         place = whole

@@ -1,8 +1,11 @@
 """The other forms of control messages in the founding texts, brought into the catalog's.
 
-Belongs here: what a change of a key's name alone (``messages.Field.also``) cannot tell: a plan that is one text, a
-response that says ``success`` or ``error``, a shutdown's one response with two meanings, rules as objects. Anything
-that cannot be brought into the one form is left as it is, for ``wire`` to find wrong.
+Belongs here: forms that differ by more than a key's name (``messages.Field.also``). Examples are a plan that is one
+text, a response that says ``success`` or ``error``, a shutdown's one response with two meanings, rules as objects. Any
+other form is left as it is, for ``message_text`` to refuse.
+
+    {"type":"shutdown_response","approved":true,…}   → shutdown_approved
+    {"type":"permission_request","tool":"Bash",…}    → … "toolName":"Bash"
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ _MOST = 1000
 
 
 def key(word: str) -> str:
-    """A key without what spellings differ in: ``requestId``, ``request_id`` and ``request-id`` are one."""
+    """Return a key without the differences of spellings: ``requestId``, ``request_id`` and ``request-id`` are one."""
     known = _KEYS.get(word)
     if known is None:
         known = word.replace("_", "").replace("-", "").casefold()
@@ -30,8 +33,10 @@ def key(word: str) -> str:
 
 
 def level(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object by its keys as ``key`` has them, nulls left out. Raises ``ValueError`` if one is there in two spellings
-    that say different things."""
+    """Return an object by its keys as ``key`` has them, nulls left out.
+
+    Raise ``ValueError`` if a key is there in two spellings with different values.
+    """
     found: dict[str, Any] = {}
     for word, value in obj.items():
         if value is not None and found.setdefault(key(word), value) != value:
@@ -40,7 +45,7 @@ def level(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def catalog(kind: str, obj: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Type and object in the catalog's form, as far as it takes more than other keys. Raises ``ValueError``."""
+    """Return type and object in the catalog's form, as far as that takes more than other keys. Raise ``ValueError``."""
     found = level(obj)
     if kind == "shutdown_response":
         approved = found.get("approved")
@@ -67,7 +72,7 @@ def _without(obj: dict[str, Any], word: str) -> dict[str, Any]:
 
 
 def _rules(update: Any, tool: Any) -> dict[str, Any]:
-    """The observed receiver's contract: rules and a behaviour, added to what is in force."""
+    """Return the observed receiver's contract: rules and a behaviour, added to the present ones."""
     if type(update) is not dict:
         raise ValueError("permissionUpdate is no object")
     said = level(update)
@@ -81,14 +86,16 @@ def _rules(update: Any, tool: Any) -> dict[str, Any]:
 
 
 def rule(given: Any, tool: Any = None) -> str:
-    """A rule in the client's own syntax, from that or from an object ``{toolName, ruleContent}``; raises
-    ``ValueError``."""
+    """Return a rule in the client's own syntax, from such text or an object ``{toolName, ruleContent}``.
+
+    Raise ``ValueError`` for anything else.
+    """
     if type(given) is str:
         return given
     if type(given) is not dict:
         raise ValueError("a rule is neither text nor an object")
     said = level(given)
-    if not said or not said.keys() <= {"toolname", "rulecontent"}:  # what is not understood must not widen
+    if not said or not said.keys() <= {"toolname", "rulecontent"}:  # an unknown part must not widen the rule
         raise ValueError("a rule says what no rule says")
     name, content = said.get("toolname", tool), said.get("rulecontent")
     if type(name) is not str or (content is not None and type(content) is not str):
@@ -97,7 +104,7 @@ def rule(given: Any, tool: Any = None) -> str:
 
 
 def added_rules(updates: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The allow and deny rules that a response's ``permissionUpdates`` add; other kinds of update say nothing to us."""
+    """Return the allow and deny rules that a response's ``permissionUpdates`` add; other updates are ignored."""
     allow: list[str] = []
     deny: list[str] = []
     for update in updates:

@@ -1,7 +1,7 @@
-"""Standing orders: what modes, policies and the wait for a plan an agent is under.
+"""Standing orders: the modes, policies and plan requirements that an agent is under.
 
-Belongs here: the orders that counted when they were given, and what they come to for one agent. They pass over to
-whoever continues the agent: clearing a context sheds no policy. They loosen nothing for one that only took its name.
+Belongs here: the orders that counted when they were given, and their result for one agent. A successor is under them
+too: clearing a context sheds no policy. For a successor that only took the name they loosen nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ MODE, POLICY, HOSTS, HOLD, RELEASE = "mode", "policy", "hosts", "hold", "release
 
 
 class Order(Record):
-    """Something that was ordered: by whom, when (ms), to which agent or all whom that leads, what. ``place`` is its
-    place in the log's order. One that is not ``proven`` narrows, and loosens nothing."""
+    """One order: its sender, its time (ms), its agent or all that the sender leads, its value.
+
+    ``place`` is its place in the log's order. An order that is not ``proven`` narrows, and loosens nothing.
+    """
 
     place: int
     sender: str
@@ -36,7 +38,7 @@ class Order(Record):
 
 
 class StandingOrders(Record):
-    """Rules in the client's own syntax, and the hosts that may be talked to. A deny rule goes before any allow rule."""
+    """Rules in the client's own syntax, and the hosts that may be contacted. A deny rule goes before any allow rule."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -44,12 +46,12 @@ class StandingOrders(Record):
 
     @property
     def is_empty(self) -> bool:
-        """Does it say nothing at all?"""
+        """Return whether there is no rule and no host."""
         return not (self.allow or self.deny or self.hosts)
 
 
 def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iterator[tuple[Order, bool]]:
-    """The orders that concern an agent, each with whether it may loosen anything."""
+    """Yield the orders that concern an agent, each with whether it may loosen anything."""
     line, estate = roster.lineage(session_id), roster.estate(session_id)
 
     def led(order: Order, proven: bool) -> bool:
@@ -64,8 +66,10 @@ def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iter
 
 
 def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
-    """The mode and the orders it rests on. Those that may not loosen are kept apart: they displace none that may, and
-    hold until one comes behind them."""
+    """Return the mode and the orders it rests on.
+
+    Orders that may not loosen are kept apart: they replace none that may, and hold until one follows them.
+    """
     mode, since = "default", -1
     rests: list[Order] = []
     narrowing: list[Order] = []
@@ -82,13 +86,13 @@ def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[st
 
 
 def _frees(release: Order, may_loosen: bool, held: Order) -> bool:
-    """Return whether the approval of a plan ends an order: an earlier one, and of the same agent where somebody else
-    only took that one's name."""
+    """Return whether the approval of a plan ends an order: it must be earlier, and of the same agent unless it may
+    loosen."""
     return held.place <= release.value[0] and (may_loosen or held.to == release.to)
 
 
 def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
-    """The agent's mode. The approval of a plan that was asked for in plan mode ends that mode."""
+    """Return the agent's mode. The approval of a plan that was asked for in plan mode ends that mode."""
     return _modes(orders, session_id, roster)[0]
 
 
@@ -100,7 +104,7 @@ def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple
             found = found.replace(hosts=_joined(found.hosts, order.value))
         elif order.kind == POLICY:
             update: PolicyUpdate = order.value
-            if not may_loosen:  # its deny rules bind; it takes nothing away, and allows nothing
+            if not may_loosen:  # its deny rules bind; it removes no rule, and allows nothing
                 update = PolicyUpdate(deny=update.deny, adds=True)
             base = found if update.adds else StandingOrders()
             rests = rests if update.adds else []
@@ -118,7 +122,7 @@ def _joined(one: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> StandingOrders:
-    """The agent's policy: the last one set, and what was added since."""
+    """Return the agent's policy: the last one set, and the additions since."""
     return _policies(orders, session_id, roster)[0]
 
 
@@ -136,12 +140,15 @@ def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bo
 
 
 def waits_for_plan(orders: Sequence[Order], session_id: str, roster: Roster) -> bool:
-    """Is a plan required of the agent, and none approved that it asked for since?"""
+    """Return whether a plan is required of the agent, and none was approved that it asked for since."""
     return _holds(orders, session_id, roster)[0]
 
 
 def order_ids(orders: Sequence[Order], roster: Roster) -> Iterator[str]:
-    """The messages on which an agent still rests that is not dead, or may come back, and what was ordered to all."""
+    """Yield the messages that orders still rest on.
+
+    These are the orders of agents that are not dead, or may come back, and all orders to everyone.
+    """
     for agent in roster.agents.values():
         if agent.client is not None or agent.session_id in roster.heirs(agent.session_id):
             for found in (_modes, _policies, _holds):

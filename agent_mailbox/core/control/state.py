@@ -1,11 +1,11 @@
-"""What is so, by the control messages: their fold in log order.
+"""The state that control messages lead to: their fold in log order.
 
-Belongs here: the state of every request and task, every agent's mode, policy and whether it must wait for a plan; and
-what became of each message. The first decision on a request counts; all others, repeated, late or contrary, change
-nothing. Who may is ``authority``, what follows what is ``flows``.
+Belongs here: the state of every request and task; every agent's mode, policy and wait for a plan; the fate of each
+message. The first decision on a request counts; repeated, late or contrary ones change nothing. ``authority`` says who
+may act, ``transitions`` what follows.
 
-It goes by what is proven of a message's writer, never by the sender that it names. An unproven message may keep an
-agent from something, if the sender it names might: it denies, it holds, it orders a stricter mode. It never allows.
+The fold goes by what is proven of a message's writer, never by the sender it names. An unproven message may restrict an
+agent if its named sender may: it denies, it holds, it orders a stricter mode. It never allows.
 """
 
 from __future__ import annotations
@@ -54,17 +54,20 @@ if TYPE_CHECKING:
     from ..roster import Roster
 
 APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
-"""What became of a message: it took effect; it only informs; it said again what was so; it came after another
-decision; its sender may not, or there is no such step; it is none that we know."""
+"""The fate of a message. It took effect; it only informs; it repeated the present state; it came after another
+decision; its sender may not, or there is no such step; its type is unknown.
+"""
 UNPROVEN = "unverified: nothing proves who wrote it"
 
 SHUT_DOWN = "shut down at its lead's request"
-"""Why the roster has an agent dead that agreed to end: it says so still when the messages are archived."""
+"""The roster's reason for the death of an agent that agreed to end; it outlives the messages in the live log."""
 
 
 class Verdict(Record):
-    """What became of a control message, and why; the step it made, if any. ``about`` is the agent it concerns,
-    ``forbidden`` says that it was refused because of who sent it."""
+    """The fate of a control message, and why; the step it made, if any.
+
+    ``about`` is the agent it concerns; ``forbidden``: it was refused because of its sender.
+    """
 
     outcome: str
     kind: str
@@ -77,16 +80,18 @@ class Verdict(Record):
 
 
 def told(verdict: Verdict) -> str:
-    """What a reader of the message should know of its fate; empty where it took effect, or only informs."""
+    """Return what a reader of the message should know of its fate; empty if it took effect, or only informs."""
     if verdict.outcome in (APPLIED, NOTED):
         return verdict.why
     return f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
 
 
 class ControlRequest(Record):
-    """A request, or a task, and how it stands. ``asker`` asked, ``answerer`` is who has to answer where that is one
-    agent (a shutdown's or task's worker; empty: the asker's lead). Instants in ms, of the messages' writing. Who asked
-    is ``proven``, or else nothing can be approved."""
+    """A request or a task, and its state. ``asker`` asked; instants in ms, of the messages' writing.
+
+    ``answerer`` is the agent that must answer, if it is one (a shutdown's or task's worker; empty: the asker's lead).
+    Only a ``proven`` request can be approved.
+    """
 
     id: str
     flow: str
@@ -105,17 +110,17 @@ class ControlRequest(Record):
 
     @property
     def is_open(self) -> bool:
-        """Does it still want a decision?"""
+        """Return whether it still needs a decision."""
         return self.state == transitions.OPEN
 
     @property
     def worker(self) -> str:
-        """The agent that goes on or ends by it."""
+        """Return the agent that goes on or ends by it."""
         return self.answerer or self.asker
 
 
 class Plane:
-    """The fold. Messages go in by ``apply``, in log order; a message that is no control message is passed over."""
+    """The fold. Messages go in by ``apply``, in log order; other mail is skipped."""
 
     def __init__(self, roster: Roster, messages: Iterable[Message] = ()) -> None:
         self.roster = roster
@@ -132,19 +137,19 @@ class Plane:
     # -- questions --------------------------------------------------------------------------------------------------
 
     def mode(self, session_id: str) -> str:
-        """The mode the agent works in."""
+        """Return the mode the agent works in."""
         return mode(self._orders, session_id, self.roster)
 
     def policy(self, session_id: str) -> StandingOrders:
-        """The rules and hosts in force for the agent; deny rules go before allow rules."""
+        """Return the rules and hosts in force for the agent; deny rules go before allow rules."""
         return policy(self._orders, session_id, self.roster)
 
     def waits_for_plan(self, session_id: str) -> bool:
-        """Must the agent wait for a plan's approval before it acts?"""
+        """Return whether the agent must wait for a plan's approval before it acts."""
         return waits_for_plan(self._orders, session_id, self.roster)
 
     def is_shut_down(self, session_id: str) -> bool:
-        """Did the agent agree to end, at its lead's request, and has not begun anew since?"""
+        """Return whether the agent agreed to end, at its lead's request, and has not registered again since."""
         agent = self.roster.get(session_id)
         if agent is not None and agent.state == DEAD and agent.reason == SHUT_DOWN:
             return True
@@ -158,23 +163,26 @@ class Plane:
         )
 
     def open_requests(self) -> list[ControlRequest]:
-        """The requests that nobody has decided, oldest first."""
+        """Return the undecided requests, oldest first."""
         return [request for request in self.requests.values() if request.is_open]
 
     def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
-        """May the speaker decide the request at that instant? The worker a shutdown's, the worker's lead the rest."""
+        """Return whether the speaker may decide the request at that instant.
+
+        The worker decides a shutdown, the worker's lead everything else.
+        """
         if request.flow == transitions.SHUTDOWN:
             return authority.is_same(speaker, request.answerer, when, self.roster)
         return authority.commands(speaker, request.asker, when, self.roster)
 
     def may_deny(self, speaker: str, request: ControlRequest, when: int) -> bool:
-        """May it say no? So may a lead whom nothing proves."""
+        """Return whether the speaker may deny the request; an unproven lead may, too."""
         if request.flow == transitions.SHUTDOWN:
             return self.may_answer(speaker, request, when)
         return authority.commands(speaker, request.asker, when, self.roster, proven=False)
 
     def is_for(self, message: Message, reader: str) -> bool:
-        """Does what is ordered to all concern this reader, too? Only whom the sender leads."""
+        """Return whether an order to all concerns this reader: the sender must lead it. Other mail always does."""
         to_all = ALL in message.recipients and reader not in message.recipients
         ordered = self.verdicts[message.id].kind in (NAMES[ModeSet], NAMES[PolicyUpdate])
         speaker = proofs.speaker(message.proof, message.sender) or message.sender
@@ -183,7 +191,7 @@ class Plane:
         )
 
     def standing(self) -> frozenset[str]:
-        """The ids of the messages on which something that still counts rests. (See ``groups``.)"""
+        """Return the ids of the messages that still count (see ``groups``)."""
         kept = set(order_ids(self._orders, self.roster))
         for request in (*self.requests.values(), *self.tasks.values()):
             ending = request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
@@ -193,14 +201,16 @@ class Plane:
         return frozenset(kept)
 
     def groups(self) -> list[list[str]]:
-        """Message ids that belong together: a request with all that was said about it."""
+        """Return message ids that belong together: a request with all messages about it."""
         return list(self._groups.values())
 
     # -- the fold -----------------------------------------------------------------------------------------------------
 
     def apply(self, message: Message) -> Verdict | None:
-        """Fold one more message in; what became of it (the same again for the same id), None for what is no control
-        message. A proven one counts though another program's line had its id before."""
+        """Fold one more message in and return its fate (the same again for the same id); None for other mail.
+
+        A proven message counts even if another program's line had its id before.
+        """
         if message.type != "control":
             return None
         is_proven = self._is_proven(message)
@@ -250,7 +260,7 @@ class Plane:
                 return Verdict(REPEATED, "", "asked before", about=about)
             return Verdict(REFUSED, "", "another request has this id", about=about)
         if message.sender == USER and flow != transitions.SHUTDOWN:
-            return Verdict(REFUSED, "", "the person asks nobody for leave", about=about)
+            return Verdict(REFUSED, "", "the person needs no approval", about=about)
         state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
         self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
@@ -268,7 +278,7 @@ class Plane:
         speaker, when = self._speaker(message), message.timestamp
         if what == TIMEOUT:
             if not authority.is_same(speaker, request.asker, when, self.roster):
-                return self._forbidden(message, about, "only who asked says that it waits no longer")
+                return self._forbidden(message, about, "only the asker may time its request out")
         elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):
             return self._forbidden(message, about, UNPROVEN)
         elif not (self.may_answer if what == transitions.APPROVE else self.may_deny)(speaker, request, when):
@@ -289,7 +299,7 @@ class Plane:
         )
 
     def _consequences(self, request: ControlRequest, message: Message) -> None:
-        """What a decision changes beside its request: mode, rules, hosts, the wait for a plan."""
+        """Carry out a decision's effects beside its request: mode, rules, hosts, the wait for a plan."""
         answer, to = request.answer, request.asker
         if isinstance(answer, PlanResponse):
             if answer.approved:
@@ -307,7 +317,7 @@ class Plane:
             self._order(message, to, HOSTS, answer.hosts or asked)
 
     def _ordered(self, message: Message, payload: Payload) -> Verdict:
-        """A mode or a policy: for each agent it is addressed to by its id, or for everyone the sender leads."""
+        """Apply a mode or a policy: for each agent addressed by its id, or for all that the sender leads."""
         refused = []
         about, speaker = message.recipients[0], self._speaker(message)
         for to in message.recipients:
@@ -343,7 +353,7 @@ class Plane:
             )  # fmt: skip
             return Verdict(APPLIED, "", why, after=state, about=worker)
         if known is None:
-            return Verdict(NOTED, "", "of a task nobody assigned here", about=message.sender)
+            return Verdict(NOTED, "", "of a task that was not assigned here", about=message.sender)
         if not self._is_proven(message) and self.roster.has_client(known.answerer):
             return self._forbidden(message, known.answerer, UNPROVEN)
         if not authority.is_same(self._speaker(message), known.answerer, message.timestamp, self.roster):
@@ -366,8 +376,8 @@ class Plane:
         return proofs.speaker(message.proof, message.sender) is not None
 
     def _speaker(self, message: Message) -> str:
-        """Who decides by the message: whom its seal proves, in the name of a teammate of its own the teammate; where
-        nothing is proven, whom it names."""
+        """Return the deciding speaker: the proven one, or its own teammate in whose name it wrote; if unproven, the
+        named one."""
         speaker = proofs.speaker(message.proof, message.sender)
         return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
 
@@ -378,7 +388,7 @@ class Plane:
 
 
 def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The rules a response brings, as far as they are rules."""
+    """Return the valid rules of a response."""
     try:
         allow, deny = spellings.added_rules(answer.updates)
         return tuple(map(message_text.check_rule, allow)), tuple(map(message_text.check_rule, deny))
@@ -387,10 +397,10 @@ def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _same(one: Payload, other: Payload) -> bool:
-    """Do two messages ask the same, whenever each was written?"""
+    """Return whether two messages ask the same, whenever each was written."""
     return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}
 
 
 def opens(content: str) -> bool:
-    """Is a control message's body a request or a task, to which all others about it come after?"""
+    """Return whether a control message's body is a request or a task, which precedes all others about it."""
     return isinstance(message_text.parse(content), Ask | TaskAssignment)

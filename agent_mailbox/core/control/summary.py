@@ -1,6 +1,6 @@
-"""Control messages in words: one line that says what a message is, and the command that answers it.
+"""Control messages in words: one line for a message, and the command that answers it.
 
-Belongs here: the words. What stands in a message is other people's text, and goes through ``text`` like all of it.
+Belongs here: the words. A message's content is other people's text, and goes through ``text`` like all of it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from ..text import clipped, neutral
 from . import messages as m
 
 WIDTH = 600
-"""Characters of a message that are shown: enough for a command; the rest stands in ``show --json``."""
+"""Characters of a message that are shown: enough for a command; ``show --json`` has the rest."""
 PROGRAM = "agent-mailbox"
 
 
 def line(payload: m.Payload | m.Unknown) -> str:
-    """What a message says, in one line."""
+    """Return a message's content in one line."""
     if isinstance(payload, m.Unknown):
         return clipped(neutral(f"not understood ({payload.reason}): {payload.raw}"), WIDTH)
     parts = [f"{m.name(payload)} {payload.request_id}".rstrip(), *filter(None, _said(payload))]
@@ -47,12 +47,12 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.ModeSet):
         return (p.mode,)
     if isinstance(p, m.ShutdownRejected):
-        return "waited no longer" if p.cause else "", p.reason
+        return "timed out" if p.cause else "", p.reason
     return (getattr(p, "reason", ""),)
 
 
 def _answer(p: m.Answer) -> tuple[str, ...]:
-    said = "waited no longer" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
+    said = "timed out" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
     mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
     return said, p.notes, f"mode {mode}" if mode else "", with_input
@@ -63,7 +63,7 @@ def _listed(what: str, items: tuple[str, ...]) -> str:
 
 
 def question(payload: m.Payload | m.Unknown, program: str = PROGRAM) -> str:
-    """The command that answers a request; empty for what asks nothing."""
+    """Return the command that answers a request; empty for other messages."""
     if not isinstance(payload, m.Ask):
         return ""
     which = neutral(payload.request_id)

@@ -1,6 +1,6 @@
-"""How requests and tasks may go: state × event → state, as tables. What is not in a table is refused.
+"""The steps of requests and tasks: state × event → state, as tables. A step that is not in a table is refused.
 
-Belongs here: the tables, which messages are which event of which flow. Who may cause an event is ``authority``; the
+Belongs here: the tables, and which message is which event of which flow. ``authority`` says who may cause an event; the
 fold over the log is ``state``.
 """
 
@@ -27,7 +27,7 @@ from .messages import (
 OPEN, APPROVED, DENIED, TIMED_OUT = "open", "approved", "denied", "timed_out"
 ASSIGNED, WORKING, DONE = "assigned", "working", "done"
 UNFINISHED = (OPEN, ASSIGNED, WORKING)
-"""States in which something is still awaited."""
+"""States that still wait for an event."""
 REQUEST, APPROVE, DENY = "request", "approve", "deny"
 ASSIGN, PROGRESS, COMPLETE = "assign", "progress", "complete"
 PLAN, PERMISSION, SANDBOX, SHUTDOWN, TASK = "plan", "permission", "sandbox", "shutdown", "task"
@@ -51,7 +51,7 @@ TABLES: dict[str, dict[tuple[str | None, str], str]] = {
         (WORKING, COMPLETE): DONE,
     },
 }
-"""Every flow's table. From an answered request nothing leads anywhere: the first decision is the only one."""
+"""Every flow's table. An answered request has no further step: the first decision is the only one."""
 
 FLOWS: dict[type[Payload], str] = {
     PlanRequest: PLAN,
@@ -72,7 +72,7 @@ _TASKS: dict[type[Payload], str] = {TaskAssignment: ASSIGN, TaskProgress: PROGRE
 
 
 def event(payload: Payload) -> str:
-    """What the message of a flow is, as an event."""
+    """Return the event that a flow's message is."""
     if isinstance(payload, TaskAssignment | TaskProgress | TaskCompleted):
         return _TASKS[type(payload)]
     if isinstance(payload, ShutdownApproved):
@@ -85,5 +85,5 @@ def event(payload: Payload) -> str:
 
 
 def after(flow: str, state: str | None, what: str) -> str | None:
-    """The state after an event; None where the table has no such step."""
+    """Return the state after an event; None if the table has no such step."""
     return TABLES[flow].get((state, what))

@@ -1,6 +1,6 @@
-"""What may be sent as a control message: not what claims to be one of ours and is none.
+"""The check of control messages before they are sent: reject malformed known types.
 
-Belongs here: that check. Who may send what is judged by readers, from the log (``state``): a sender's word is a claim.
+Belongs here: that check. Readers judge from the log who may send what (``state``): a sender's word is a claim.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from .messages import SPECS, Unknown
 
 
 def check(content: str) -> tuple[str, ...]:
-    """What the sender should know: a body of no type that we know is kept and shown, and moves nothing.
+    """Return a warning for a body of unknown type: it is kept and shown, and changes nothing.
 
-    Raises ``BadData`` for one that names a type and does not have its shape: it was meant to move something.
+    Raise ``BadData`` for a body that names a known type without its shape: it was meant to change something.
     """
     read = message_text.parse(content)
     if not isinstance(read, Unknown):
@@ -21,6 +21,6 @@ def check(content: str) -> tuple[str, ...]:
     if read.type in SPECS:
         raise BadData(
             f"no control message: {read.type}: {read.reason}",
-            "docs/control has the shapes; `agent-mailbox control` makes such messages",
+            "use `agent-mailbox control`, which writes such messages",
         )
     return (f"no control message ({read.reason}): it is shown as it is, and changes nothing",)
