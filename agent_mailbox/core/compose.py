@@ -189,13 +189,7 @@ def resolve(
 
     ``answering`` is the sender a reply goes to: a session id even if the roster does not know it. The mail then waits
     until that session checks in. A bare word is an agent's id or name, then a role that was ever held, then a unique id
-    prefix. A role goes before a prefix, because roles outlive instances.
-
-        bob           → 6f1d2f6e-…      an agent's name
-        coder         → role:coder      a role that was held once
-        6f1d2f        → 6f1d2f6e-…      the beginning of one id
-        tester        → role:tester     unknown: a warning, refused if ``strict``
-        project:web   → project:web     a tag
+    prefix: roles outlive instances.
     """
     stored: dict[str, None] = {}
     warnings: list[str] = []

@@ -3,7 +3,7 @@
 Belongs here: the default per mode, the override, the frozen recipient's stopped clock. ``now`` is always passed in;
 expiry is judged at each answer and deletes nothing.
 
-Example: direct mail at 10:00 with 24 h, its recipient frozen from 12:00 to 15:00: it expires at 13:00 next day.
+Example: 24 h from 10:00, the recipient frozen from 12:00 to 15:00: it expires at 13:00 next day.
 """
 
 from __future__ import annotations

@@ -139,10 +139,6 @@ def item(
     """Return an unread message as lines: the head, the subject, the body behind its bar.
 
     ``time`` (empty: nothing) replaces the time of sending; ``program`` is the command by which the reader starts ours.
-
-        6f1d2f6e  alice (architect) → you, 2026-03-16 14:30Z, asks for an ack
-        Subject: Build
-        | It is green.
     """
     m = shown.message
     said = [when(m.timestamp) if time is None else time, *notes(m)]

@@ -4,8 +4,8 @@ Belongs here: writing a ``Roster`` down, and asking the text a roster's question
 thousand; decoding all would cost more than its other work. A test holds that the answers are the same.
 
 The text holds the table's length, the roles ever held, the table, and the agents' lines in the order they registered,
-defaults left out. The table has a number for every word (id, name, tag, id continued) of every agent: the word's hash,
-then the start of the agent's line. Each part has 32 bits; the numbers are sorted, in the machine's own byte order.
+defaults left out. The table has a number for every word (id, name, tag, id continued) of every agent. Its upper 32 bits
+are the word's hash, the lower ones the start of the agent's line. They are sorted, in the machine's byte order.
 
     40                                   bytes of the table
     ["role:coder"]

@@ -38,19 +38,21 @@ class Archive:
 
     def months(self) -> list[str]:
         """Return the months there are, oldest first: ``2026-03``."""
-        try:
-            names = system.listdir(self.directory)
-        except OSError:
-            return []
-        return sorted(n[:7] for n in names if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-")
+        return sorted(
+            n[:7] for n in self._names() if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-"
+        )
 
     def files(self) -> list[str]:
         """Return the names of the archived logs: messages and reads by month, and the roster's."""
+        return sorted(
+            n for n in self._names() if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-")
+        )
+
+    def _names(self) -> list[str]:
         try:
-            names = system.listdir(self.directory)
+            return system.listdir(self.directory)
         except OSError:
             return []
-        return sorted(n for n in names if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-"))
 
     def log(self, month: str) -> Log:
         """Return the log of a month's messages."""

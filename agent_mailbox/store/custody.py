@@ -22,6 +22,7 @@ import fcntl
 
 from ..core import seals
 from . import paths, system, user_state
+from .lines import chunks
 from .log_ends import LogEnd, read_entry
 
 TYPE_CHECKING = False
@@ -214,9 +215,6 @@ def content(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     try:
-        parts = []
-        while part := system.read(fd, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
+        return b"".join(chunks(fd, size=1 << 16))
     finally:
         system.close(fd)

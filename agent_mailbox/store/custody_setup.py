@@ -25,9 +25,10 @@ def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
     found = custody.find(directory, environ)
     if found is not None:
         return found
-    logs = [system.join(directory, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
     try:
-        return _make(directory, environ, logs)
+        return _make(
+            directory, environ, [system.join(directory, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
+        )
     except (OSError, StorageFailed):
         return None
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from . import system
 from .lines import boundary, lines_of
+from .logs import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ class LogPlace:
 
     def continues(self, fd: int) -> bool:
         """Return whether the open log is the file that was read, and no shorter than what was read."""
-        there = system.fstat(fd)
-        return there.st_ino == self.inode and there.st_size >= self.position
+        inode, size = end_of(fd)
+        return inode == self.inode and size >= self.position
 
     def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
-        there = system.fstat(fd)
+        inode, size = end_of(fd)
         start = self.position if self.continues(fd) else 0
-        end = max(boundary(fd, there.st_size), start)  # a line that is being written is read when it is whole
+        end = max(boundary(fd, size), start)  # a line that is being written is read when it is whole
         yield from lines_of(fd, start, end)
-        self.inode, self.position = there.st_ino, end
+        self.inode, self.position = inode, end
 
 
 class GrowingLog(LogPlace):
@@ -49,18 +50,11 @@ class GrowingLog(LogPlace):
 
     def skip(self) -> None:
         """Go to the log's present end."""
-        self.inode, self.position = self._end()
+        self.inode, self.position = end_of(self.log.path)
 
     def changed(self) -> bool:
         """Return whether the log is another file than the one read, or has another length."""
-        return self._end() != (self.inode, self.position)
-
-    def _end(self) -> tuple[int, int]:
-        try:
-            there = system.stat(self.log.path)
-        except FileNotFoundError:
-            return 0, 0
-        return there.st_ino, there.st_size
+        return end_of(self.log.path) != (self.inode, self.position)
 
     @contextmanager
     def news(self) -> Iterator[tuple[bool, Iterator[tuple[int, bytes]]]]:

@@ -5,9 +5,6 @@ Belongs here: writing and reading these files. ``identity.callers`` says who may
 A file is named by the process's number. Its first line holds the form's version, the process's start, boot and
 namespace, and how its hooks are called. Its sessions follow, the latest first, a line each. It is replaced as a whole.
 A lost file costs little: the client's next hook writes it again.
-
-    1 8214133 0c6f…-boot pid:[4026531836] socket
-    6f1d2f6e-…
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class HeldLog(FileLock):
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self) -> None:
-        """Sync the log's present content when the block ends: the found id is acknowledged again."""
+        """Sync the log's present content when the block ends: an id that was found there is acknowledged again."""
         self._dirty = True
 
     def view(self) -> ProofView | None:

@@ -110,7 +110,7 @@ class Logs:
 
     def ends(self) -> Ends:
         """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
-        return _end(self.messages.path), _end(self.reads.path), _end(self.roster.path)
+        return end_of(self.messages.path), end_of(self.reads.path), end_of(self.roster.path)
 
     def adopt_messages(self) -> int:
         """Give the messages log a new epoch, since a foreign program may have written there; return the epoch."""
@@ -132,7 +132,7 @@ class Logs:
     def read_roster(self) -> Roster:
         """Return the folded roster: the last one if the log is unchanged, else the rollbook's if current, else a new
         fold."""
-        known = self._roster_at == _end(self.roster.path) and self._trusted == self._is_trusted()
+        known = self._roster_at == end_of(self.roster.path) and self._trusted == self._is_trusted()
         if self._roster is not None and known:
             return self._roster
         return self.roster.attentively(self._folded) or Roster()
@@ -141,7 +141,7 @@ class Logs:
         return self.custody is None or self.custody.broken() is None
 
     def _folded(self, fd: int, view: ProofView | None) -> Roster:
-        at = _end(fd)
+        at = end_of(fd)
         self._roster, self._roster_at = self._folded_roster(fd, at[1], view), at
         self._trusted = view is None or view.trusted
         return self._roster
@@ -291,14 +291,14 @@ class OpenLogs:
     def __enter__(self) -> Self:
         for _ in range(100):
             self.messages, self.reads = self._logs.messages.open(), self._logs.reads.open()
-            reads, messages = _end(self.reads), _end(self.messages)
-            if messages[0] == _end(self._logs.messages.path)[0]:
+            reads, messages = end_of(self.reads), end_of(self.messages)
+            if messages[0] == end_of(self._logs.messages.path)[0]:
                 break
             self._close()
         else:
             raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
         self.roster = self._logs.roster.open()
-        self.ends: Ends = messages, reads, _end(self.roster)
+        self.ends: Ends = messages, reads, end_of(self.roster)
         (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
         return self
 
@@ -323,7 +323,8 @@ def read_head(head: bytes) -> tuple[cache.Mark, tuple[int, int, bytes]]:
     return (inode, position, checksum), (generation, count, words[5])
 
 
-def _end(log: int | str | None) -> End:
+def end_of(log: int | str | None) -> End:
+    """Return (inode, size) of a log, open or by its path; zeros for a missing one."""
     try:
         at = None if log is None else system.stat(log)
     except FileNotFoundError:

@@ -5,9 +5,9 @@ appended: ``{"file":"2026-03.jsonl","offset":0,"length":812,"sha256":"…"}``; t
 without a gap. Sealing hashes only unsealed bytes, so a run costs what it appends.
 
 **Why a killed steward is not taken for damage.** Months are appended to and synced, then sealed, then the live logs are
-replaced. After a kill before the seal, a file is longer than its last stretch: the next run seals the rest. No sealed
-byte is ever rewritten. A month that an older version archived has no seal at all; the next run seals it as it is. To
-change an archived file on purpose, remove its lines here; the next run seals it again.
+replaced. After a kill before the seal, a file is longer than its last stretch: the next run seals the rest. It does so
+with an older version's months, too. No sealed byte is ever rewritten. To change an archived file on purpose, remove its
+lines here.
 """
 
 from __future__ import annotations

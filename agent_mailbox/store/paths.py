@@ -30,7 +30,7 @@ SHIMS = "shims"
 
 
 def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
-    """Return the error for a failed system call on a mailbox file."""
+    """Return the error for a failed system call on a file."""
     reason = error.strerror or str(error)
     hints = {
         "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",

@@ -3,9 +3,6 @@
 Belongs here: forms that differ by more than a key's name (``messages.Field.also``). Examples are a plan that is one
 text, a response that says ``success`` or ``error``, a shutdown's one response with two meanings, rules as objects. Any
 other form is left as it is, for ``message_text`` to refuse.
-
-    {"type":"shutdown_response","approved":true,…}   → shutdown_approved
-    {"type":"permission_request","tool":"Bash",…}    → … "toolName":"Bash"
 """
 
 from __future__ import annotations
