@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
-"""How far a reader has come with a message. In this order: it asked for its mail and got this; a hook showed it, and
-nothing tells yet that it was seen; it was seen; it is dealt with.
+"""The stages of a reader with a message: it asked for its mail and got this; a hook showed it, and nothing tells yet
+that it was seen; it was seen; it is dealt with.
 """
 
 
@@ -34,7 +34,7 @@ def is_kept(message: Message) -> bool:
 class Reads:
     """The standing reads of every message: a release takes the reader's read back, a later read sets it again.
 
-    An unproven line never takes back a proven one, and a copy of a sealed line does not count.
+    An unproven line never takes back a proven one; copies of a sealed line count once.
     """
 
     def __init__(self, records: Iterable[Read] = ()) -> None:

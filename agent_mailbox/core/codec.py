@@ -1,8 +1,8 @@
 """Records to JSON lines and back: the only place that knows how a line is spelt.
 
 Belongs here: strict JSON in (RFC 8259: no NaN, no lone surrogates, bounded nesting), canonical JSON out. Readers also
-take the older spellings: the seed's ``from``/``to``/``body``, a roster line without ``event``. A line that is no record
-comes back as a ``BadLine``; the readers raise nothing.
+take the older spellings: the seed's ``from``/``to``/``body``, a roster line without ``event``. Any other line comes
+back as a ``BadLine``: the readers never raise.
 
 The scanner is the C one inside the standard ``json`` package, taken directly. ``json`` itself imports ``re``, which
 would cost a hook as much as the interpreter's start.
@@ -75,7 +75,7 @@ _scan = _make_scanner(_Rules)
 def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str, Any] | BadLine:
     """Return the JSON object on one line of at most ``limit`` bytes.
 
-    ``ours``: we could write it too, so it holds no half surrogate and no deep nesting.
+    ``ours``: we could write it too, so half surrogates and deep nesting are refused.
     """
     if len(line) > limit:
         return BadLine(f"{len(line)} bytes in one line")

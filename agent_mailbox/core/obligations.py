@@ -97,7 +97,7 @@ EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 def dead_reason(message: Message, state: MailState, now: int) -> str | None:
     """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
-    A message that was read is none; nor is one whose dead recipient has a living successor.
+    Reading it ends the question; so does a living successor of a dead recipient.
     """
     if claims.readers(message, state.reads):
         return None

@@ -1,7 +1,7 @@
 """The proofs of a record's writer: the words for them, and for whom each speaks.
 
 Belongs here: those words. ``identity.callers`` decides which proof a process has; ``core.seals`` puts it into a record.
-None means that nothing was proven: such a record is mail, and decides nothing.
+A record without a proof is only mail: it decides nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def proves(proof: str | None) -> bool:
 def speaker(proof: str | None, claimed: str) -> str | None:
     """Return the proven speaker of a record that names ``claimed`` as its writer: ``user``, or a session's id.
 
-    None means that nobody speaks. The steward decides nothing, so it is None too.
+    None if there is none; the steward is none, since it decides nothing.
     """
     if is_person(proof):
         return USER

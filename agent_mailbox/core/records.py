@@ -144,6 +144,6 @@ class RosterEvent(Record):
 
 
 class BadLine(Record):
-    """A line that is no record, as a value: it is skipped and counted, and hides no other line (Promise 2)."""
+    """A foreign or broken line, as a value: it is skipped and counted, and hides no other line (Promise 2)."""
 
     reason: str

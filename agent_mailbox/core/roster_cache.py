@@ -117,8 +117,7 @@ class Rollbook(Roster):
         return self._looked_up[session_id]
 
     def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
-        """Yield the agents of which the word is one, with their lineages; agents with the same hash by chance are among
-        them."""
+        """Yield the agents with this word and their lineages; agents with the same hash by chance are among them."""
         wanted = _hash(word)
         table, low, high = self._table, 0, len(self._table)
         while low < high:

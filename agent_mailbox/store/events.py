@@ -1,7 +1,7 @@
 """The telemetry log: what happened to requests, modes and policies, for people and programs that look back.
 
-Belongs here: appending to it and reading it. No state follows from it, so it takes no lock and no sync, and a failed
-write fails nothing else.
+Belongs here: appending to it and reading it. It is never the source of any state. So it needs neither lock nor sync,
+and a failed write is ignored.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ MANY = 64
 """Files above which the files of ended clients are removed."""
 _MOST = 1 << 14
 SOCKET, PIPE = "socket", "pipe"
-"""How a client calls its hooks: through a socket pair of its own, which proves it, or in another way."""
+"""The two ways in which a client calls its hooks: through a socket pair of its own, which proves it, or in another way.
+"""
 
 
 class Host(Record):

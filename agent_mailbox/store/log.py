@@ -47,7 +47,7 @@ class Log:
         return None if self.kept is None else ProofView(self.kept)
 
     def notice(self) -> None:
-        """Note a log that does not continue what our writers left, without looking at its lines."""
+        """Note, by its end alone, a log that does not continue what our writers left."""
         self.attentively(lambda *_: None, whole=False)
 
     def attentively(self, read: Callable[[int, ProofView | None], T], *, whole: bool = True) -> T | None:
@@ -181,7 +181,7 @@ class HeldLog(FileLock):
     def _hangs_on_place(self, proof: str | None) -> bool:
         """Return whether a line's seal must count at its place: the person's word, and reads of what they asked.
 
-        Plain mail needs no seal to count, so it is not written twice.
+        Plain mail counts without a seal, so it is written once.
         """
         return proven.is_person(proof) or (proof is not None and self.path.endswith(READS))
 

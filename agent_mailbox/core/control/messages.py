@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version this program writes and understands: a later message is kept, shown as unknown, never applied."""
 MODES = ("default", "plan", "acceptEdits", "safe", "locked-down")
-"""The modes a message may set. None of them bypasses permissions, and there is no spelling of one that does."""
+"""The modes a message may set. No spelling of any mode bypasses permissions."""
 STRICTNESS = ("acceptEdits", "default", "safe", "plan", "locked-down")
 """From the widest to the narrowest: if a message names two, the narrower counts."""
 PHASES = ("analyzing", "implementing", "verifying", "blocked", "done")

@@ -24,7 +24,7 @@ MODE, POLICY, HOSTS, HOLD, RELEASE = "mode", "policy", "hosts", "hold", "release
 class Order(Record):
     """One order: its sender, its time (ms), its agent or all that the sender leads, its value.
 
-    ``place`` is its place in the log's order. An order that is not ``proven`` narrows, and loosens nothing.
+    ``place`` is its place in the log's order. An order that is not ``proven`` only narrows.
     """
 
     place: int
@@ -68,7 +68,7 @@ def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iter
 def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
     """Return the mode and the orders it rests on.
 
-    Orders that may not loosen are kept apart: they replace none that may, and hold until one follows them.
+    Orders that may not loosen are kept apart: they leave the others in place, and hold until one follows them.
     """
     mode, since = "default", -1
     rests: list[Order] = []

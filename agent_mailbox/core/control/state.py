@@ -376,8 +376,7 @@ class Plane:
         return proofs.speaker(message.proof, message.sender) is not None
 
     def _speaker(self, message: Message) -> str:
-        """Return the deciding speaker: the proven one, or its own teammate in whose name it wrote; if unproven, the
-        named one."""
+        """Return the deciding speaker: the proven one, or its teammate that it wrote for; else the named one."""
         speaker = proofs.speaker(message.proof, message.sender)
         return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
 
