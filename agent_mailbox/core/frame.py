@@ -89,7 +89,7 @@ def sender_of(message: Message, roster: Roster) -> str:
 
 
 def target_of(message: Message, roster: Roster) -> str:
-    """Whom it was addressed to, as people write addresses."""
+    """Return the addressees, as people write addresses."""
     return some([party(address, roster) for address in message.recipients])
 
 
