@@ -1,8 +1,8 @@
-"""Carrying the outbox to its peers: in order for each, all of them at once, until it is delivered or given up.
+"""The outbox's way to its peers: in order for each, all at once, until delivered or given up.
 
-Belongs here: when to try, and writing down what came of it. Every attempt is signed afresh with a new timestamp under
-the same id, so that a peer which was away for days takes it, once. Also what has to be asked again and again: a joining
-that waits for approval, the membership (once a day), a key that came without.
+Belongs here: when to try, and recording the outcome. Every attempt is signed again with a new timestamp under the same
+id, so a peer that was away for days takes it once. The carrier also repeats requests: for approval, for missing keys,
+and daily to confirm a membership.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from .protocol.refusal import Refusal
 from .swarm_settings import GatewaySettings
 
 LOOK = 0.25
-"""Seconds between two looks at what is new: two ``stat`` calls."""
+"""Seconds between two looks at what is new; a look is two ``stat`` calls."""
 TTL = instant.DAY
-"""How long a membership counts as confirmed (founding text: 24 hours for keys)."""
+"""Milliseconds a membership counts as confirmed (founding text: 24 hours for keys)."""
 SELDOM = 4 / 3
-"""Times ``retry_seconds`` between two questions: by default nine an hour, for a master takes ten requests to join."""
+"""Pause between two requests, in ``retry_seconds``: by default nine an hour, since a master takes ten."""
 AT_ONCE = 8
-"""Keys that are asked for in one round."""
+"""Most keys requested in one round."""
 _CARRIED = ("in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata")
 
 
 class Info(Model):
-    """What ``/swarm/info`` must say where a key is taken from it."""
+    """The part of ``/swarm/info`` that a key is taken from."""
 
     agent_id: str
     public_key: PublicKey
 
 
 class _Peer:
-    """How a peer is doing: no try before ``due`` (monotonic seconds); ``failures`` in a row."""
+    """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row."""
 
     def __init__(self) -> None:
         self.due = 0.0
@@ -55,7 +55,7 @@ class _Peer:
 
 
 class Carrier:
-    """Carries a home's outbox, for as long as it runs. The caller holds ``carrying.lock``."""
+    """The carrier of a home's outbox. Its caller holds ``carrying.lock``."""
 
     def __init__(self, home: Home, ledger: Ledger, outbox: Outbox, peers: Peers, settings: GatewaySettings) -> None:
         self.ledger = ledger
@@ -68,7 +68,7 @@ class Carrier:
         self._asked: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Carry for ever; what goes wrong with one parcel or look stops no other."""
+        """Carry for ever; a failing parcel or look stops no other."""
         self.outbox.compact()
         upkeep: asyncio.Task[None] | None = None
         while True:
@@ -76,8 +76,8 @@ class Carrier:
                 await asyncio.to_thread(self.outbox.sweep)
                 self._start()
             except MailboxError:
-                pass  # busy, or the disk is full: the next look comes
-            if upkeep is None or upkeep.done():  # beside: a master that does not answer holds up no mail
+                pass  # busy, or the disk is full: look again
+            if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
                 upkeep = asyncio.create_task(self._upkeep())
             try:
                 await asyncio.wait_for(self.poke.wait(), LOOK)
@@ -96,10 +96,10 @@ class Carrier:
         await self._upkeep()
 
     def _start(self) -> None:
-        """A task for every peer that has something due and none at work."""
+        """Start a task for every peer with something due and no task at work."""
         now = asyncio.get_running_loop().time()
         waiting: dict[str, str] = {}
-        for parcel in list(self.outbox.fold.open.values()):  # which other threads add to
+        for parcel in list(self.outbox.fold.open.values()):  # a copy: other threads add to it
             for peer in parcel.event["peers"]:
                 if peer["agent_id"] in parcel.open:
                     waiting.setdefault(peer["endpoint"], peer["agent_id"])
@@ -109,8 +109,11 @@ class Carrier:
                 state.task = asyncio.create_task(self._serve(endpoint, state))
 
     async def _serve(self, endpoint: str, state: _Peer) -> None:
-        """Everything for one peer, in order, until it fails or is done. What the peer itself is at fault with (5xx)
-        does not stand in the way of what follows, nor one swarm in which it has not heard of us in that of another."""
+        """Send one peer everything due, in order, until a try has to be repeated.
+
+        The peer's own failure (500) does not hold up later parcels. A swarm the peer does not know (400, 403, 404)
+        holds up only its own.
+        """
         blocked: set[str] = set()
         done: list[dict[str, Any]] = []
         try:
@@ -123,7 +126,7 @@ class Carrier:
                     pause = answer.wait or backoff(state.failures, self.settings.retry_seconds)
                     state.due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
                     if event["tries"] == 0 or answer.status:
-                        done.append(event)  # that a peer is away is written down once, not with every try
+                        done.append(event)  # record once that a peer is away, not with every try
                     if answer.status in (400, 403, 404):
                         blocked.add(parcel.event["swarm_id"])
                     elif answer.status != 500:
@@ -149,7 +152,7 @@ class Carrier:
         ]
 
     async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
-        """One try; returns the event that follows, and the answer."""
+        """Try once; return (the event that follows, the answer)."""
         now = self.ledger.now()
         why = self._pointless(parcel, agent, endpoint, now)
         if why:
@@ -180,7 +183,8 @@ class Carrier:
         return ""
 
     def envelope(self, event: Mapping[str, Any], now: int) -> Envelope:
-        """The event as a message of this moment, signed and sealed; raises ``Refusal`` for what no peer would take."""
+        """Return the event as a message of this moment, signed and sealed; raise ``Refusal`` if no peer would take
+        it."""
         known = self.ledger.known()
         value = {
             "protocol_version": wire.PROTOCOL,
@@ -198,14 +202,14 @@ class Carrier:
         signed = object_of(unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)}))
         return read(Envelope, signing.sealed(signing.MESSAGE, signed, self.key), "the message")
 
-    # -- what is asked again ------------------------------------------------------------------------------------------
+    # -- repeated requests --------------------------------------------------------------------------------------------
 
     async def _upkeep(self) -> None:
-        """Joinings that wait, memberships to be confirmed, keys that are missing."""
+        """Repeat waiting joinings, confirm memberships, ask for missing keys."""
         try:
             await self._ask_again()
         except (MailboxError, Refusal):
-            pass  # it is asked again
+            pass  # the next round asks again
 
     async def _ask_again(self) -> None:
         known = self.ledger.known()
@@ -221,8 +225,7 @@ class Carrier:
         await self._ask_keys(known)
 
     async def _ask_keys(self, known: Knowledge) -> None:
-        """Some of the keys that are missing: a master who names many members that do not answer keeps nobody waiting
-        for what else is to be asked."""
+        """Ask for some of the missing keys: a master who names many silent members must not delay other requests."""
         keyless = (
             (swarm.swarm_id, member)
             for swarm in known.swarms.values()
@@ -240,8 +243,10 @@ class Carrier:
         return True
 
     async def _learn_key(self, swarm_id: str, agent_id: str, endpoint: str) -> None:
-        """The key of a member that its *master* named without one (as the reference does), from the endpoint the
-        master's signature gave: nobody else's word makes this gateway connect anywhere."""
+        """Learn the key of a member that its *master* named without one (as the reference does).
+
+        Ask only the endpoint that the master signed: nobody else's word makes this gateway connect anywhere.
+        """
         answer = await self.peers.get(f"{endpoint}/info")
         try:
             info = read(Info, answer.body, "info")

@@ -1,6 +1,6 @@
-"""What can be wrong between a gateway and its peers: clocks, certificates, whether anybody is reached.
+"""Checks between a gateway and its peers: clocks, certificates, reachability.
 
-Belongs here: those checks of ``swarm doctor`` that ask others; ``files`` has those that do not.
+Belongs here: the checks of ``swarm doctor`` that use the network; ``home_checks`` has the others.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SOON = 14 * instant.DAY
 
 
 async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> list[Finding]:
-    """Our own endpoint as peers see it, its certificate, and every peer's clock."""
+    """Return findings about our endpoint as peers see it, its certificate, and every peer's clock."""
     known = ledger.identified()
     found: list[Finding] = []
     if settings.private_addresses:
-        found.append(("config.toml", "private_addresses lets peers be anywhere: for tests only", True))
+        found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
     endpoints = {known.endpoint: known.agent_id}
     for swarm in known.swarms.values():
         if swarm.state == ACTIVE:
@@ -37,9 +37,9 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         mine = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            found.append((endpoint, f"{agent} is not reached: {answer.message}", not mine))
+            found.append((endpoint, f"{agent} cannot be reached: {answer.message}", not mine))
         elif mine and answer.body.get("agent_id") != known.agent_id:
-            found.append((endpoint, f"somebody else answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
+            found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
         elif not mine:
             skews |= _skew(endpoint, answer.body.get("timestamp"), ledger.now())
     found += _clocks(skews, endpoints)
@@ -48,7 +48,7 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
 
 
 def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
-    """By how many ms a peer's clock is ahead of ours, if it says."""
+    """Return by how many ms a peer's clock is ahead of ours, by endpoint; empty if it does not say."""
     try:
         return {endpoint: instant.parse(str(told)[:23] + "Z") - now}
     except ValueError:
@@ -56,7 +56,7 @@ def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
 
 
 def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
-    """What clocks are wrong. Where several peers agree with each other and none with us, ours is."""
+    """Return the wrong clocks. If several peers agree with each other but not with us, ours is wrong."""
     grave = "messages are refused until it is set" if any(abs(s) > wire.FRESH for s in skews.values()) else ""
     if len(skews) > 1 and max(skews.values()) - min(skews.values()) <= SKEW < min(map(abs, skews.values())):
         off = next(iter(skews.values())) // 1000
@@ -87,5 +87,7 @@ def _certificate(endpoint: str, now: int, settings: GatewaySettings) -> list[Fin
         return [(endpoint, f"its certificate does not verify: {error}", False)]
     left = int(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) * 1000 - now
     return (
-        [(endpoint, f"its certificate ends in {left // instant.DAY} days", left > instant.DAY)] if left < SOON else []
+        [(endpoint, f"its certificate expires in {left // instant.DAY} days", left > instant.DAY)]
+        if left < SOON
+        else []
     )

@@ -1,7 +1,7 @@
-"""What the person, or an agent for it, decides about swarms: create, invite, approve, kick, leave, transfer, mute.
+"""The person's decisions about swarms: create, invite, approve, kick, leave, transfer, mute.
 
-Belongs here: each as one decision under the ledger's lock, with what it has to tell others in the same line. Nothing
-here speaks to the network: the gateway, or ``swarm flush``, carries the news.
+Belongs here: each decision, under the ledger's lock, its news in the same line. Nothing here uses the network: the
+gateway, or ``swarm flush``, carries the news.
 """
 
 from __future__ import annotations
@@ -21,27 +21,36 @@ from .protocol import admission, lifecycle, signing, tokens, wire
 from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm
 
 MAX_REASON = 1000
-"""Characters of a reason: it is a line in a message, and in everybody's notice."""
+"""Most characters of a reason: it is a line of a message and of everybody's notice."""
 
 
 def find(known: Knowledge, word: str) -> Swarm:
-    """The swarm a word means, if we are in it; raises ``NotFound``."""
+    """Return the swarm a word names, if we are in it; else raise ``NotFound``."""
     swarm = known.named(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != ACTIVE:
         names = ", ".join(s.alias for s in known.swarms.values() if s.state == ACTIVE)
-        state = f"; it is {swarm.state}" if swarm is not None else ""
-        raise NotFound(f"this gateway is in no swarm {word!r}{state}", f"it is in: {names or 'none'}")
+        state = f" ({swarm.state})" if swarm is not None else ""
+        raise NotFound(
+            f"swarm not joined here: {word!r}{state}",
+            f"name one of: {names}" if names else "join one first: `agent-mailbox swarm join URL`",
+        )
     return swarm
 
 
 def _master(known: Knowledge, swarm: Swarm, what: str) -> None:
     if swarm.master != known.agent_id:
-        raise Refused(f"only its master may {what}", f"the master of {swarm.alias} is {swarm.master}")
+        raise Refused(
+            f"swarm {swarm.alias} lets only its master {what}: {swarm.master}",
+            f"ask {swarm.master}: `agent-mailbox swarm send {swarm.alias}/{swarm.master} --body TEXT`",
+        )
 
 
 def _member(swarm: Swarm, agent_id: str) -> Member:
     if agent_id not in swarm.members:
-        raise NotFound(f"{swarm.alias} has no member {agent_id!r}", "`agent-mailbox swarm members` lists them")
+        raise NotFound(
+            f"member not found in {swarm.alias}: {agent_id!r}",
+            f"list them with `agent-mailbox swarm members {swarm.alias}`",
+        )
     return swarm.members[agent_id]
 
 
@@ -50,23 +59,28 @@ def _others(known: Knowledge, swarm: Swarm, *less: str) -> list[Member]:
 
 
 def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
-    """Give the gateway its identity; again with the same is no change. Returns the public key."""
+    """Give the gateway its identity; return the public key. Idempotent."""
     if not wire.is_admissible(agent_id):
         raise Malformed(
-            f"{agent_id!r} cannot be an agent's id",
-            "ASCII letters, digits or . _ @ + -, not reserved, not ending in message, system or notification",
+            f"agent id invalid: {agent_id!r}",
+            "use ASCII letters, digits or . _ @ + -, but no reserved word and no ending message, system, notification",
         )
     try:
         endpoint = wire.check_endpoint(endpoint)
     except ValueError as error:
-        raise Malformed(f"{endpoint!r}: {error}", "write https://HOST/swarm, as peers reach it") from None
+        raise Malformed(
+            f"endpoint invalid: {endpoint!r} ({error})", "write https://HOST/swarm, as peers reach it"
+        ) from None
     key = home.make()
 
     def decide(known: Knowledge) -> Sequence[Event]:
         if (known.agent_id, known.endpoint) == (agent_id, endpoint):
             return ()
         if known.swarms and any(swarm.state == ACTIVE for swarm in known.swarms.values()):
-            raise Refused(f"this gateway is {known.agent_id} in its swarms", "leave them first, or use another --home")
+            raise Refused(
+                f"gateway identity is in use by its swarms: {known.agent_id}",
+                "run `agent-mailbox swarm leave SWARM` for each, or use another `--home DIR`",
+            )
         return (ledger.event("identity", agent_id=agent_id, endpoint=endpoint),)
 
     ledger.decide(decide)
@@ -74,9 +88,9 @@ def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
 
 
 def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
-    """A new swarm, whose master we are."""
+    """Create a swarm with this gateway as its master."""
     if not 1 <= len(name) <= 256 or not name.isprintable() or not name.strip():
-        raise Malformed("a swarm's name has 1 to 256 characters that can be printed")
+        raise Malformed(f"swarm name invalid: {name[:80]!r}", "use 1 to 256 printable characters")
     key, swarm_id = home.key(), random_id()
 
     def decide(known: Knowledge) -> Sequence[Event]:
@@ -91,7 +105,7 @@ def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> 
 
 
 def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float) -> str:
-    """An invitation's URL. Costs nothing and is written down nowhere: what counts is its use."""
+    """Return an invitation's URL. Making one is not recorded; its uses are."""
     known, key, now = ledger.identified(), home.key(), ledger.now()
     swarm = find(known, word)
     mine = swarm.master == known.agent_id
@@ -103,14 +117,14 @@ def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float
         endpoint=swarm.members[swarm.master].endpoint,
         iat=now // 1000,
         max_uses=uses,
-        expires_at=instant.text(now + int(hours * instant.HOUR)),  # to the millisecond: no two tokens are alike
+        expires_at=instant.text(now + int(hours * instant.HOUR)),  # to the millisecond, so that tokens differ
         issuer=None if mine else known.agent_id,
     )
     return tokens.url(claims, tokens.make(claims, key))
 
 
 def revoke(ledger: Ledger, url: str) -> Swarm:
-    """Let nobody else in by an invitation."""
+    """Revoke an invitation: it lets nobody else in."""
     invitation = tokens.parse_url(url)
 
     def decide(known: Knowledge) -> Sequence[Event]:
@@ -123,14 +137,14 @@ def revoke(ledger: Ledger, url: str) -> Swarm:
 
 
 def approve(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
-    """Let in who asked, or not; it learns of it when it next repeats its request."""
+    """Admit (``yes``) or reject an agent that asked to join; it learns of it when it repeats its request."""
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
         _master(known, swarm, "approve")
         if agent_id not in swarm.waiting:
-            waiting = ", ".join(swarm.waiting) or "nobody"
-            raise NotFound(f"{agent_id} does not wait to join {swarm.alias}", f"waiting: {waiting}")
+            waiting = ", ".join(swarm.waiting) or "none waits"
+            raise NotFound(f"join request not found in {swarm.alias}: {agent_id}", f"name one that waits: {waiting}")
         if not yes:
             return (ledger.event("denied", swarm_id=swarm.swarm_id, agent_id=agent_id),)
         asked, token = swarm.waiting[agent_id]
@@ -141,18 +155,24 @@ def approve(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
 
 def _check_reason(reason: str | None) -> None:
     if reason is not None and len(reason) > MAX_REASON:
-        raise Malformed(f"a reason has at most {MAX_REASON} characters", "say the rest by `swarm send`")
+        raise Malformed(
+            f"reason too long: {len(reason)} characters",
+            f"cut it to {MAX_REASON}; send the rest with `agent-mailbox swarm send`",
+        )
 
 
 def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
-    """Put a member out: it is told, and so is everyone else."""
+    """Remove a member; tell it and everyone else."""
     _check_reason(reason)
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
         _master(known, swarm, "kick")
         if agent_id == known.agent_id:
-            raise Refused("the master cannot be kicked", "`swarm transfer`, then `swarm leave`")
+            raise Refused(
+                f"master cannot be kicked: {agent_id}",
+                f"run `agent-mailbox swarm transfer {swarm.alias} AGENT`, then leave with `agent-mailbox swarm leave`",
+            )
         target = _member(swarm, agent_id)
         at = wire.later(ledger.now(), target.joined_at)
         said = {"agent_id": agent_id, "reason": reason}
@@ -165,14 +185,13 @@ def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
                 (lifecycle.MEMBER_KICKED, wire.BROADCAST, _others(known, swarm, agent_id), notice),
             )
         ]
-        event = {"event": "kicked", "swarm_id": swarm.swarm_id, "agent_id": agent_id, "at": at, "announce": news}
-        return (event,)
+        return ({"event": "kicked", "swarm_id": swarm.swarm_id, "agent_id": agent_id, "at": at, "announce": news},)
 
     return find(ledger.decide(decide), word)
 
 
 def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
-    """Leave a swarm. Its master hands it over first, or dissolves it."""
+    """Leave a swarm; its master transfers or dissolves it first."""
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
@@ -182,7 +201,8 @@ def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
         mine = swarm.master == known.agent_id
         if mine and others and not dissolve:
             raise Refused(
-                f"the master cannot just leave {swarm.alias}", "`swarm transfer` first, or --dissolve ends it for all"
+                f"master cannot leave a swarm with members: {swarm.alias}",
+                f"run `agent-mailbox swarm transfer {swarm.alias} AGENT` first, or pass `--dissolve` to end it for all",
             )
         if mine:
             content = lifecycle.said(lifecycle.ENDED, swarm.swarm_id, at, reason="master_left")
@@ -196,7 +216,7 @@ def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
 
 
 def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
-    """Make another member the master: it is told first, then everyone."""
+    """Make another member the master; tell it first, then everyone."""
 
     def decide(known: Knowledge) -> Sequence[Event]:
         swarm = find(known, word)
@@ -204,7 +224,10 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
         at = wire.later(ledger.now(), swarm.handed.get(known.agent_id, ""))
         new = _member(swarm, agent_id)
         if agent_id == known.agent_id:
-            raise Refused("this agent is its master already")
+            raise Refused(
+                f"member is the master already: {agent_id}",
+                f"choose another member: `agent-mailbox swarm members {swarm.alias}`",
+            )
         both = {"old_master": known.agent_id, "new_master": agent_id}
         notice = {
             "agent_id": agent_id,
@@ -220,14 +243,14 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
             ),
             announce(random_id(), notice["content"], wire.BROADCAST, _others(known, swarm, agent_id), notice),
         ]
-        event = {"event": "mastered", "swarm_id": swarm.swarm_id, "master": agent_id, "at": at, "announce": news}
-        return (event,)
+        return ({"event": "mastered", "swarm_id": swarm.swarm_id, "master": agent_id, "at": at, "announce": news},)
 
     return find(ledger.decide(decide), word)
 
 
 def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
-    """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, without telling it; returns what was muted."""
+    """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, silently; ``on=False`` ends that. Return its
+    id."""
     _check_reason(reason)
     found: list[str] = []
 
@@ -235,7 +258,7 @@ def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
         swarm = known.named(word.removeprefix("swarm:")) if word.startswith("swarm:") or wire.is_uuid(word) else None
         agent = word.partition("/")[2] if swarm is None and word.startswith("swarm:") else word
         if swarm is None and not wire.is_agent_id(agent):
-            raise Malformed(f"{word!r} is neither an agent nor a swarm", "an agent's id, or swarm:SWARM")
+            raise Malformed(f"agent or swarm invalid: {word!r}", "name an agent by its id, or a swarm as swarm:SWARM")
         what, which = ("swarm", swarm.swarm_id) if swarm is not None else ("agent", agent)
         found[:] = [which]
         if on == (which in (known.muted_swarms if what == "swarm" else known.muted_agents)):
@@ -249,7 +272,7 @@ def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
 
 
 def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) -> list[dict[str, Any]]:
-    """For who joined a swarm that the agent is in; nobody else is told."""
+    """Return the notices to local members of each swarm that the agent is in; only they are told."""
     action, said = (lifecycle.MUTED, "muted") if on else (lifecycle.UNMUTED, "unmuted")
     return [
         {

@@ -1,4 +1,4 @@
-"""The extra ``[swarm]``: is it there?
+"""The extra ``[swarm]``, and whether it is installed.
 
 Belongs here: the libraries that the gateway needs.
 """
@@ -20,4 +20,4 @@ def need() -> None:
     """Raise ``Refused`` if a library of the extra is missing, saying how to get it."""
     absent = missing()
     if absent:
-        raise Refused(f"the swarm gateway needs {', '.join(absent)}", extras.how("swarm"), code="no_extra")
+        raise Refused(f"swarm libraries missing: {', '.join(absent)}", extras.how("swarm"), code="no_extra")

@@ -1,7 +1,7 @@
-"""What the gateway does with a request: examine, limit, decide, append, and only then answer.
+"""A request's way through the gateway: examine, limit, decide, append, and only then answer.
 
-Belongs here: the order, and the one writer. Requests are examined as they come; what is to be kept goes to one thread
-which writes whatever has gathered as one batch with one sync, and answers all of it afterwards.
+Belongs here: that order, and the one writer. Requests are examined as they arrive. One thread writes all that has
+gathered as one batch with one sync, then answers it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..mailbox.sending import random_id
 from . import inbound
 from .inbound import Incoming, key_of
 from .ledger import Ledger
-from .outbox import Outbox, announce, heard
+from .outbox import Outbox, announce, announce_received
 from .protocol import acceptance, admission, lifecycle, membership, wire
 from .protocol.acceptance import Accepted
 from .protocol.admission import Admission
@@ -32,13 +32,13 @@ from .swarm_settings import GatewaySettings
 
 T = TypeVar("T")
 BATCH = 256
-"""Messages written with one sync, at most."""
+"""Most messages written with one sync."""
 WAITING = 4096
-"""Messages that may wait for the writer: beyond it senders are told to come again."""
+"""Most messages that wait for the writer; beyond it senders are told to retry."""
 
 
 class Gateway:
-    """The receiving half of a gateway: a mailbox, a ledger, the limits, the writer."""
+    """The receiving half of a gateway: mailbox, ledger, limits, writer."""
 
     def __init__(self, mailbox: Mailbox, ledger: Ledger, outbox: Outbox, settings: GatewaySettings) -> None:
         self.mailbox = mailbox
@@ -55,18 +55,18 @@ class Gateway:
         self._queue: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue(WAITING)
         self._writing: dict[bytes, asyncio.Future[None]] = {}
         self._decided: set[str] = set()
-        """Ids of messages that the ledger holds as well, until they stand in the mailbox."""
+        """Ids of messages that the ledger holds too, until the mailbox has them."""
         self._pool = ThreadPoolExecutor(1, "swarm-writer")
         self._pruned = ledger.now()
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def admit_address(self, address: str) -> None:
-        """Count a request for an address; raises ``Refusal`` (429). Coarse, and before anything is read of it."""
+        """Count a request of an address before anything of it is read; raise ``Refusal`` (429) beyond its limit."""
         _limited(self._addresses.take(address, self.ledger.now()), "requests from this address")
 
     async def message(self, data: bytes) -> tuple[str, int]:
-        """Take a message in; (its id, how many more its sender may send this minute). Raises ``Refusal``."""
+        """Take a message in; return (its id, how many more its sender may send this minute). Raise ``Refusal``."""
         known, now = self.ledger.known(), self.ledger.now()
         most = min(self.mailbox.config.max_content, acceptance.MAX_CONTENT)
         accepted = acceptance.examine(data, known, now, most)
@@ -74,31 +74,31 @@ class Gateway:
         if envelope.seal is not None and key not in known.sealing:
             await self._pool_run(lambda: self._pin(key))
         if known_as(accepted) in self.index or known_as(accepted) in self._writing:
-            await self._kept(accepted)  # whoever brings it again: it counts once
+            await self._stored(accepted)  # a repeat uses up no limit, whoever relays it
             return envelope.message_id, self._senders.left(key)
-        # who it is was proved above, and that it says something new: nobody uses up what is another's
+        # the sender is proven and the message new: nobody uses up another's limit
         _limited(self._senders.wait(key, now), "messages of this sender")
         _limited(self._swarms.wait(envelope.swarm_id, now), "messages of this swarm")
         self._senders.take(key, now)
         self._swarms.take(envelope.swarm_id, now)
         left = self._senders.left(key)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
-            if envelope.type == "system":  # a mute is about mail: who is in the swarm is still true
+            if envelope.type == "system":  # a mute drops mail only: membership is still true
                 await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
             return envelope.message_id, left
-        await self._kept(accepted)
+        await self._stored(accepted)
         return envelope.message_id, left
 
     def _pin(self, key: str) -> None:
-        """From now on, whoever starts this gateway, a message of that key without a seal was tampered with."""
+        """Record durably that the key seals: from now on its unsealed messages are refused, after restarts too."""
 
         def decide(known: Knowledge) -> list[Event]:
             return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)]
 
         self.ledger.decide(decide)
 
-    async def _kept(self, accepted: Accepted) -> None:
-        """Return once the message is durably in the mailbox, by this request or an earlier one."""
+    async def _stored(self, accepted: Accepted) -> None:
+        """Wait until the message is durable in the mailbox, by this request or an earlier one."""
         key = known_as(accepted)
         if key in self.index:
             return
@@ -113,7 +113,7 @@ class Gateway:
         await asyncio.shield(pending)
 
     async def write(self) -> None:
-        """The writer: for as long as the gateway runs."""
+        """Write the queue batch by batch, for as long as the gateway runs."""
         while True:
             batch = [await self._queue.get()]
             while not self._queue.empty() and len(batch) < BATCH:
@@ -125,20 +125,20 @@ class Gateway:
             for (_, future), refusal in zip(batch, results, strict=True):
                 if not future.done():
                     future.set_exception(refusal) if refusal else future.set_result(None)
-                    future.exception()  # nobody may be waiting any more
+                    future.exception()  # retrieve it: the requester may be gone
 
     async def _pool_run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _write(self, batch: list[Accepted]) -> list[Refusal | None]:
-        """Append a batch, durable when this returns; a refusal for each message that cannot be kept."""
+        """Append a batch durably; return a refusal for each message that cannot be kept."""
         now, roster = self.ledger.now(), self.mailbox.logs.read_roster()
         self._prune(now)
-        outgoing = self.outbox.refresh()  # an answer goes to who asked, however lately that was
+        outgoing = self.outbox.refresh()  # an answer finds its asker, however recent
         results: list[Refusal | None] = []
         messages: list[Message] = []
         for accepted in batch:
-            if known_as(accepted) in self.index:  # what was forgotten by a wrong clock is known again
+            if known_as(accepted) in self.index:  # known again: a wrong clock had dropped it
                 results.append(None)
                 continue
             beside = {message.id for message in messages}
@@ -149,7 +149,7 @@ class Gateway:
                 return found
 
             try:
-                message = self._heard(accepted, made) if accepted.envelope.type == "system" else made("")
+                message = self._decide_system(accepted, made) if accepted.envelope.type == "system" else made("")
             except Refusal as refusal:
                 results.append(refusal)
             except BadData as error:
@@ -159,7 +159,7 @@ class Gateway:
                 messages.append(message)
         if messages:
             ids = {message.id for message in messages}
-            self.mailbox.take_in(messages, ids & self._decided)  # which the carrier may have told of meanwhile
+            self.mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile
             self._decided -= ids
             for message in messages:
                 self.index.add(message)
@@ -167,8 +167,8 @@ class Gateway:
         return results
 
     def _prune(self, now: int) -> None:
-        """Forget what nobody sends again. A clock that went back was wrong when it last was asked how old things are,
-        and too much may have been forgotten: it is read again."""
+        """Forget the messages nobody sends again, hourly. After the clock was set back, reload: the wrong clock may
+        have dropped too much."""
         if now - self._pruned > instant.HOUR:
             self.index.forget(now - REMEMBERED)
         elif self._pruned - now > instant.HOUR:
@@ -177,40 +177,41 @@ class Gateway:
             return
         self._pruned = now
 
-    def _heard(self, accepted: Accepted, made: Callable[[str], Message]) -> Message:
-        """Decide about a system message; the message it is here. What changes something holds that message, for the
-        next try of its sender, no member any more, is refused: if this process is killed, or fails, before the message
-        stands in the mailbox, it is told from the ledger."""
+    def _decide_system(self, accepted: Accepted, made: Callable[[str], Message]) -> Message:
+        """Decide about a system message; return its record here.
+
+        Keep the message in the event: a retry would be refused, once its sender is no member. After a crash the ledger
+        delivers it.
+        """
         found: list[Message] = []
 
-        def kept(outcome: lifecycle.Outcome) -> list[Event]:
+        def recorded(outcome: lifecycle.Outcome) -> list[Event]:
             message = made(outcome.told)
-            if outcome.events:  # it is the content that says what changes: the ledger is spared whatever hangs on it
+            if outcome.events:  # only the content decides: keep the rest out of the ledger
                 message = message.replace(references=None, attachments=None, metadata=None)
                 self._decided.add(message.id)
             found[:] = [message]
-            return [{**event, "announce": [heard(message)]} for event in outcome.events]
+            return [{**event, "announce": [announce_received(message)]} for event in outcome.events]
 
-        self._lifecycle(accepted, kept)
+        self._lifecycle(accepted, recorded)
         return found[0]
 
-    def _lifecycle(self, accepted: Accepted, kept: Callable[[lifecycle.Outcome], Sequence[Event]]) -> None:
-        """Decide about a system message, on what the ledger says while it is locked. ``kept``: the events as they are
-        to be written down."""
+    def _lifecycle(self, accepted: Accepted, recorded: Callable[[lifecycle.Outcome], Sequence[Event]]) -> None:
+        """Decide about a system message under the ledger's lock. ``recorded`` returns the events to write."""
         envelope = accepted.envelope
 
         def decide(known: Knowledge) -> Sequence[Event]:
             swarm = known.active(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
-            return kept(lifecycle.decide(envelope, swarm, known.agent_id))
+            return recorded(lifecycle.decide(envelope, swarm, known.agent_id))
 
         self.ledger.decide(decide)
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
     async def join(self, data: bytes, address: str) -> Admission:
-        """Decide about a request to join; raises ``Refusal``. Durable before it is answered."""
+        """Decide about a request to join, durably before it is answered; raise ``Refusal``."""
         _limited(self._joins.take(address, self.ledger.now()), "requests to join from this address")
         request = admission.parse(data)
         return await self._pool_run(lambda: self._admit(request))
@@ -221,7 +222,7 @@ class Gateway:
         def decide(known: Knowledge) -> list[Event]:
             proof = self.settings.require_join_proof
             found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
-            if isinstance(request, admission.Proven):  # each is a line, from wherever it comes; a repeated one is none
+            if isinstance(request, admission.Proven):  # each costs a line, from any address; a repeat costs none
                 wait = self._joiners.take(request.sender.public_key, self.ledger.now())
                 _limited(wait, "requests to join by this key")
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
@@ -231,7 +232,7 @@ class Gateway:
 
 
 def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
-    """An event of somebody's joining (or asking to), with what everybody is to be told of it: nothing, if it is in."""
+    """Return a joining event with the news it announces to everybody. A confirmed membership (``asked``) has none."""
     if event["event"] == "asked":
         return event
     member = event["member"]
@@ -251,7 +252,7 @@ def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
 
 
 def known_as(accepted: Accepted) -> bytes:
-    """What a message is known by."""
+    """Return the key by which a message is known."""
     envelope = accepted.envelope
     return key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
 

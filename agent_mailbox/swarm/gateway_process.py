@@ -1,6 +1,6 @@
-"""Running a gateway: both applications, the writer and the carrier, in one process until it is told to stop.
+"""The gateway's process: both applications, the writer and the carrier, until told to stop.
 
-Belongs here: sockets, TLS, who is woken. HTTP/1.1 and HTTP/2 by Hypercorn; HTTP/3 where aioquic is there and a QUIC
+Belongs here: sockets, TLS, wiring. Hypercorn serves HTTP/1.1 and HTTP/2, and HTTP/3 if aioquic is installed and a QUIC
 address is given.
 """
 
@@ -38,13 +38,12 @@ from .statuses import Statuses
 from .wake import Waker, secret_in
 
 GRACE = 2.0
-"""Seconds that requests under way have once we are told to stop. A connection whose peer does not answer its end is
-waited for as long."""
+"""Seconds that requests under way have after a stop; a connection that does not close is waited for as long."""
 
 
 class Listening(Record):
-    """Where to listen. ``bind``: HOST:PORT; ``cert`` and ``key``: PEM files (none: a proxy in front does TLS);
-    ``quic``: HOST:PORT for HTTP/3; ``api``: the local API's HOST:PORT in place of its Unix socket, ``token`` then."""
+    """Addresses to listen at. ``bind``, ``quic`` (HTTP/3): HOST:PORT. ``cert``, ``key``: PEM files; without them a
+    proxy in front does TLS. ``api``: HOST:PORT of the local API, with a token, in place of its Unix socket."""
 
     bind: str
     cert: str | None = None
@@ -55,18 +54,24 @@ class Listening(Record):
 
 
 def check(listening: Listening) -> None:
-    """Raise ``Refused`` where this would speak in the clear to more than this machine, or the local API to others."""
+    """Raise ``Refused`` if this would serve other machines unencrypted, or give them the local API."""
     if (listening.cert is None) != (listening.key is None):
-        raise Refused("a certificate needs its key", "give --cert and --key together")
+        raise Refused(
+            f"TLS file missing: {'--key' if listening.key is None else '--cert'}",
+            "pass `--cert FILE` and `--key FILE` together",
+        )
     if listening.cert is None and not listening.behind_proxy and not _is_loopback(listening.bind):
         raise Refused(
-            f"{listening.bind} without a certificate would be in the clear",
-            "give --cert and --key, or --behind-proxy where a proxy does TLS",
+            f"listening address needs TLS: {listening.bind}",
+            "pass `--cert FILE` and `--key FILE`, or `--behind-proxy` if a proxy does TLS",
         )
     if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
-        raise Refused("HTTP/3 needs a certificate and aioquic", f"give --cert and --key; {extras.how('http3')}")
+        raise Refused(
+            f"HTTP/3 needs a certificate and aioquic: {listening.quic}",
+            f"pass `--cert FILE` and `--key FILE`, and run `{extras.how('http3')}`",
+        )
     if listening.api is not None and not _is_loopback(listening.api):
-        raise Refused(f"the local API does not listen at {listening.api}", "give a loopback address, or none")
+        raise Refused(f"local API address is not loopback: {listening.api}", "pass `--api 127.0.0.1:PORT`, or none")
 
 
 def _is_loopback(bind: str) -> bool:
@@ -78,7 +83,7 @@ def _is_loopback(bind: str) -> bool:
 
 
 def _config(bind: str, body: int) -> Config:
-    """What both sides share: limits on who is slow, and no log of who asked what."""
+    """Return the settings both sides share: limits on slow peers, and no log of requests."""
     config = Config()
     config.bind = [bind]
     config.accesslog = None
@@ -99,10 +104,10 @@ def _config(bind: str, body: int) -> Config:
 
 
 def bound(address: str) -> tuple[socket.socket, str]:
-    """A socket that listens at HOST:PORT, and the port's address as it is; port 0 takes a free one."""
+    """Return (a socket that listens at HOST:PORT, its actual address); port 0 takes a free one."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise Refused(f"{address!r} is no HOST:PORT", "write 0.0.0.0:8443, or [::]:8443")
+        raise Refused(f"listening address invalid: {address!r}", "write HOST:PORT, as in 0.0.0.0:8443 or [::]:8443")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,13 +117,13 @@ def bound(address: str) -> tuple[socket.socket, str]:
         sock.listen(128)
     except OSError as error:
         sock.close()
-        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another --bind") from None
+        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another HOST:PORT") from None
     name = sock.getsockname()
     return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
 
 
 def bound_here(path: str) -> socket.socket:
-    """A Unix socket that listens at a path, its owner's alone from the start; one that was left there goes."""
+    """Return a Unix socket that listens at a path, private to its owner from the start; it replaces a stale one."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -131,14 +136,14 @@ def bound_here(path: str) -> socket.socket:
         sock.listen(128)
     except OSError as error:
         sock.close()
-        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "give --api HOST:PORT instead") from None
+        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "pass `--api 127.0.0.1:PORT`") from None
     finally:
         os.umask(before)
     return sock
 
 
 def api_token(home: Home) -> str:
-    """The token of the local API on loopback: made once, 0600."""
+    """Return the token of the local API on loopback: created once, 0600."""
     path = home.path("local.token")
     if not os.path.exists(path):
         names.write_private(path, os.urandom(32).hex().encode() + b"\n")
@@ -146,32 +151,32 @@ def api_token(home: Home) -> str:
 
 
 def _with_tls(config: Config, listening: Listening) -> None:
-    """Set what to speak TLS and QUIC with; raises ``BadData`` if it cannot be used."""
+    """Set certificate, key and QUIC address; raise ``BadData`` if unusable."""
     try:
         config.certfile, config.keyfile = listening.cert, listening.key
         config.quic_bind = [listening.quic] if listening.quic else []
         config.create_ssl_context()
     except (OSError, ssl.SSLError) as error:
-        raise BadData(f"the certificate cannot be used: {error}", "give PEM files that belong together") from None
+        raise BadData(f"certificate or key unusable: {error}", "pass PEM files that belong together") from None
 
 
 async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT. ``ready`` is told the address once everything listens."""
+    """Serve until SIGTERM or SIGINT. Call ``ready`` with the address once everything listens."""
     settings = configured.of(mailbox.config, mailbox.own)
     ledger = Ledger(home)
     ledger.identified()
     ledger.write_state()
     outbox = Outbox(home, mailbox, ledger)
-    outbox.announce()  # before the gateway looks what stands in the mailbox
+    outbox.announce()  # before the gateway reads the mailbox
     gateway = Gateway(mailbox, ledger, outbox, settings)
     waker = Waker(settings)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    # cutting idle connections makes the server's own tasks end in errors, which tell nobody anything
+    # cutting idle connections makes the server's own tasks fail: no news
     loop.set_exception_handler(lambda loop, what: None if stop.is_set() else loop.default_exception_handler(what))
     gateway.arrived = lambda messages: waker.arrived(loop, messages)
     peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
-    # the carrier writes to the mailbox from threads of its own, so it has one of its own
+    # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
     carrier = Carrier(home, ledger, Outbox(home, Mailbox(mailbox.directory), ledger), peers, settings)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
@@ -209,12 +214,13 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
 
 
 async def _first(serving: Sequence[asyncio.Future[None]], background: Sequence[asyncio.Future[None]]) -> None:
-    """Until the servers end, or a part of the gateway breaks: half a gateway would take mail it does not keep."""
+    """Wait until the servers end or a part of the gateway breaks: half a gateway would take mail it does not keep."""
     done, _ = await asyncio.wait([*serving, *background], return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
 
 
 def lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
-    """One gateway serves a home, one process carries: the lock, or ``Busy`` after ``wait`` seconds."""
+    """Return the lock by which one gateway serves a home, or one process carries; it raises ``Busy`` after ``wait``
+    seconds."""
     return FileLock(home.path(name), wait)

@@ -1,6 +1,6 @@
-"""Coordination over GitHub: the founding text's notifications, and references to what they are about.
+"""Coordination over GitHub: the founding text's notifications, and references to their issues.
 
-Belongs here: which event says what. The issue itself is made with ``gh``; nothing here speaks to GitHub.
+Belongs here: the words of each event. ``gh`` makes the issue itself; nothing here speaks to GitHub.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ EVENTS = {
     "pr_opened": ("github_pr", "mention", "New pull request"),
     "review_requested": ("github_pr", "review_requested", "Review requested"),
 }
-"""Event to what it refers to, what was done, in words. The founding table's five, and the actions on issues."""
+"""Event to (reference type, action, words): the founding table's five, and the actions on issues."""
 
 
 def notification(
     event: str, repo: str, number: int, text: str | None
 ) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
-    """(content, references, metadata) of a notification; raises ``Malformed``."""
+    """Return (content, references, metadata) of a notification; raise ``Malformed``."""
     kind, action, said = EVENTS[event]
     references = [reference(kind, repo, number, action)]
     place = "pull" if kind == "github_pr" else "issues"
@@ -37,20 +37,22 @@ def notification(
 
 
 def reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
-    """A reference, checked."""
+    """Return a checked reference; raise ``Malformed``."""
     try:
         found = read(Reference, {"type": kind, "repo": repo, "number": number, "action": action}, "the reference")
     except Refusal as refusal:
         raise Malformed(
-            f"no reference: {refusal.message}", f"OWNER/REPO, a number, one of {', '.join(ACTIONS)}"
+            f"reference invalid: {refusal.message}", f"write OWNER/REPO, a number, and one of {', '.join(ACTIONS)}"
         ) from None
     return found.model_dump(exclude_none=True)
 
 
 def also(text: str) -> dict[str, Any]:
-    """A further reference as ``ACTION OWNER/REPO#N`` is written: ``unblocked:owner/repo#5``."""
+    """Return a further reference, written ``ACTION:OWNER/REPO#N``: ``unblocked:owner/repo#5``."""
     action, colon, rest = text.partition(":")
     repo, mark, number = rest.partition("#")
     if not colon or not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
-        raise Malformed(f"{text!r} is no reference", "write ACTION:OWNER/REPO#NUMBER, such as unblocked:owner/repo#5")
+        raise Malformed(
+            f"reference invalid: {text!r}", "write ACTION:OWNER/REPO#NUMBER, such as unblocked:owner/repo#5"
+        )
     return reference("github_issue", repo, int(number), action)

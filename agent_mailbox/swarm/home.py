@@ -1,7 +1,7 @@
-"""The gateway's own directory, ``~/.swarm``: who it is, and its logs.
+"""The gateway's own directory, ``~/.swarm``: its identity and its logs.
 
-Belongs here: names, modes, the key file. The directory is 0700; every file in it is 0600 from the moment it exists.
-What reads keys is imported where one is read: the mailbox's doctor looks at modes where the extra is not installed.
+Belongs here: file names, modes, the key file. The directory is 0700; every file is created 0600. Functions that use a
+key import the library themselves: the mailbox's doctor checks modes without the extra.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 KEY, LEDGER, OUTBOX, STATUSES, STATE = "key.pem", "ledger.jsonl", "outbox.jsonl", "statuses.jsonl", "state.json"
 SERVING, CARRYING, STATE_LOCK = "serving.lock", "carrying.lock", "state.lock"
 SOCKET = "local.sock"
+INIT = "run `agent-mailbox swarm init --agent ID --endpoint URL`"
+"""The hint for a home without an identity."""
 
 
 def default(environ: Mapping[str, str]) -> str:
-    """``AGENT_SWARM_HOME``, else the founding text's place: ``~/.swarm``, ``%APPDATA%\\swarm`` on Windows."""
+    """Return ``AGENT_SWARM_HOME``, else the founding text's place: ``~/.swarm``, ``%APPDATA%\\swarm`` on Windows."""
     named = environ.get("AGENT_SWARM_HOME")
     if named:
         return os.path.abspath(named)
@@ -41,11 +43,11 @@ class Home:
         self.directory = directory
 
     def path(self, name: str) -> str:
-        """A file in it."""
+        """Return the path of a file in it."""
         return os.path.join(self.directory, name)
 
     def make(self) -> Ed25519PrivateKey:
-        """Make the directory and the key, or take those that are there; raises ``Refused`` if others can read them."""
+        """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
         try:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -56,7 +58,7 @@ class Home:
         return self.key()
 
     def _make_key(self) -> None:
-        """Aside, synced, then linked into place: two who make one at once agree on the first."""
+        """Create the key atomically: write it aside, sync, link. The first of two concurrent callers wins."""
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -77,14 +79,15 @@ class Home:
             raise storage_failed("write the key", self.path(KEY), error) from None
 
     def key(self) -> Ed25519PrivateKey:
-        """The private key; raises ``NotFound`` before ``init``, ``Refused`` where others may read it, ``BadData``."""
+        """Return the private key. Raise ``NotFound`` before ``init``, ``Refused`` if it is not private, ``BadData`` if
+        unusable."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         path = self.path(KEY)
         if not os.path.lexists(path):
-            raise NotFound(f"no swarm identity in {self.directory}", "`agent-mailbox swarm init` makes one")
+            raise NotFound(f"swarm identity missing: {self.directory}", INIT)
         self.check_modes()
         with open(open_file(path, os.O_RDONLY), "rb") as file:
             data = file.read(8192)
@@ -94,19 +97,19 @@ class Home:
         except (ValueError, TypeError, UnsupportedAlgorithm):
             pass
         if not isinstance(key, Ed25519PrivateKey):
-            raise BadData(f"{path} holds no Ed25519 key", "take it from a backup; a new one is a new identity")
+            raise BadData(f"Ed25519 key invalid: {path}", "restore the file from a backup; a new key is a new identity")
         return key
 
     def check_modes(self) -> None:
         """Raise ``Refused`` if the directory or the key is another's, or open to others."""
         for path in (self.directory, self.path(KEY)):
-            problem = loose(path)
+            problem = mode_problem(path)
             if problem:
-                raise Refused(f"{path} {problem}", "chmod go= it, and make it yours; a key others read is no secret")
+                raise Refused(f"{path} {problem}", f"own it yourself, not as a link, then run `chmod go= {path}`")
 
 
-def loose(path: str) -> str:
-    """What is wrong with whose and how open a private file is; empty: nothing, or it is not there."""
+def mode_problem(path: str) -> str:
+    """Return what is wrong with a private file's owner or mode; empty if nothing is, or if it is missing."""
     try:
         there = os.lstat(path)
     except FileNotFoundError:
@@ -119,7 +122,7 @@ def loose(path: str) -> str:
 
 
 def write_private(path: str, data: bytes) -> None:
-    """A new file, 0600 from the start, on the disk when this returns."""
+    """Write a file: 0600 from the start, synced when this returns."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         os.fchmod(file.fileno(), 0o600)

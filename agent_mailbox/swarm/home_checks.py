@@ -1,8 +1,7 @@
-"""What can be wrong with a gateway's directory, as far as this machine alone can tell.
+"""Checks of a gateway's directory, as far as this machine can tell by itself.
 
-Belongs here: modes and owners, the key, the logs, a clock that contradicts them. Nothing of the network, and nothing of
-the extra where it is not installed: the mailbox's own doctor looks here, too. Each finding is (place, what, is it only
-a note).
+Belongs here: modes and owners, the key, the logs, a clock that contradicts them. The mailbox's own doctor runs them
+too, offline and without the extra. Each finding is (place, problem, whether it is only a note).
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from . import home as names
 from .home import Home
 
 SKEW = 60_000
-"""Milliseconds two clocks may differ before it is worth a word: messages are refused at fifteen minutes."""
+"""Milliseconds two clocks may differ before a finding; messages are refused at fifteen minutes."""
 LOGS = (names.LEDGER, names.OUTBOX, names.STATUSES, pairing.IN_HOME)
 Finding = tuple[str, str, bool]
 
 
 def files(home: Home, now: int) -> list[Finding]:
-    """Everything wrong with the directory at ``now`` (ms)."""
+    """Return everything wrong with the directory at ``now`` (ms)."""
     found: list[Finding] = []
     for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
-        problem = names.loose(home.path(name))
+        problem = names.mode_problem(home.path(name))
         if problem:
             found.append((home.path(name), problem, False))
-    problem = names.loose(home.directory)
+    problem = names.mode_problem(home.directory)
     if problem:
         found.append((home.directory, problem, False))
     try:
         if extra.missing():
-            found.append((home.directory, f"it cannot serve: {extras.how('swarm')} installs what it needs", True))
+            found.append((home.directory, f"extra missing, it cannot serve: run `{extras.how('swarm')}`", True))
         else:
             home.key()
     except MailboxError as error:
@@ -46,7 +45,7 @@ def files(home: Home, now: int) -> list[Finding]:
     for name in LOGS:
         try:
             found += _log(home.path(name), now)
-        except MailboxError as error:  # a directory, say: the rest is still looked at
+        except MailboxError as error:  # a directory, say: the other logs are still checked
             found.append((home.path(name), error.what, False))
     return found
 
@@ -64,23 +63,23 @@ def _log(path: str, now: int) -> Iterator[Finding]:
     except ValueError:
         return
     if ahead > SKEW:
-        what = f"a line is of {latest}, {ahead // 1000} s from now: this machine's clock was wrong then, or is now"
+        what = f"a line is dated {latest}, {ahead // 1000} s ahead: this machine's clock was wrong then, or is now"
         yield path, what, True
 
 
 def examine(mailbox: str, now: int) -> Iterator[Problem]:
-    """The same of a mailbox's gateway, if it has one, as ``doctor`` tells it."""
+    """Yield the findings about a mailbox's gateway, if it has one, as ``doctor`` reports them."""
     bound = pairing.gateway_of(mailbox)
     if bound is None:
         return
     directory, mutual = bound
     home = Home(directory)
     if not os.path.lexists(home.path(names.KEY)):
-        what = f"its gateway {directory} is not there: mail to swarms waits; `swarm init` makes another"
+        what = f"gateway missing, mail to swarms waits: {directory}; make one with `agent-mailbox swarm init`"
         yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
         return
     if not mutual:
-        what = f"{directory} does not name this mailbox: the next `swarm` command here settles whose it is"
+        what = f"gateway does not name this mailbox: {directory}; pair them by any `agent-mailbox swarm` command here"
         yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
         return
     for place, what, note in files(home, now):

@@ -1,6 +1,6 @@
-"""Taking a state file in: another program's, or another machine's, word for who is in which swarm.
+"""Import of a state file: another program's, or another machine's, record of swarm membership.
 
-Belongs here: what it may change. The file's shape is ``state_file``'s.
+Belongs here: the limits of what it may change. ``state_file`` defines its shape.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
 
 
 def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
-    """Import a state file of this same agent; returns how many swarms it held. A merge changes nobody's key, and where
-    the swarm has this agent under another key nobody would take its mail."""
+    """Import a state file of this same agent; return its number of swarms.
+
+    A merge changes nobody's key. A swarm that lists this agent under another key is refused: it would take none of our
+    mail.
+    """
     state = state_file.parse(data)
     mine = signing.public_of(ledger.home.key())
 
     def decide(known: Knowledge) -> Sequence[Event]:
         if state.agent_id != known.agent_id:
-            raise Refused(f"the state is {state.agent_id}'s, this gateway is {known.agent_id}", "import your own")
+            raise Refused(
+                f"state file belongs to another agent than {known.agent_id}: {state.agent_id}",
+                "import a file that `agent-mailbox swarm state export` wrote for this agent",
+            )
         latest = instant.text(ledger.now() + wire.FRESH)
         swarms: list[dict[str, Any]] = []
-        later = known  # with those of the file that came before: two of one name get two aliases
+        later = known  # includes the file's earlier swarms: two of one name get two aliases
         for one in state.swarms.values():
             before = known.active(one.swarm_id)
             _check_keys(one, known.agent_id, mine, {} if replace or before is None else before.members)
@@ -47,25 +53,25 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
 
 
 def _check_keys(one: state_file.StateSwarm, me: str, mine: str, pinned: Mapping[str, Member]) -> None:
-    """Raise ``Refused`` where a swarm's keys are not those that are known."""
+    """Raise ``Refused`` if a swarm's keys differ from the known ones."""
     for member in one.members:
         if member.agent_id == me and member.public_key != mine:
             raise Refused(
-                f"{one.name} has this agent with another key",
-                "bring the key that belongs to the state (docs/swarm.md), or join anew",
+                f"swarm lists this agent under another key: {one.name}",
+                "copy the state's key to key.pem in the gateway's directory, or run `agent-mailbox swarm join URL`",
                 code="key_mismatch",
             )
         old = pinned.get(member.agent_id)
         if old is not None and old.public_key not in ("", member.public_key):
             raise Refused(
-                f"{member.agent_id} has another key in {one.name}",
-                "a merge changes nobody's key; --replace takes the file's word for it",
+                f"member key differs in swarm {one.name}: {member.agent_id}",
+                "pass `--replace` to take the file's keys",
                 code="key_mismatch",
             )
 
 
 def _dated(one: state_file.StateSwarm, latest: str) -> dict[str, Any]:
-    """The swarm, with nobody in it since a time that has not come: what follows upon a joining is dated after it."""
+    """Return the swarm with future join dates clamped to ``latest``: whatever follows a joining is dated after it."""
     value = one.model_dump()
     members = [{**member, "joined_at": min(member["joined_at"], latest)} for member in value["members"]]
     return {**value, "members": members, "joined_at": min(value["joined_at"], latest)}

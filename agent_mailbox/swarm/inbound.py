@@ -1,8 +1,8 @@
 """Verified mail into the mailbox: one durable append, each message once.
 
-Belongs here: how a message of the wire becomes one of ours, and the index that knows which were taken already. The
-index is derived: it is read from the mailbox's own logs when the gateway starts, so that there is one truth.
-A message is known by swarm, sender and id together: a member who uses another's id must not make that one a duplicate.
+Belongs here: the translation of a wire message into a record, and the index of messages already taken. A starting
+gateway rebuilds the index from the mailbox's logs, the only truth. Its key is swarm, sender and id together: a member
+who reuses another's id must not make that message a duplicate.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .protocol.outgoing import REMEMBERED, Outgoing, claimed
 
 MAX_SUBJECT = 300
 DERIVED = "8"
-"""The version (RFC 9562) of the UUIDs that follow from something."""
+"""The version digit (RFC 9562) of derived UUIDs."""
 
 
 class Incoming(Record):
-    """A message to be taken in: verified, with what its lifecycle content led to (``told``), for whom."""
+    """A verified message to take in. ``told``: the subject of its lifecycle event; empty for mail."""
 
     accepted: Accepted
     told: str = ""
 
 
 def key_of(swarm_id: str, sender: str, message_id: str) -> bytes:
-    """What a message is known by."""
+    """Return the 16 bytes by which a message is known."""
     return sha256(f"{swarm_id} {sender} {message_id}".encode()).digest()[:16]
 
 
 class InboundIndex:
-    """The messages taken in, and the ids they stand under: each in 16 bytes, for as long as anybody may send again."""
+    """The messages taken in and their ids here: 16 bytes each, kept while a sender may retry."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, int] = {}
@@ -55,7 +55,7 @@ class InboundIndex:
         return key in self._seen
 
     def add(self, message: Message) -> None:
-        """Note a message that stands in the mailbox, if it came from a swarm."""
+        """Note a message of the mailbox, if it came from a swarm."""
         about = (message.extra or {}).get("swarm")
         if isinstance(about, dict) and message.sender.startswith("swarm:"):
             words = [about.get(name) for name in ("swarm_id", "agent_id", "message_id")]
@@ -66,15 +66,15 @@ class InboundIndex:
                     self._moved.setdefault(_packed(str(words[2])), message.id)
 
     def has_id(self, message_id: str) -> bool:
-        """Does one of ours stand under that id?"""
+        """Return whether one of our records has that id."""
         return _packed(message_id) in self._ids
 
     def place(self, message_id: str) -> str | None:
-        """The id of ours by which a message of the wire's id stands here."""
+        """Return the id here of the message with that wire id; None if unknown."""
         return message_id if self.has_id(message_id) else self._moved.get(_packed(message_id))
 
     def forget(self, before: int) -> None:
-        """Drop what is older than ``before`` (ms); both are in the order of their coming."""
+        """Drop the entries older than ``before`` (ms)."""
         for known in (self._seen, self._ids):
             for old in [key for key, at in known.items() if at < before]:
                 del known[old]
@@ -87,11 +87,11 @@ def _packed(message_id: str) -> bytes:
 
 
 def load(mailbox: Mailbox, now: int) -> InboundIndex:
-    """The index, from the live log and the archive."""
+    """Return the index, read from the live log and the archive."""
     index = InboundIndex()
     mark = b'"sender":"swarm:'
     live = (text for _, text in mailbox.logs.messages.lines())
-    for text in chain(live, mailbox.archive.lines()):  # in this order: mail moves from there to here meanwhile
+    for text in chain(live, mailbox.archive.lines()):  # live first: mail moves from the log to the archive meanwhile
         message = codec.message(text) if mark in text else None
         if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
             index.add(message)
@@ -99,19 +99,26 @@ def load(mailbox: Mailbox, now: int) -> InboundIndex:
 
 
 def derived_id(key: bytes) -> str:
-    """A UUID (version 8, RFC 9562) that follows from what a message is known by."""
+    """Return the UUID (version 8, RFC 9562) that follows from a message's key.
+
+    >>> derived_id(bytes(16))
+    '00000000-0000-8000-8000-000000000000'
+    """
     return uuid_of(key.hex(), DERIVED, variant="8")
 
 
 def message_of(
     incoming: Incoming, index: InboundIndex, outgoing: Outgoing, roster: Roster, now: int, beside: Container[str] = ()
 ) -> Message:
-    """The record a message becomes: its sender is an address no agent here can bear, its type never ``control``; it
-    asks for nothing, and goes to who joined the swarm. ``beside``: the ids written in one batch with it."""
+    """Return the record that a message becomes.
+
+    Its sender is an address that no agent here can have. Its type is never ``control``, and it asks for no ack. It goes
+    to those who joined the swarm. ``beside``: the ids of its batch.
+    """
     envelope, swarm = incoming.accepted.envelope, incoming.accepted.swarm
     sender = incoming.accepted.sender.agent_id
     known_as = key_of(envelope.swarm_id, sender, envelope.message_id)
-    # ids that are derived are ours to give: the sender's could be that of a notice which is yet to be written
+    # derived ids are ours to give: a sender could take that of a notice not yet written
     taken = (
         envelope.message_id[14] == DERIVED
         or index.has_id(envelope.message_id)
@@ -152,24 +159,25 @@ def message_of(
 
 
 def _hours(left: int) -> int:
-    """The time to live of mail whose sender gives it ``left`` ms: whole hours, which records have, rounded up."""
+    """Return the TTL of mail that expires in ``left`` ms: whole hours, rounded up."""
     return min(MAX_TTL_HOURS, max(1, -(-left // instant.HOUR)))
 
 
 def _parent(message_id: str | None, index: InboundIndex, outgoing: Outgoing) -> str | None:
-    """What it answers, if that came from a swarm or went to one: nobody elsewhere answers what is said among us."""
+    """Return the id here of the message it answers, if that came from or went to a swarm: outsiders answer no local
+    mail."""
     if message_id is None or message_id in outgoing.senders:
         return message_id
     return index.place(message_id)
 
 
 def check(message: Message) -> None:
-    """Raise ``BadData`` where the message is one that could not be stored, before others are written with it."""
+    """Raise ``BadData`` for an unstorable message, before its batch is written."""
     stored_line(message)
 
 
 def is_storable(message: Message) -> bool:
-    """Could it be stored? What could not holds up nothing that is written with it."""
+    """Return whether the message can be stored: an unstorable one must not block its batch."""
     try:
         check(message)
     except BadData:
@@ -178,8 +186,10 @@ def is_storable(message: Message) -> bool:
 
 
 def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
-    """Who joined the swarm; an answer to one of them alone goes to that one (what it answers is a hint nobody signed,
-    so it can do no more than choose among those who would have been shown it anyway)."""
+    """Return those who joined the swarm; for an answer to one of them, only that one.
+
+    ``in_reply_to`` is an unsigned hint: it may only choose among agents who would see the message anyway.
+    """
     envelope, tag = incoming.accepted.envelope, f"swarm:{incoming.accepted.swarm.alias}"
     asker = outgoing.senders.get(envelope.in_reply_to or "")
     if envelope.recipient != wire.BROADCAST and asker:
@@ -190,7 +200,7 @@ def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple
 
 
 def _conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Roster) -> list[str]:
-    """Issues that the message claims and somebody here holds."""
+    """Return a sentence for each issue that the message claims and an agent here holds."""
     found = []
     for repo, number, action in claimed(references):
         holder = outgoing.claims.get((repo, number))
@@ -201,7 +211,7 @@ def _conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Ros
 
 
 def notice(swarm_tag: str, message_id: str, subject: str, content: str, about: dict[str, Any], now: int) -> Message:
-    """A notification of our own for who joined the swarm: what happened in it (founding text, "Lifecycle events")."""
+    """Return our notification of a swarm event for those who joined it (founding text, "Lifecycle events")."""
     return Message(
         id=message_id,
         sender=f"{swarm_tag}/{about['agent_id']}",
@@ -216,5 +226,5 @@ def notice(swarm_tag: str, message_id: str, subject: str, content: str, about: d
 
 
 def remote_mail(messages: Iterable[Message]) -> list[Message]:
-    """What came from swarms."""
+    """Return the messages that came from swarms."""
     return [m for m in messages if m.sender.startswith("swarm:") and isinstance((m.extra or {}).get("swarm"), dict)]

@@ -1,7 +1,7 @@
-"""Our side of joining a swarm: asking its master, and taking the answer.
+"""Our side of joining a swarm: ask its master, and take the answer.
 
-Belongs here: the request, and what may be believed of the reply (``admission.entered`` decides). Asked again it is the
-same request: while it waits for approval, and later to have the membership confirmed.
+Belongs here: the request, and how much of the reply is believed (``admission.entered`` decides). The same request is
+repeated while approval is pending, and later to confirm the membership.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ WAITING, IN, REFUSED, AWAY = "pending", "accepted", "refused", "unreachable"
 
 
 def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
-    """The swarm's word in addresses: its name, less what an address cannot hold; made unique by the id, and since that
-    is a stranger's choice, too, by a number."""
+    """Return the swarm's alias, its word in addresses: its name, without characters an address forbids.
+
+    The id makes it unique, or a number: the id, too, is a stranger's choice.
+    """
     word = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name.lower()).strip("-._")[:48]
     taken = {swarm.alias for swarm in known.swarms.values() if swarm.swarm_id != swarm_id}
     stem = word or "swarm"
@@ -60,8 +62,11 @@ def _entering(
 
 
 def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
-    """Raise ``Refusal`` for an invitation to a swarm we are in which the master we know did not make, nor a member by
-    its key as we know it. A swarm's id is no secret: another master's swarm may bear it."""
+    """Raise ``Refusal`` for another's invitation to a swarm we are in: our master, or a member, must have signed it
+    with the key we know.
+
+    A swarm's id is public: another master's swarm may bear it.
+    """
     swarm = known.active(invitation.swarm_id)
     if swarm is None:
         return
@@ -82,15 +87,15 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
 async def ask(
     ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None, *, again: bool = False
 ) -> tuple[str, str]:
-    """Ask to join by an invitation; writes down what came of it. Returns (one of the four words above, in words).
-    ``again``: it was asked before, and whoever gave it up meanwhile is not brought in by a late answer.
+    """Ask to join by an invitation, and record the outcome. Return (one of the four words above, an explanation).
 
-    Raises ``Refusal`` for an invitation that cannot be read.
+    ``again``: it was asked before; a late answer changes nothing once the person gave up. Raise ``Refusal`` for an
+    unreadable invitation, or another master's.
     """
     invitation = tokens.parse_url(url)
     _refuse_another(ledger.known(), invitation)
     answer = await _request(ledger, peers, key, invitation)
-    # (a clock that is wrong, here or there, may be set)
+    # a wrong clock, here or there, may be set
     if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
         return AWAY, answer.message
     body = dict(answer.body or {})
@@ -136,8 +141,10 @@ def _joining(
 
 
 def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:
-    """Ask no longer by the invitation by which it was asked; False if it no longer is: whoever is in meanwhile stays
-    in, and whoever asks by another invitation goes on asking."""
+    """Stop asking by the given invitation; return whether that request was still open.
+
+    A membership, or a request by another invitation, stays.
+    """
     stopped = False
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
@@ -151,8 +158,7 @@ def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:
 
 
 def give_up(ledger: Ledger, word: str) -> Swarm | None:
-    """Stop asking to join a swarm whose master has not let us in; None: we do not ask. Nobody is told, for nobody is
-    in it with us."""
+    """Stop asking to join a swarm and return it; None without a request. Only the ledger learns of it."""
     swarm = ledger.identified().named(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != JOINING:
         return None
@@ -160,9 +166,10 @@ def give_up(ledger: Ledger, word: str) -> Swarm | None:
 
 
 async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:
-    """Have the master say again who is in the swarm: heals whatever news never came. Returns whether it did.
+    """Ask the master again who is in the swarm, which heals lost news. Return whether it did.
 
-    Only who is the master is asked, or believed: one that handed the swarm over could take it back by its answer."""
+    Only the present master is asked and believed: a former one could take the swarm back by its answer.
+    """
     try:
         invitation = tokens.parse_url(swarm.invitation)
         _refuse_another(ledger.known(), invitation)
@@ -174,7 +181,7 @@ async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: S
         return False
 
     def decide(known: Knowledge) -> list[dict[str, Any]]:
-        now = known.active(swarm.swarm_id)  # it may have been handed over while we asked
+        now = known.active(swarm.swarm_id)  # it may have been handed over meanwhile
         return [event] if now is not None and event["master"] == swarm.master == now.master else []
 
     after = (await asyncio.to_thread(ledger.decide, decide)).active(swarm.swarm_id)

@@ -1,7 +1,7 @@
-"""The ledger: every decision about membership as one durable line; and ``state.json``, what follows from it.
+"""The ledger: every membership decision as one durable line, and the derived ``state.json``.
 
-Belongs here: reading it incrementally, deciding under its lock. A decision is taken on what the log says while the log
-is locked, and counts from the moment its line is synced: a process killed anywhere else has decided nothing.
+Belongs here: reading it incrementally, deciding under its lock. A decision follows from the log while it is locked. It
+counts once its line is synced: a process killed earlier has decided nothing.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .protocol import wire
 from .protocol.membership import NOTHING, Event, Knowledge, fold
 
 MAX_LINE = codec.MAX_LINE
-"""Bytes of one event: that of a thousand members has some 300 KB."""
+"""Most bytes of one event: one of a thousand members has some 300 KB."""
 
 
 def line(event: Mapping[str, Any]) -> bytes:
-    """An event's line."""
+    """Return an event's line."""
     return wire.dumps(event).encode("utf-8") + b"\n"
 
 
 def each_event(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(position, event) of a log's lines; what is none is passed over (``doctor`` tells)."""
+    """Yield (position, event) of a log's lines; skip invalid ones (``doctor`` reports them)."""
     for position, text in lines:
         event = codec.parse(text, MAX_LINE)
         if not isinstance(event, BadLine):
@@ -43,7 +43,7 @@ def each_event(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, dict[s
 
 
 def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
-    """The events alone, all of them."""
+    """Return all events, without positions."""
     return [event for _, event in each_event(lines)]
 
 
@@ -52,7 +52,7 @@ def _announced(event: Event) -> list[dict[str, Any]]:
 
 
 class Ledger:
-    """The ledger of a home. May be used by several threads, and beside other processes."""
+    """The ledger of a home, for several threads and beside other processes."""
 
     def __init__(self, home: Home, clock: Callable[[], int] = wall_clock) -> None:
         self.home = home
@@ -63,31 +63,33 @@ class Ledger:
         self._lock = threading.Lock()
 
     def known(self) -> Knowledge:
-        """What the ledger says now."""
+        """Return the fold of the ledger as it is now."""
         with self._lock:
             if self._tail.changed():
-                with self._tail.news() as (anew, lines):
-                    if anew:
+                with self._tail.news() as (replaced, lines):
+                    if replaced:
                         self._known, self._announced = NOTHING, []
                     self._known = fold(self._noting(each_event(lines)), self._known)
             return self._known
 
     def _noting(self, events: Iterable[tuple[int, Event]]) -> Iterator[Event]:
-        """The events; of what they announce only the id and the place are kept, for it may be long."""
+        """Pass the events on; keep only the id and position of announcements, which may be long."""
         for position, event in events:
             self._announced += [(one["id"], position) for one in event.get("announce", ())]
             yield event
 
     def identified(self) -> Knowledge:
-        """The same; raises ``NotFound`` before ``init``."""
+        """Return the same; raise ``NotFound`` before ``init``."""
         known = self.known()
         if not known.agent_id:
-            raise NotFound(f"no swarm identity in {self.home.directory}", "`agent-mailbox swarm init` makes one")
+            raise NotFound(f"swarm identity missing: {self.home.directory}", names.INIT)
         return known
 
     def announcements(self, told: Container[str]) -> list[dict[str, Any]]:
-        """What is to be announced, less what was ``told`` (ids), which is not asked for again: a decision holds what
-        it has to tell others, so that a process killed right after it has not left them in the dark."""
+        """Return the announcements still to make; forget those ``told`` (ids).
+
+        A decision's line holds its announcements, so a process killed right after it loses none.
+        """
         self.known()
         with self._lock:
             self._announced = [one for one in self._announced if one[0] not in told]
@@ -96,7 +98,7 @@ class Ledger:
         return [one for event in self._at(left) for one in _announced(event) if one["id"] in ids]
 
     def _at(self, positions: Iterable[int]) -> Iterator[Event]:
-        """The events at positions of the log."""
+        """Yield the events at positions of the log."""
         fd = self._tail.log.open() if positions else None
         if fd is None:
             return
@@ -107,12 +109,13 @@ class Ledger:
             os.close(fd)
 
     def decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
-        """Append what ``decide`` makes of the present knowledge; raises what it raises. Returns the knowledge after."""
+        """Append the events that ``decide`` returns for the present knowledge; return the knowledge after. Raise what
+        it raises."""
         with HeldLog(self._tail.log.path) as log:
             events = list(decide(self.known()))
             lines = [line(event) for event in events]
             if any(len(text) > MAX_LINE for text in lines):
-                raise BadData(f"a decision of more than {MAX_LINE} bytes", "that many members are no swarm of ours")
+                raise BadData(f"ledger event too large: over {MAX_LINE} bytes", "split the swarm into smaller ones")
             log.append(lines)
             log.sync()
         if events:
@@ -120,7 +123,7 @@ class Ledger:
         return self.known()
 
     def write_state(self) -> None:
-        """``state.json`` as it follows from the ledger: derived, atomic, 0600."""
+        """Write ``state.json`` from the ledger: atomic, 0600."""
         with FileLock(self.home.path(names.STATE_LOCK)):
             known = self.known()
             aside = self.home.path(f"{names.STATE}.new")
@@ -128,5 +131,5 @@ class Ledger:
             os.replace(aside, self.home.path(names.STATE))
 
     def event(self, kind: str, **more: Any) -> dict[str, Any]:
-        """An event of this moment."""
+        """Return an event of this moment."""
         return {"event": kind, **more, "at": instant.text(self.now())}

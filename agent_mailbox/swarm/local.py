@@ -1,12 +1,14 @@
-"""The local API: what programs beside the gateway may ask of it. Never on the public side.
+"""The local API: for programs beside the gateway, never on the public side.
 
-Belongs here: a Unix socket that is its owner's alone, or loopback with a token; inbox, outbox, statuses, counts, wake.
+Belongs here: a Unix socket private to its owner, or loopback with a token; inbox, outbox, statuses, counts, wake.
 Answers have the reference's shapes, with JSON where it has TOON.
 """
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -29,6 +31,7 @@ from .statuses import ACTIONS, READ, STATUSES, Statuses
 
 MAX_BODY = 64 * 1024
 MAX_LIST = 100
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Batch(Model):
@@ -36,6 +39,105 @@ class Batch(Model):
 
     message_ids: list[Uuid]
     action: str
+
+
+def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_secret: str | None) -> Starlette:
+    """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
+    return Starlette(
+        routes=[
+            Route(path, _guarded(handler, token), methods=[method])
+            for method, path, handler in (
+                ("GET", "/api/inbox", partial(_inbox, statuses)),
+                ("GET", "/api/inbox/count", partial(_count, statuses)),
+                ("POST", "/api/inbox/batch", partial(_mark_batch, statuses)),
+                ("GET", "/api/inbox/{message_id}", partial(_show, statuses)),
+                ("POST", "/api/inbox/{message_id}/{action}", partial(_mark, statuses)),
+                ("GET", "/api/outbox", partial(_outbox, carrier)),
+                ("GET", "/api/outbox/count", partial(_outbox, carrier)),
+                ("POST", "/api/wake", partial(_wake, carrier, wake_secret)),
+            )
+        ],
+        exception_handlers={**ERRORS, NotFound: _on_nothing},
+        middleware=[Middleware(Draining, most=DRAINED * MAX_BODY)],
+    )
+
+
+def _guarded(handler: Handler, token: str | None) -> Handler:
+    """Return the handler that refuses callers without the token."""
+
+    async def guarded(request: Request) -> Response:
+        if token is not None:
+            given = request.headers.get("authorization", "").removeprefix("Bearer ")
+            if not hmac.compare_digest(given.encode(), token.encode()):
+                raise Refusal("UNAUTHORIZED", "show the token: Authorization: Bearer …")
+            # a page in a browser has no token; one that guessed it still cannot call us by its own host name
+            if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
+                raise Refusal("NOT_AUTHORIZED", "not by that name")
+        return await handler(request)
+
+    return guarded
+
+
+async def _inbox(statuses: Statuses, request: Request) -> Response:
+    wanted = request.query_params
+    status = wanted.get("status", "unread")
+    limit = wanted.get("limit", "50")
+    if status not in (*STATUSES, "all") or not (limit.isascii() and limit.isdigit() and len(limit) < 6):
+        raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
+    rows = await run_in_threadpool(statuses.chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"))
+    rows = rows[: max(1, min(int(limit), MAX_LIST))]
+    return answer({"count": len(rows), "messages": [_entry(*row) for row in rows]})
+
+
+async def _count(statuses: Statuses, request: Request) -> Response:
+    return answer(await run_in_threadpool(statuses.counts, request.query_params.get("swarm_id")))
+
+
+async def _show(statuses: Statuses, request: Request) -> Response:
+    """Answer one message; looking at it marks it as read."""
+    message = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], READ, True)
+    if not message:
+        raise Refusal("NOT_FOUND", "no such message")
+    return answer(_entry(*message[0]))
+
+
+async def _mark(statuses: Statuses, request: Request) -> Response:
+    action = ACTIONS.get(request.path_params["action"])
+    if action is None:
+        raise Refusal("NOT_FOUND", "read, archive or delete")
+    done = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], action)
+    if not done:
+        raise Refusal("NOT_FOUND", "no such message")
+    return answer({"message_id": done[0][0].id, "status": done[0][1]})
+
+
+async def _mark_batch(statuses: Statuses, request: Request) -> Response:
+    given = read(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
+    action = ACTIONS.get(given.action)
+    if action is None or not 1 <= len(given.message_ids) <= MAX_LIST:
+        raise Refusal("INVALID_FORMAT", f"action is read, archive or delete, of 1 to {MAX_LIST} messages")
+    done = await run_in_threadpool(statuses.mark, given.message_ids, action)
+    return answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
+
+
+async def _outbox(carrier: Carrier, request: Request) -> Response:
+    swarm = request.query_params.get("swarm_id")
+    rows = [row for row in await run_in_threadpool(listed, carrier.outbox.path) if swarm in (None, row["swarm_id"])]
+    if request.url.path.endswith("/count"):
+        return answer({"count": len(rows)})
+    return answer({"count": len(rows), "messages": rows[-MAX_LIST:]})
+
+
+async def _wake(carrier: Carrier, secret: str | None, request: Request) -> Response:
+    given = request.headers.get("x-wake-secret", "")
+    if secret is not None and not hmac.compare_digest(given.encode(), secret.encode()):
+        raise Refusal("NOT_AUTHORIZED", "X-Wake-Secret is not the one")
+    carrier.poke.set()
+    return answer({"status": "invoked", "detail": None}, 202)
+
+
+async def _on_nothing(_: Request, __: Exception) -> Response:
+    return refused(Refusal("NOT_FOUND", "there is nothing by that id"))
 
 
 def _entry(message: Message, status: str, read_at: str | None) -> dict[str, Any]:
@@ -51,93 +153,3 @@ def _entry(message: Message, status: str, read_at: str | None) -> dict[str, Any]
         "read_at": read_at,
         "content_preview": codec.dumps(codec.message_object(message)),
     }
-
-
-def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_secret: str | None) -> Starlette:
-    """The local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
-
-    def admit(request: Request) -> None:
-        if token is not None:
-            given = request.headers.get("authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), token.encode()):
-                raise Refusal("UNAUTHORIZED", "show the token: Authorization: Bearer …")
-            # a page in a browser has no token; one that guessed it still may not call us by a name of its own
-            if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
-                raise Refusal("NOT_AUTHORIZED", "not by that name")
-
-    async def inbox(request: Request) -> Response:
-        admit(request)
-        wanted = request.query_params
-        status = wanted.get("status", "unread")
-        limit = wanted.get("limit", "50")
-        if status not in (*STATUSES, "all") or not (limit.isascii() and limit.isdigit() and len(limit) < 6):
-            raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
-        rows = await run_in_threadpool(statuses.chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"))
-        rows = rows[: max(1, min(int(limit), MAX_LIST))]
-        return answer({"count": len(rows), "messages": [_entry(*row) for row in rows]})
-
-    async def count(request: Request) -> Response:
-        admit(request)
-        return answer(await run_in_threadpool(statuses.counts, request.query_params.get("swarm_id")))
-
-    async def one(request: Request) -> Response:
-        admit(request)
-        message = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], READ, True)
-        if not message:
-            raise Refusal("NOT_FOUND", "no such message")
-        return answer(_entry(*message[0]))
-
-    async def change(request: Request) -> Response:
-        admit(request)
-        action = ACTIONS.get(request.path_params["action"])
-        if action is None:
-            raise Refusal("NOT_FOUND", "read, archive or delete")
-        done = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], action)
-        if not done:
-            raise Refusal("NOT_FOUND", "no such message")
-        return answer({"message_id": done[0][0].id, "status": done[0][1]})
-
-    async def batch(request: Request) -> Response:
-        admit(request)
-        given = read(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
-        action = ACTIONS.get(given.action)
-        if action is None or not 1 <= len(given.message_ids) <= MAX_LIST:
-            raise Refusal("INVALID_FORMAT", f"action is read, archive or delete, of 1 to {MAX_LIST} messages")
-        done = await run_in_threadpool(statuses.mark, given.message_ids, action)
-        return answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
-
-    async def outbox(request: Request) -> Response:
-        admit(request)
-        rows = await run_in_threadpool(listed, carrier.outbox.path)
-        swarm = request.query_params.get("swarm_id")
-        rows = [row for row in rows if swarm in (None, row["swarm_id"])]
-        if request.url.path.endswith("/count"):
-            return answer({"count": len(rows)})
-        return answer({"count": len(rows), "messages": rows[-MAX_LIST:]})
-
-    async def wake(request: Request) -> Response:
-        admit(request)
-        given = request.headers.get("x-wake-secret", "")
-        if wake_secret is not None and not hmac.compare_digest(given.encode(), wake_secret.encode()):
-            raise Refusal("NOT_AUTHORIZED", "X-Wake-Secret is not the one")
-        carrier.poke.set()
-        return answer({"status": "invoked", "detail": None}, 202)
-
-    return Starlette(
-        routes=[
-            Route("/api/inbox", inbox, methods=["GET"]),
-            Route("/api/inbox/count", count, methods=["GET"]),
-            Route("/api/inbox/batch", batch, methods=["POST"]),
-            Route("/api/inbox/{message_id}", one, methods=["GET"]),
-            Route("/api/inbox/{message_id}/{action}", change, methods=["POST"]),
-            Route("/api/outbox", outbox, methods=["GET"]),
-            Route("/api/outbox/count", outbox, methods=["GET"]),
-            Route("/api/wake", wake, methods=["POST"]),
-        ],
-        exception_handlers={**ERRORS, NotFound: _on_nothing},
-        middleware=[Middleware(Draining, most=DRAINED * MAX_BODY)],
-    )
-
-
-async def _on_nothing(_: Request, __: Exception) -> Response:
-    return refused(Refusal("NOT_FOUND", "there is nothing by that id"))

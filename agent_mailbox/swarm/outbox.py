@@ -1,8 +1,8 @@
-"""The outbox log: what is on its way, durable before anything is sent.
+"""The outbox log: outgoing mail, durable before anything is sent.
 
-Belongs here: finding what has to go out (mail addressed to a swarm, announcements of the ledger), noting what became
-of it. Mail is in the mailbox first; it comes into the outbox whenever a gateway, or ``swarm flush``, next looks. So do
-the notices for those here: they follow from the ledger, and are in the mailbox before the outbox says so.
+Belongs here: finding what goes out (mail to a swarm, announcements of the ledger), noting its outcome. Mail is in the
+mailbox first; a gateway, or ``swarm flush``, queues it at its next look. Local notices follow from the ledger; the
+mailbox has them before the outbox says so.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .protocol.membership import Knowledge, Member, Swarm
 from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
 
 BIG = 8 << 20
-"""Bytes from which the log is rewritten when a gateway starts."""
+"""Bytes from which a starting gateway rewrites the log."""
 GATEWAY = "swarm-gateway"
-"""Who tells an agent that its mail did not arrive."""
+"""The sender that tells an agent that its mail did not arrive."""
 
 
 class Outbox:
@@ -49,7 +49,7 @@ class Outbox:
         self._looked = mailbox.now()
 
     def compact(self) -> None:
-        """Rewrite a large log without what is over and forgotten."""
+        """Rewrite a large log without events that are over and forgotten."""
         if os.path.exists(self.path) and os.path.getsize(self.path) > BIG:
             with HeldLog(self.path) as log:
                 size = os.fstat(log.fd).st_size
@@ -57,11 +57,11 @@ class Outbox:
                 log.replace([line(event)[:-1] for event in kept], size)
 
     def refresh(self) -> Outgoing:
-        """The fold as the log is now. Several threads may ask."""
+        """Return the fold of the log as it is now; thread-safe."""
         with self._lock:
             if self._tail.changed():
-                with self._tail.news() as (anew, lines):
-                    if anew:
+                with self._tail.news() as (replaced, lines):
+                    if replaced:
                         self.fold = Outgoing()
                     for _, event in each_event(lines):
                         self.fold.apply(event)
@@ -75,8 +75,8 @@ class Outbox:
             self.refresh()
 
     def sweep(self) -> None:
-        """Queue everything that is to go out and was not yet; what goes wrong halfway is looked at again from the
-        start, for what is queued already is known."""
+        """Queue everything still to go out. After an error the next sweep looks from the start: queued mail is
+        known."""
         try:
             self._sweep()
         except BaseException:
@@ -86,7 +86,7 @@ class Outbox:
     def _sweep(self) -> None:
         self.announce()
         now = self.mailbox.now()
-        if self._looked - now > instant.HOUR:  # set back: what was too old by the wrong clock is looked at again
+        if self._looked - now > instant.HOUR:  # set back: look again at mail that was too old by the wrong clock
             self._mail = GrowingLog(self.mailbox.logs.messages)
         self._looked = now
         if not self._mail.changed():
@@ -95,13 +95,16 @@ class Outbox:
         with self._mail.news() as (_, lines):
             fresh = [event for _, text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
         for event in fresh:
-            if event.get("why"):  # first, and once by its id: what the outbox has is not looked at again
+            if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
                 self._tell(event["from"], event["id"], event["recipient"], event["why"])
         self.note(fresh)
 
     def announce(self) -> None:
-        """Queue what the ledger has to tell others, and tell who joined here. Each once, whoever dies in between: what
-        was told here bears an id that follows from the decision, and is looked for before it is told again."""
+        """Queue the ledger's announcements, and tell those who joined here: each once.
+
+        A local notice has an id that follows from the decision, and is looked for before it is written: crashes repeat
+        nothing.
+        """
         fresh = self.ledger.announcements(self.refresh().senders)
         if not fresh:
             return
@@ -112,7 +115,7 @@ class Outbox:
         self.note(_queued(one) for one in fresh)
 
     def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
-        """The message, if there is one, by which those here learn of a decision."""
+        """Return the message, if any, that tells local members of a decision."""
         if one.get("mail"):
             message = codec.message(codec.dumps(one["mail"]).encode("utf-8"))
             return [message] if isinstance(message, Message) else []
@@ -125,8 +128,8 @@ class Outbox:
         return [notice(tag, message_id, told["subject"], told["content"], about, now)]
 
     def _mail_events(self, text: bytes, known: Knowledge) -> list[dict[str, Any]]:
-        """The events of one line of the messages log: a message may be for several swarms and agents, and then goes
-        out once for each, under an id that follows from its own."""
+        """Return the events of one line of the messages log. Mail to several swarms and agents goes out once for each,
+        under ids that follow from its own."""
         message = codec.message(text)
         if not isinstance(message, Message) or is_remote(message.sender):
             return []
@@ -162,7 +165,7 @@ class Outbox:
     def _peers(
         self, message: Message, swarm: Swarm | None, alias: str, agent: str, known: Knowledge
     ) -> tuple[str, list[dict[str, str]]]:
-        """(why it cannot go out, or nothing; the peers it goes to)."""
+        """Return (why it cannot go out, empty if it can; the peers it goes to)."""
         if swarm is None or known.active(swarm.swarm_id) is None:
             return f"this gateway is in no swarm {alias!r}", []
         sender = self.mailbox.logs.read_roster().get(message.sender)
@@ -177,7 +180,7 @@ class Outbox:
         return "", peers
 
     def _optional(self, message: Message, alias: str) -> dict[str, Any]:
-        """The optional members of the envelope, as far as the message says something there."""
+        """Return the envelope's optional members that the message sets."""
         metadata = message.metadata if isinstance(message.metadata, dict) else {}
         if message.subject:
             metadata = {"subject": message.subject, **metadata}
@@ -193,8 +196,8 @@ class Outbox:
         return {key: value for key, value in found.items() if value is not None}
 
     def _wire_id(self, thread: str | None, alias: str) -> str | None:
-        """The id by which a swarm knows what is answered, if it came from there or went there. The ids of other mail
-        are nobody's business elsewhere."""
+        """Return the id by which a swarm knows the answered message, if that came from or went to it: other ids stay
+        here."""
         if thread is None or not wire.is_uuid(thread):
             return None
         try:
@@ -208,7 +211,7 @@ class Outbox:
         return thread if any(place is not None and place[0] == alias for place in went) else None
 
     def until(self, parcel: Parcel) -> int:
-        """When a parcel is given up, in ms: a week on, or when its mail expires."""
+        """Return when to give a parcel up (ms): after a week, or when its mail expires."""
         queued_at = instant.parse(parcel.event["at"])
         if parcel.event.get("announces"):
             return queued_at + LONGEST
@@ -219,7 +222,7 @@ class Outbox:
         return queued_at + (LONGEST if hours is None else min(LONGEST, int(hours * instant.HOUR)))
 
     def failed(self, parcel: Parcel, peer: str, why: str) -> None:
-        """Tell who sent it that it did not arrive."""
+        """Tell the sender that its mail did not arrive."""
         if parcel.event.get("from"):
             self._tell(parcel.event["from"], parcel.id, peer, why)
 
@@ -236,7 +239,7 @@ class Outbox:
         try:
             self.mailbox.send_all([draft], answering=sender)
         except MailboxError:
-            pass  # told before, or nobody is there any more to be told; the outbox has it
+            pass  # told before, or the sender is gone; the outbox has it
 
 
 def _queued(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,31 +248,31 @@ def _queued(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def peer_of(member: Member) -> dict[str, str]:
-    """Where a parcel for a member goes."""
+    """Return a member as the peer of a parcel."""
     return {"agent_id": member.agent_id, "endpoint": member.endpoint}
 
 
 def announce(
     new_id: str, content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What an event of the ledger has to tell: others (``to``), and with a ``notice`` who joined the swarm here."""
+    """Return an announcement of a ledger event: to peers (``to``), and by ``notice`` to those who joined here."""
     told = {"id": new_id, "recipient": recipient, "content": content, "peers": [peer_of(member) for member in to]}
     return {**told, **({"notice": notice} if notice else {})}
 
 
-def heard(message: Message) -> dict[str, Any]:
-    """The same of a message from elsewhere that the event follows from: for those here, as it is to stand there."""
+def announce_received(message: Message) -> dict[str, Any]:
+    """Return the announcement of a remote message that an event follows from: its record, only for those here."""
     new_id = derived_id(key_of(message.id, "", "heard"))
     return {**announce(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}
 
 
 def listed(path: str) -> list[dict[str, Any]]:
-    """Every parcel with its state per peer, as ``swarm outbox`` shows it, oldest first."""
+    """Return every parcel with its state per peer, oldest first, as ``swarm outbox`` shows it."""
     rows: dict[str, dict[str, Any]] = {}
     for event in events_of(Log(path).lines()):
         message_id = event.get("id")
         if event.get("announces") and not event.get("peers"):
-            continue  # for those here alone
+            continue  # only for those here
         if event.get("event") == QUEUED and message_id not in rows:
             peers = {peer["agent_id"]: {"status": QUEUED, "tries": 0} for peer in event.get("peers") or ()}
             if event.get("why"):

@@ -1,9 +1,8 @@
-"""Which gateway is which mailbox's: one directory of a gateway, one mailbox.
+"""The pairing of a gateway and a mailbox: each has exactly one of the other.
 
-Belongs here: the two records that say so, one in each, which count while they agree; a copy of either is bound to
-nothing. Two gateways on one mailbox would each answer for mail that is the other's to carry, and take in everything
-twice; one gateway for two mailboxes would leave the mail of one lying. Needs nothing of the extra, for the mailbox's
-own doctor asks here.
+Belongs here: the two records of it, one in each directory. They count only while they agree, so a copy of either binds
+nothing. Two gateways on one mailbox would answer for each other's mail and take everything in twice. A gateway with two
+mailboxes would carry the mail of one only. Nothing here needs the extra: the mailbox's doctor calls it.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .home import Home
 IN_MAILBOX = "agent-swarm.jsonl"
 """In the mailbox: ``{"home": PATH}``; the last line counts."""
 IN_HOME = "mailbox.jsonl"
-"""In the gateway's directory: ``{"mailbox": PATH}``; likewise."""
+"""In the gateway's directory: ``{"mailbox": PATH}``; the last line counts, too."""
 
 
 def claim(home: Home, mailbox: str) -> None:
-    """Make them each other's, if the gateway has an identity; again is no change.
+    """Pair them, if the gateway has an identity; idempotent.
 
-    Raises ``Refused`` where either is another's: of a mailbox, or a gateway, that is still there and says so too.
+    Raise ``Refused`` if either is paired with another mailbox or gateway that still exists and names it too.
     """
     mine, here = os.path.realpath(home.directory), os.path.realpath(mailbox)
     if _home(here) == mine and _mailbox(mine) == here:
@@ -42,8 +41,10 @@ def claim(home: Home, mailbox: str) -> None:
 
 
 def gateway_of(mailbox: str) -> tuple[str, bool] | None:
-    """The directory of the mailbox's gateway, as the mailbox says; it may be gone. And does that say so, too? What a
-    mailbox says alone, which may have come from anywhere, is not to be believed."""
+    """Return (the gateway directory that the mailbox names, whether that names the mailbox too); None if it names none.
+
+    The directory may be gone. Believe only a mutual record: the mailbox's own may come from anywhere.
+    """
     here = os.path.realpath(mailbox)
     home = _home(here)
     return None if home is None else (home, _mailbox(home) == here)
@@ -53,14 +54,14 @@ def _check(mine: str, here: str) -> None:
     other = _home(here)
     if other not in (None, mine) and _mailbox(str(other)) == here and os.path.lexists(f"{other}/{names.KEY}"):
         raise Refused(
-            f"the gateway of the mailbox {here} is {other}, not {mine}",
-            f"--home {other}; or move that directory away, and this one takes its place",
+            f"mailbox {here} has another gateway than {mine}: {other}",
+            f"use `--home {other}`, or move that directory away so that this one takes its place",
         )
     elsewhere = _mailbox(mine)
     if elsewhere not in (None, here) and paths.is_mailbox(str(elsewhere)) and _home(str(elsewhere)) == mine:
         raise Refused(
-            f"{mine} is the gateway of the mailbox {elsewhere}, not of {here}",
-            f"--dir {elsewhere}; or --home DIR (AGENT_SWARM_HOME) for a gateway of this one's own",
+            f"gateway {mine} has another mailbox than {here}: {elsewhere}",
+            f"use `--dir {elsewhere}`, or `--home DIR` (AGENT_SWARM_HOME) to give this mailbox its own gateway",
         )
 
 
@@ -73,7 +74,7 @@ def _mailbox(home: str) -> str | None:
 
 
 def _last(path: str, key: str) -> str | None:
-    """What the last line of a record says; None: nothing that could be read, or no path that one of ours could be."""
+    """Return the last absolute path under ``key`` in a record file; None if it is unreadable or has none."""
     said = None
     try:
         for _, text in Log(path).lines():

@@ -1,8 +1,8 @@
-"""Speaking to peers: HTTPS, HTTP/2 where they have it, and to no address that a peer must not make us speak to.
+"""Requests to peers: HTTPS, HTTP/2 if they speak it, and only to addresses that peers may name.
 
-Belongs here: one request, bounded in time and size, to an address that was looked at before the connection is made. The
-name is resolved once and the connection goes to what was found, so that a second answer of the name server changes
-nothing (SSRF, DNS rebinding). No redirects, no proxies of the environment, certificates always verified.
+Belongs here: one request, bounded in time and size, to an address checked before connecting. The name is resolved once
+and the connection goes to the checked address: a second answer of the name server changes nothing (SSRF, DNS
+rebinding). Redirects and the environment's proxies are ignored; certificates are always verified.
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ MAX_WAIT = 3600
 MAX_ADDRESSES = 4
 _UNICAST = IPv6Network("2000::/3")
 _NOBODYS = (IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
-"""In there and yet no machine of anybody's: Teredo and other assignments of the IETF, 6to4, documentation."""
+"""Networks in 2000::/3 that are nobody's: Teredo and other assignments of the IETF, 6to4, documentation."""
 _RELAYS = IPv4Network("192.88.99.0/24")
-"""6to4's (RFC 7526)."""
+"""The relays of 6to4 (RFC 7526)."""
 
 
 def is_public(address: str) -> bool:
-    """May a peer be there? Neither private, loopback, link-local, multicast nor reserved; nor one of those, carried in
-    an IPv6 address of another name."""
+    """Return whether a peer may be at an address: global unicast only.
+
+    Private, loopback, link-local, multicast and reserved addresses are refused, also inside an IPv6 address.
+    """
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
         if ip.ipv4_mapped is not None:
             return is_public(str(ip.ipv4_mapped))
-        # the rest of the space is local, translated (NAT64) or unassigned, and older Pythons call parts of it global
+        # the rest is local, translated (NAT64) or unassigned; older Pythons call parts of it global
         if ip not in _UNICAST or any(ip in network for network in _NOBODYS):
             return False
     return ip.is_global and not ip.is_multicast and not (isinstance(ip, IPv4Address) and ip in _RELAYS)
 
 
 class Unreachable(Exception):
-    """There is no way to a peer now; ``final``: nor will there be."""
+    """A peer cannot be reached: now, or (``final``) at all."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -56,7 +58,7 @@ class Unreachable(Exception):
 
 
 class Peers:
-    """Connections to peers, kept by origin. ``private``: they may be on this machine or a private network."""
+    """Connections to peers, kept by origin. ``private``: peers may be on this machine or a private network."""
 
     def __init__(self, *, private: bool = False, ca_file: str | None = None) -> None:
         self._private = private
@@ -71,7 +73,7 @@ class Peers:
         self._clients.clear()
 
     async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
-        """POST a body to an endpoint; a peer that is not there is an answer of status 0."""
+        """POST a body to an endpoint; an absent peer is an answer of status 0."""
         headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": "identity",
@@ -81,7 +83,7 @@ class Peers:
         return await self._ask("POST", f"{endpoint}/{path}", headers, body, TIMEOUT, MAX_ANSWER)
 
     async def get(self, url: str) -> PeerAnswer:
-        """GET something small."""
+        """GET a small document."""
         return await self._ask("GET", url, {}, None, KEY_TIMEOUT, MAX_INFO)
 
     async def _ask(
@@ -116,7 +118,7 @@ class Peers:
     async def _connected(
         self, method: str, host: str, port: int, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> httpx.Response:
-        """The answer's head from the first of the name's addresses where somebody listens."""
+        """Return the answer's head, from the first of the name's addresses that accepts a connection."""
         addresses = await self._addresses(host, port)
         for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             client = self._client(host, port, address)
@@ -132,7 +134,7 @@ class Peers:
         raise Unreachable(f"{host} has no address")
 
     async def _addresses(self, host: str, port: int) -> list[str]:
-        """The addresses that may be connected to; raises ``Unreachable`` if there are none."""
+        """Return the addresses that may be connected to; raise ``Unreachable`` if none."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -144,7 +146,7 @@ class Peers:
         return allowed[:MAX_ADDRESSES]
 
     def _client(self, host: str, port: int, address: str) -> httpx.AsyncClient:
-        """A client for a name at an address: a connection is verified for one name and serves no other."""
+        """Return the client for a name at an address: a connection verified for one name serves no other."""
         key = (host, port, address)
         if key not in self._clients:
             self._clients[key] = httpx.AsyncClient(
@@ -159,7 +161,7 @@ class Peers:
 
 
 def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
-    try:  # as strictly as what peers ask: half a surrogate pair in here could not be written down
+    try:  # as strict as with requests: half a surrogate pair could not be written down
         body = wire.parse_json(data)
     except Refusal:
         body = None
@@ -175,7 +177,8 @@ def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
 
 
 def _wait(given: Any) -> int | None:
-    """The seconds a peer asks to wait, at most an hour: the reference writes an instant there."""
+    """Return the seconds a peer asks to wait, at most an hour; None if invalid: the reference writes an instant
+    there."""
     text = str(given or "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         return None

@@ -1,6 +1,6 @@
-"""The four endpoints peers see, as an ASGI application. An adapter: bytes to ``Gateway``, what it says back to bytes.
+"""The four endpoints that peers see, as an ASGI application: bytes to ``Gateway``, its answers to bytes.
 
-Belongs here: bodies bounded before they are parsed, headers, one shape for every error whoever found it.
+Belongs here: bodies bounded before they are parsed, headers, one shape for every error.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
 
 SENDING = 20.0
-"""Seconds a body may take: whoever sends a byte now and then holds a connection no longer than that."""
+"""Most seconds for a body: a slow sender holds a connection no longer."""
 DRAINED = 8
-"""Times the limit that is read of a body, and dropped."""
+"""Most of a body that is read and dropped, in multiples of its limit."""
 DRAINING = 3.0
-"""Seconds that may take."""
+"""Most seconds for that."""
 
 
 def answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """JSON, with the protocol's version beside."""
+    """Return JSON, with the protocol's version as a header."""
     told = {"X-Swarm-Protocol": wire.PROTOCOL, "Cache-Control": "no-store", **(headers or {})}
     return Response(wire.dumps(value).encode("utf-8", "replace"), status, told, "application/json")
 
 
 def refused(refusal: Refusal) -> Response:
-    """The one error envelope; with ``Retry-After`` in seconds where there is something to wait for."""
+    """Return the one error envelope; with ``Retry-After`` (seconds) if there is something to wait for."""
     headers = {} if refusal.wait is None else {"Retry-After": str(refusal.wait)}
     return answer(refusal.body, refusal.status, headers)
 
 
 async def on_refusal(_: Request, error: Exception) -> Response:
-    """A refusal of ours."""
+    """Answer a refusal of ours."""
     assert isinstance(error, Refusal)
     return refused(error)
 
 
 async def on_http(_: Request, error: Exception) -> Response:
-    """A refusal of the framework's: no such path, no such method."""
+    """Answer a refusal of the framework's: unknown path or method."""
     status = error.status_code if isinstance(error, HTTPException) else 400
     code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(status, "INVALID_FORMAT")
     return refused(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
 
 
 async def on_mailbox(_: Request, error: Exception) -> Response:
-    """A lock that was not to be had, a disk that is full: nothing was kept, and it may be tried again."""
+    """Answer a busy lock or a full disk: nothing was kept, a retry may succeed."""
     code = error.code if isinstance(error, MailboxError) else ""
     return refused(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
 
 
 async def on_defect(_: Request, __: Exception) -> Response:
-    """A defect: no word about it goes out."""
+    """Answer a defect, without a word about it."""
     return refused(Refusal("INTERNAL_ERROR", "this agent failed"))
 
 
@@ -76,7 +76,7 @@ ERRORS: dict[Any, Any] = {
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The JSON body of a request, at most so many bytes: no more than that is ever held."""
+    """Return a request's JSON body of at most ``most`` bytes; no more is ever held. Raise ``Refusal``."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal("UNSUPPORTED_MEDIA_TYPE", "send application/json")
@@ -95,8 +95,10 @@ async def body_of(request: Request, most: int) -> bytes:
 
 
 class Draining:
-    """Reads, and drops, what is left of a body before an answer goes out. A peer that is answered while it still sends
-    would see its connection break (HTTP/2: all of its requests), and not the answer. Bounded in bytes and time."""
+    """Reads and drops the rest of a body before the answer goes out, bounded in bytes and time.
+
+    A peer answered while it still sends would see its connection break (HTTP/2: all its requests), not the answer.
+    """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
@@ -132,7 +134,7 @@ class Draining:
 
 
 def application(gateway: Gateway) -> Starlette:
-    """The public side of a gateway."""
+    """Return the public side of a gateway."""
     settings = gateway.settings
     trusted = frozenset(settings.trusted_proxies)
 
@@ -179,13 +181,15 @@ def application(gateway: Gateway) -> Starlette:
         exception_handlers=ERRORS,
         middleware=[Middleware(Draining, most=DRAINED * settings.body_bytes)],
     )
-    app.router.redirect_slashes = False  # a redirect would repeat whatever Host a client made up
+    app.router.redirect_slashes = False  # a redirect would repeat a Host that a client made up
     return app
 
 
 def _check_headers(request: Request, data: bytes) -> None:
-    """The protocol's headers may be missing (the reference leaves them out), but do not contradict the body. They are
-    not signed, so nothing else is ever made of them."""
+    """Check the protocol's headers: they may be missing (the reference omits them), but must not contradict the body.
+
+    They are unsigned, so nothing else uses them.
+    """
     version, agent = request.headers.get("x-swarm-protocol"), request.headers.get("x-agent-id")
     if version is not None:
         wire.check_version(version)

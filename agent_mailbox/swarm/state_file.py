@@ -1,7 +1,7 @@
-"""The founding text's state file, schema 1.0.0: what is shown of the ledger to other programs, and taken from them
-(from the public reference also its 2.0.0).
+"""The founding text's state file, schema 1.0.0: the ledger as other programs see it. An import also reads the public
+reference's 2.0.0.
 
-Belongs here: its shape (published as ``docs/swarm-state.schema.json``), export, and what an import means.
+Belongs here: its shape (published as ``docs/swarm-state.schema.json``), export, and the checks of an import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _moment(text: str) -> str:
 
 
 Moment = Annotated[str, StringConstraints(min_length=20, max_length=40), AfterValidator(_moment)]
-"""An instant in any of the spellings of RFC 3339; as it is compared, in one."""
+"""An instant in any spelling of RFC 3339, brought into one so that instants compare."""
 
 
 class StateMember(Model):
@@ -66,7 +66,7 @@ class StoredState(Model):
 
     model_config = ConfigDict(title="Agent Swarm membership state")
 
-    schema_version: Literal["1.0.0", "2.0.0"]  # the reference's 2.0.0 has its mail beside all this: passed over
+    schema_version: Literal["1.0.0", "2.0.0"]  # the reference's 2.0.0 holds its mail, too: ignored
     agent_id: AgentId
     exported_at: Moment | None = None
     swarms: dict[Uuid, StateSwarm]
@@ -76,12 +76,12 @@ class StoredState(Model):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the file."""
+    """Return the JSON Schema (2020-12) of the file."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoredState.model_json_schema()}
 
 
 def export(known: Knowledge, exported_at: str | None = None) -> dict[str, Any]:
-    """The state; with ``exported_at`` as it is handed to somebody else."""
+    """Return the state. ``exported_at``: the instant to write into a file for somebody else."""
     active = [swarm for swarm in known.swarms.values() if swarm.state == ACTIVE]
     keys = {
         m.agent_id: {"public_key": m.public_key, "fetched_at": m.joined_at, "endpoint": f"{m.endpoint}/info"}
@@ -111,20 +111,28 @@ def export(known: Knowledge, exported_at: str | None = None) -> dict[str, Any]:
 
 
 def encode(state: dict[str, Any]) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return wire.dumps(state).encode("utf-8") + b"\n"
 
 
 def parse(data: bytes) -> StoredState:
-    """The state in a file; raises ``BadData`` naming what is wrong."""
+    """Return the state in a file; raise ``BadData`` naming the problem."""
     try:
         state = read(StoredState, wire.parse_json(data, "the state file"), "the state file")
     except Refusal as refusal:
-        raise BadData(f"no state file: {refusal.message}", "docs/swarm-state.schema.json says what one holds") from None
+        raise BadData(
+            f"state file invalid: {refusal.message}", "write one with `agent-mailbox swarm state export`"
+        ) from None
     for key, swarm in state.swarms.items():
         members = {m.agent_id for m in swarm.members}
         if key != swarm.swarm_id or swarm.master not in members or len(members) != len(swarm.members):
-            raise BadData(f"swarm {key}: another id, no master among its members, or one of them twice")
+            raise BadData(
+                f"state file's swarm has another id, no master among its members, or a member twice: {key}",
+                "correct the file, or write it again with `agent-mailbox swarm state export`",
+            )
         if not all(wire.is_admissible(agent) for agent in members):
-            raise BadData(f"swarm {key}: a member's id is reserved or ends in a message type")
+            raise BadData(
+                f"state file's swarm has a member id that is reserved or ends in a message type: {key}",
+                "remove that member from the file",
+            )
     return state

@@ -1,7 +1,7 @@
 """The gateway's view of its inbox: unread, read, archived, deleted, as events. Nothing is ever removed.
 
-Belongs here: the fold of ``statuses.jsonl`` over the mailbox's remote mail. It says how far the *gateway's* callers are
-with a message; what agents here have read is the mailbox's own reads log, which counts as read here, too.
+Belongs here: the fold of ``statuses.jsonl`` over the mailbox's remote mail. It follows the *gateway's* callers; reading
+by agents is in the mailbox's own reads log, and counts as read here, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Statuses:
         self._path = home.path(names.STATUSES)
 
     def rows(self) -> list[Row]:
-        """Everything, newest first: message, status, when it was read."""
+        """Return all remote mail, newest first: (message, status, when it was read)."""
         live = (codec.message(text) for _, text in self.mailbox.logs.messages.lines() if b'"swarm:' in text)
         archived = (codec.message(text) for text in self.mailbox.archive.lines() if b'"swarm:' in text)
         found: dict[str, Message] = {}
@@ -53,7 +53,7 @@ class Statuses:
         return message, status, read_at
 
     def chosen(self, status: str = "all", swarm_id: str | None = None, sender: str | None = None) -> list[Row]:
-        """The rows that are asked for; ``all`` is all that is not deleted."""
+        """Return the matching rows; ``all`` means every status but deleted."""
 
         def fits(row: Row) -> bool:
             about = (row[0].extra or {})["swarm"]
@@ -63,14 +63,14 @@ class Statuses:
         return [row for row in self.rows() if fits(row)]
 
     def counts(self, swarm_id: str | None = None) -> dict[str, int]:
-        """How many there are of each status."""
+        """Return the number of messages of each status, and in total."""
         rows = [row for row in self.rows() if swarm_id in (None, (row[0].extra or {})["swarm"]["swarm_id"])]
         counted = {status: sum(row[1] == status for row in rows) for status in STATUSES}
         return {**counted, "total": len(rows)}
 
     def mark(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
-        """Set the status of messages; those that are known, as they are then. ``only_forward``: looking at an archived
-        message does not bring it back."""
+        """Set the status of known messages; return their rows after it. ``only_forward``: reading an archived message
+        leaves it archived."""
         wanted = set(ids)
         rows = [row for row in self.rows() if row[0].id in wanted]
         now = instant.text(self.mailbox.now())

@@ -1,6 +1,6 @@
-"""``swarm``: this machine's gateway to agents on others. Who is in which swarm; serving.
+"""``swarm``: this machine's gateway to agents on others; membership and serving.
 
-Belongs here: parsing and answering. Mail to and from swarms is ``swarm_mail``.
+Belongs here: parsing and answering. ``swarm_mail_commands`` has the mail to and from swarms.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from .swarm_context import Door, session_option, swarm_json, with_door
 
 @cli.group(cls=Commands)
 def swarm() -> None:
-    """Mail with agents on other machines, signed, peer to peer (Agent Swarm Protocol)."""
+    """Exchange signed mail with agents on other machines, peer to peer (Agent Swarm Protocol)."""
 
 
 @swarm.command(cls=Verb)
-@click.option("--agent", metavar="ID", required=True, help="Who this gateway is to others; stays for good.")
-@click.option("--endpoint", metavar="URL", required=True, help="Where peers reach it: https://HOST/swarm.")
+@click.option("--agent", metavar="ID", required=True, help="The gateway's id among its peers, for good.")
+@click.option("--endpoint", metavar="URL", required=True, help="The URL where peers reach it: https://HOST/swarm.")
 @with_door
 def init(door: Door, agent: str, endpoint: str) -> None:
     """Give the gateway an identity: an Ed25519 key, 0600, that never leaves this machine."""
     from . import decisions
 
     key = decisions.initialise(door.home, door.ledger, agent, endpoint)
-    door.claim()  # now that there is an identity
+    door.claim()  # the identity exists now
     known = door.ledger.known()
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
     door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n", value)
 
 
 @swarm.command(cls=Verb)
-@click.option("--bind", metavar="HOST:PORT", default="127.0.0.1:8443", show_default=True, help="Where to listen.")
+@click.option(
+    "--bind", metavar="HOST:PORT", default="127.0.0.1:8443", show_default=True, help="Listen at this address."
+)
 @click.option("--cert", metavar="FILE", help="The certificate chain (PEM).")
 @click.option("--key", metavar="FILE", help="Its key (PEM).")
-@click.option("--quic-bind", metavar="HOST:PORT", help="Where to listen for HTTP/3 (needs aioquic).")
-@click.option("--behind-proxy", is_flag=True, help="A proxy in front does TLS; listen in the clear.")
-@click.option("--api", metavar="HOST:PORT", help="The local API on loopback, with a token, in place of its socket.")
+@click.option("--quic-bind", metavar="HOST:PORT", help="Listen here for HTTP/3 (needs aioquic).")
+@click.option("--behind-proxy", is_flag=True, help="Listen unencrypted: a proxy in front does TLS.")
+@click.option("--api", metavar="HOST:PORT", help="Serve the local API on loopback with a token, not on its socket.")
 @with_door
 def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
-    """Receive and carry mail until stopped. One line says where it listens."""
+    """Receive and carry mail until stopped; print one line with the listening address."""
     import asyncio
 
     from . import gateway_process, home
@@ -63,7 +65,10 @@ def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
     try:
         serving = gateway_process.lock(door.home, home.SERVING).take()
     except Busy as error:
-        raise Busy(f"another gateway serves {door.home.directory}: {error.what}", "stop that one first") from None
+        raise Busy(
+            f"gateway is served already: {door.home.directory} ({error.what})",
+            "stop the other `agent-mailbox swarm serve` first",
+        ) from None
     with serving, gateway_process.lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
         asyncio.run(gateway_process.run(door.app.mailbox, door.home, listening, ready))
 
@@ -71,11 +76,11 @@ def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
 @swarm.command(cls=Verb)
 @click.argument("name")
 @click.option("--allow-member-invite", is_flag=True, help="Let members invite, too.")
-@click.option("--require-approval", is_flag=True, help="Have each joining wait for `swarm approve`.")
+@click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
 @session_option
 @with_door
 def create(door: Door, name: str, session: str | None, **settings: bool) -> None:
-    """Create a swarm; this gateway is its master, and the session its first agent here."""
+    """Create a swarm with this gateway as its master; the session joins it."""
     from . import decisions
 
     door.check(session)
@@ -90,20 +95,20 @@ def create(door: Door, name: str, session: str | None, **settings: bool) -> None
 @click.option("--max-uses", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
 @click.option("--unlimited", is_flag=True, help="Let in any number.")
 @click.option(
-    "--hours", type=click.FloatRange(0.01, 24 * 366), default=24, show_default=True, help="How long it holds."
+    "--hours", type=click.FloatRange(0.01, 24 * 366), default=24, show_default=True, help="Hours until it expires."
 )
-@click.option("--revoke", is_flag=True, help="Let nobody else in by the invitation URL.")
+@click.option("--revoke", is_flag=True, help="Revoke the invitation URL: it lets nobody else in.")
 @with_door
 def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours: float, revoke: bool) -> None:
-    """Make an invitation. Whoever has the URL can use it: hand it on as you would a password."""
+    """Make an invitation. Anybody who has the URL can use it: keep it like a password."""
     from . import decisions
 
     if revoke:
         revoked = decisions.revoke(door.ledger, which)
-        door.app.done(f"nobody else joins swarm:{revoked.alias} by it\n", {"revoked": True, "swarm": revoked.swarm_id})
+        door.app.done(f"revoked an invitation to swarm:{revoked.alias}\n", {"revoked": True, "swarm": revoked.swarm_id})
         return
     if unlimited and max_uses:
-        raise Malformed("--unlimited and --max-uses do not go together", "choose one")
+        raise Malformed("options exclude each other: --unlimited, --max-uses", "pass one of them")
     uses = None if unlimited else max_uses or 1
     url = decisions.invite(door.home, door.ledger, which, uses, hours)
     door.app.out(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
@@ -111,11 +116,11 @@ def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours:
 
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="URL|SWARM")
-@click.option("--as", "alias", metavar="WORD", help="What to call the swarm here (default: from its name).")
+@click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
 @with_door
 def join(door: Door, which: str, alias: str | None, session: str | None) -> None:
-    """Join by an invitation; with a SWARM this gateway is in, have another agent here join it."""
+    """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it."""
     import asyncio
 
     from . import decisions, joining
@@ -124,11 +129,13 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
         found = decisions.find(door.ledger.identified(), which)
         who = door.enter(found.alias, session)
         if who is None:
-            raise Malformed("which agent joins?", "pass --session ID")
+            raise Malformed("joining agent missing", "name it with `--session ID`")
         door.app.done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
         return
     if alias is not None and joining.alias_of(alias, "", door.ledger.identified()) != alias:
-        raise Malformed(f"{alias!r} cannot be, or is, a swarm's word", "lower-case letters, digits, . _ -")
+        raise Malformed(
+            f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
+        )
     door.ledger.identified()
     door.check(session)
 
@@ -141,7 +148,9 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
 
     status, said = asyncio.run(ask())
     if status not in (joining.IN, joining.WAITING):
-        raise Refused(f"not joined: {said}", "", code=status)
+        raise Refused(
+            f"swarm not joined: {said}", "try again, or ask the swarm's master for another invitation", code=status
+        )
     from .protocol import tokens
 
     found = door.ledger.known().swarms[tokens.parse_url(which).swarm_id]
@@ -163,19 +172,19 @@ def _decision(name: str, yes: bool, text: str) -> None:
 
         found = decisions.approve(door.ledger, which, agent, yes)
         door.flush()
-        said = "joined" if yes else "was not let into"
+        said = "joined" if yes else "was rejected by"
         door.app.done(f"{agent} {said} swarm:{found.alias}\n", {"agent_id": agent, "approved": yes})
 
 
-_decision("approve", True, "Let AGENT in, who asked to join.")
-_decision("deny", False, "Do not let AGENT in, who asked to join.")
+_decision("approve", True, "Approve AGENT's request to join.")
+_decision("deny", False, "Reject AGENT's request to join.")
 
 
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="SWARM")
 @with_door
 def members(door: Door, which: str) -> None:
-    """Who is in a swarm, who waits, and which agents here joined it."""
+    """List a swarm's members, those who wait to join, and the local agents in it."""
     from . import decisions
 
     known = door.ledger.identified()
@@ -197,13 +206,14 @@ def members(door: Door, which: str) -> None:
 
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="SWARM")
-@click.option("--dissolve", is_flag=True, help="As its master: end it for everyone.")
+@click.option("--dissolve", is_flag=True, help="End the swarm for everyone (its master only).")
 @session_option
 @with_door
 def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
-    """Leave a swarm, and tell everyone; with --session only that agent here leaves, and nobody is told.
+    """Leave a swarm and tell everyone; with --session only that local agent leaves, silently.
 
-    Where its master did not let this gateway in yet, it asks no longer."""
+    A request to join that its master has not approved is withdrawn.
+    """
     from . import decisions, joining
 
     waited = joining.give_up(door.ledger, which) if session is None else None
@@ -218,10 +228,10 @@ def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
-@click.option("--reason", metavar="TEXT", help="Told to everyone.")
+@click.option("--reason", metavar="TEXT", help="The reason, told to everyone.")
 @with_door
 def kick(door: Door, which: str, agent: str, reason: str | None) -> None:
-    """Put AGENT out of a swarm of ours, and tell everyone; it needs a new invitation to come back."""
+    """Remove AGENT from a swarm of ours and tell everyone; it needs a new invitation to come back."""
     from . import decisions
 
     found = decisions.kick(door.ledger, which, agent, reason)
@@ -249,16 +259,16 @@ def _mute(door: Door, whom: str, on: bool, reason: str | None = None) -> None:
     try:
         door.outbox().sweep()
     except MailboxError:
-        pass  # the gateway tells who joined
+        pass  # the gateway tells those who joined
     door.app.done(f"{'muted' if on else 'unmuted'} {which}\n", {"muted" if on else "unmuted": which})
 
 
 @swarm.command(cls=Verb)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
-@click.option("--reason", metavar="TEXT", help="Kept in the notification here.")
+@click.option("--reason", metavar="TEXT", help="The reason, kept in the local notification.")
 @with_door
 def mute(door: Door, whom: str, reason: str | None) -> None:
-    """Drop the mail of an agent elsewhere, or of a whole swarm; they are not told."""
+    """Drop the mail of a remote agent, or of a whole swarm, silently."""
     _mute(door, whom, True, reason)
 
 
@@ -266,5 +276,5 @@ def mute(door: Door, whom: str, reason: str | None) -> None:
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @with_door
 def unmute(door: Door, whom: str) -> None:
-    """Take its mail again."""
+    """Accept the mail of a muted agent or swarm again."""
     _mute(door, whom, False)

@@ -1,7 +1,7 @@
-"""What the commands of ``swarm`` share: the gateway's parts, opened as a command needs them.
+"""The gateway's parts, opened as the commands of ``swarm`` need them.
 
-Belongs here: finding the gateway's directory, carrying once, an agent's joining and leaving here; options. The
-libraries of the extra are imported when a command runs, so that nothing else pays for them.
+Belongs here: finding the gateway's directory, carrying once, the joining and leaving of local agents; options. The
+extra's libraries are imported when a command runs, so that nothing else pays for them.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class Door:
         from . import home, ledger
 
         self.app = app
-        app.proves = nobody  # what goes through the gateway is mail
+        app.proves = nobody  # only mail passes here: it proves no writer
         self.home: Home = home.Home(directory or home.default(app.environ))
         self.ledger: Ledger = ledger.Ledger(self.home)
 
     @property
     def settings(self) -> GatewaySettings:
-        """What the mailbox's configuration says."""
+        """Return the gateway's settings."""
         from . import swarm_settings
 
         return swarm_settings.of(self.app.mailbox.config, self.app.mailbox.own)
 
     def claim(self) -> None:
-        """See ``bond.claim``, for the mailbox that is found from here; where there is none the command needs none, or
-        says so itself."""
+        """Pair the gateway with the mailbox found from here (``pairing.claim``), if any: a command that needs one says
+        so itself."""
         from . import pairing
 
         try:
@@ -60,19 +60,19 @@ class Door:
         pairing.claim(self.home, mailbox.directory)
 
     def peers(self) -> Peers:
-        """A client."""
+        """Return a client for peers."""
         from .peer_client import Peers
 
         return Peers(private=self.settings.private_addresses, ca_file=self.settings.ca_file)
 
     def outbox(self) -> Outbox:
-        """The outbox of this mailbox."""
+        """Return the outbox of this mailbox."""
         from .outbox import Outbox
 
         return Outbox(self.home, self.app.mailbox, self.ledger)
 
     def flush(self) -> bool:
-        """Try once to carry what is to go out; False where a gateway is at it already."""
+        """Carry the outbox once; return False if a gateway is doing so."""
         import asyncio
 
         from . import gateway_process, home
@@ -95,7 +95,7 @@ class Door:
         return True
 
     def enter(self, alias: str, session: str | None) -> str | None:
-        """Have an agent here join: it carries the swarm's tag. None for the person, who needs none."""
+        """Let a local agent join: it carries the swarm's tag. Return its id; None for the person, who needs no tag."""
         who = self.app.who(session) if session or self._has_session() else USER
         if who == USER:
             return None
@@ -104,13 +104,16 @@ class Door:
         return who
 
     def check(self, session: str | None) -> None:
-        """Raise what ``enter`` would before anything is decided: a swarm made by a command that fails is made twice."""
+        """Raise what ``enter`` would before anything is decided: repeating a failed ``create`` would make a second
+        swarm."""
         who = self.app.who(session) if session or self._has_session() else USER
         if who != USER and self.app.mailbox.logs.read_roster().get(who) is None:
-            raise NotFound(f"no agent {who!r} here", f"`agent-mailbox roster register --session-id {who}` first")
+            raise NotFound(
+                f"agent not found: {who!r}", f"register it: `agent-mailbox roster register --session-id {who}`"
+            )
 
     def exit(self, alias: str, session: str | None = None) -> list[str]:
-        """Have an agent here leave, or all of them; returns which."""
+        """Let a local agent leave, or all of them; return their ids."""
         tag = f"swarm:{alias}"
         roster = self.app.mailbox.logs.read_roster()
         agents = [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.who(session)]
@@ -123,13 +126,13 @@ class Door:
 
 
 def home_option(command: Any) -> Any:
-    """``--home`` on every command of the group."""
+    """Add ``--home`` to a command."""
     said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
     return click.option("--home", metavar="DIR", help=said)(command)
 
 
 def with_door(command: Callable[..., int | None]) -> Any:
-    """The command with its ``Door``; what the protocol refuses becomes an error of the family."""
+    """Give the command its ``Door``; turn a refusal of the protocol into an error of the family."""
 
     @wraps(command)
     def run(app: App, /, home: str | None, **given: Any) -> int | None:
@@ -146,14 +149,17 @@ def with_door(command: Callable[..., int | None]) -> Any:
 
 
 def session_option(command: Any) -> Any:
-    """Which agent here it is about."""
+    """Add ``--session``: the local agent that the command is about."""
     return click.option(
-        "--session", metavar="ID", help="The agent here (else the client's session).", shell_complete=complete_session
+        "--session",
+        metavar="ID",
+        help="The local agent (default: the client's session).",
+        shell_complete=complete_session,
     )(command)
 
 
 def swarm_json(one: Swarm, me: str) -> dict[str, Any]:
-    """A swarm as ``--json`` gives it."""
+    """Return a swarm's object in ``--json``."""
     return {
         "swarm_id": one.swarm_id,
         "name": one.name,

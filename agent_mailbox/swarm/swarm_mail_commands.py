@@ -1,6 +1,7 @@
-"""``swarm``: mail to and from other machines, what became of it, and the gateway's own state.
+"""``swarm``: mail to and from other machines, its delivery, and the gateway's state.
 
-Belongs here: parsing and answering; see ``swarm``. ``send --to swarm:SWARM/AGENT`` does all that ``swarm send`` does.
+Belongs here: parsing and answering; see ``swarm_commands``. ``send --to swarm:SWARM/AGENT`` sends the same mail as
+``swarm send``.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from .swarm_commands import swarm
 from .swarm_context import Door, swarm_json, with_door
 
 _from = click.option(
-    "--from", "sender", metavar="ID", help="Who sends (else the client's session).", shell_complete=complete_session
+    "--from",
+    "sender",
+    metavar="ID",
+    help="The sender (default: the client's session).",
+    shell_complete=complete_session,
 )
 
 
 def _address(to: str) -> str:
-    """``swarm:`` may be left out: ``demo/bob``, ``demo``."""
+    """Return the address; ``swarm:`` may be left out (``demo/bob``, ``demo``)."""
     return to if to.startswith("swarm:") else f"swarm:{to}"
 
 
@@ -37,7 +42,7 @@ def _send(door: Door, draft: Draft) -> None:
     carried = door.flush()
     verbs.confirm_sent(door.app, door.app.mailbox, sent)
     if carried and not door.app.json:
-        door.app.warn("no gateway is serving here: sent by this command, and answers wait until one is")
+        door.app.warn("no gateway serves here: this command sent it; answers wait for `agent-mailbox swarm serve`")
 
 
 @swarm.command(cls=Verb)
@@ -50,7 +55,7 @@ def _send(door: Door, draft: Draft) -> None:
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
 @with_door
 def send(door: Door, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
-    """Send to an agent elsewhere, or to everyone in a swarm."""
+    """Send to a remote agent, or to everyone in a swarm."""
     app = door.app
     text = values.body(app, body)
     thread = app.mailbox.find(thread).message.id if thread else None
@@ -59,21 +64,21 @@ def send(door: Door, to: str, sender: str | None, body: str | None, thread: str 
 
 @swarm.command(cls=Verb)
 @click.argument("ids", metavar="[ID]…", nargs=-1)
-@click.option("--status", default="all", help="unread, read, archived, deleted, or all that is not deleted.")
-@click.option("--swarm", "which", metavar="SWARM", help="Only of that swarm.")
+@click.option("--status", default="all", help="unread, read, archived, deleted; all is every one but deleted.")
+@click.option("--swarm", "which", metavar="SWARM", help="Show only this swarm's.")
 @click.option("--mark", type=click.Choice(("read", "archive", "delete")), help="Mark the messages ID….")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
 def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
-    """What came from swarms, newest first, with the gateway's statuses. Nothing is ever removed."""
+    """List mail from swarms, newest first, with the gateway's statuses; nothing is ever removed."""
     from . import decisions
     from .statuses import ACTIONS, STATUSES, Statuses
 
     statuses, app = Statuses(door.home, door.app.mailbox), door.app
     if bool(ids) != bool(mark):
-        raise Malformed("--mark and message ids go together", "swarm inbox --mark archive ID")
+        raise Malformed("--mark or ID missing", "write `agent-mailbox swarm inbox --mark archive ID`")
     if status not in (*STATUSES, "all"):
-        raise Malformed(f"no status {status!r}", f"one of {', '.join(STATUSES)}, all")
+        raise Malformed(f"status unknown: {status!r}", f"choose one of {', '.join(STATUSES)}, all")
     if mark:
         found = [app.mailbox.find(one).message.id for one in ids]
         rows = statuses.mark(found, ACTIONS[mark])
@@ -92,7 +97,7 @@ def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: 
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
 @with_door
 def outbox(door: Door, limit: int) -> None:
-    """What goes out to swarms, newest last: queued, sent (no answer yet), delivered, failed and why."""
+    """List mail to swarms, newest last: queued, sent (no answer yet), delivered, failed with the reason."""
     from . import home
     from .outbox import listed
 
@@ -110,7 +115,7 @@ def outbox(door: Door, limit: int) -> None:
 @swarm.command(cls=Verb)
 @with_door
 def flush(door: Door) -> None:
-    """Carry what is to go out, once, now. A gateway that serves does so by itself."""
+    """Carry outgoing mail once, now; a serving gateway does so by itself."""
     carried = door.flush()
     left = len(door.outbox().refresh().open)
     text = "a gateway is carrying it\n" if not carried else f"{mail_output.plural(left, 'message')} left to carry\n"
@@ -120,7 +125,7 @@ def flush(door: Door) -> None:
 @swarm.command(cls=Verb)
 @with_door
 def status(door: Door) -> None:
-    """This gateway: who it is, its swarms, what waits."""
+    """Show this gateway: its identity, its swarms, its waiting mail."""
     from ..errors import Busy
     from . import gateway_process, home
     from .statuses import Statuses
@@ -156,10 +161,10 @@ def status(door: Door) -> None:
 
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="SWARM")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Recent messages.")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
 def context(door: Door, which: str, limit: int) -> None:
-    """What a woken agent needs: recent messages, membership, mute lists, what is pending."""
+    """Show what a woken agent needs: recent and pending messages, membership, mute lists."""
     from . import decisions
     from .statuses import UNREAD, Statuses
 
@@ -189,7 +194,7 @@ def context(door: Door, which: str, limit: int) -> None:
 
 @swarm.group(cls=Commands)
 def notify() -> None:
-    """Tell a swarm of something outside."""
+    """Tell a swarm of an event elsewhere."""
 
 
 _EVENTS = (
@@ -203,16 +208,16 @@ _EVENTS = (
 @click.argument("to", metavar="SWARM[/AGENT]")
 @click.argument("issue", metavar="OWNER/REPO#N")
 @_from
-@click.option("--body", metavar="TEXT", help="A line or two beside it.")
-@click.option("--also", multiple=True, metavar="REF", help="A further ACTION:OWNER/REPO#N; repeat for several.")
+@click.option("--body", metavar="TEXT", help="A line or two with it.")
+@click.option("--also", multiple=True, metavar="REF", help="Another ACTION:OWNER/REPO#N; repeat for several.")
 @with_door
 def github(door: Door, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any) -> None:
-    """Notify a swarm of an issue or pull request. The issue itself is made with `gh`."""
+    """Notify a swarm of an issue or pull request; `gh` makes the issue itself."""
     from . import github as coordination
 
     repo, mark, number = issue.partition("#")
     if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
-        raise Malformed(f"{issue!r} is no issue", "write OWNER/REPO#NUMBER")
+        raise Malformed(f"issue invalid: {issue!r}", "write OWNER/REPO#NUMBER")
     content, references, metadata = coordination.notification(event, repo, int(number), body)
     references += [coordination.also(one) for one in also]
     draft = Draft(
@@ -228,7 +233,7 @@ def github(door: Door, event: str, to: str, issue: str, sender: str | None, body
 
 @swarm.group(cls=Commands)
 def state() -> None:
-    """The membership as a file: for a backup, or another host."""
+    """Save or restore the membership as a file: for a backup, or another host."""
 
 
 @state.command(cls=Verb, prints_json=False)
@@ -243,20 +248,28 @@ def export(door: Door) -> None:
 
 @state.command("import", cls=Verb)
 @click.argument("source", metavar="FILE")
-@click.option("--merge", "how", flag_value="merge", default="merge", help="Add to what is known (default).")
-@click.option("--replace", "how", flag_value="replace", help="Know only what the file says.")
+@click.option(
+    "--merge", "how", flag_value="merge", default="merge", help="Add the file's swarms to the known ones (default)."
+)
+@click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
 @with_door
 def take(door: Door, source: str, how: str) -> None:
-    """Take a state file of this same agent, checked against its schema; - reads standard input."""
+    """Import a state file of this same agent, checked against its schema; - reads standard input."""
     from . import importing
 
     most = 16 << 20
     try:
         data = sys.stdin.buffer.read(most + 1) if source == "-" else _read(source, most + 1)
     except OSError as error:
-        raise Malformed(f"cannot read {source}: {error.strerror}", "give the path of a state file") from None
+        raise Malformed(
+            f"state file unreadable: {source} ({error.strerror})", "pass the path of a state file"
+        ) from None
     if len(data) > most:
-        raise BadData(f"{source} has more than {most} bytes", "that is no state file", code="too_large")
+        raise BadData(
+            f"state file too large: {source} (over {most} bytes)",
+            "pass a file that `agent-mailbox swarm state export` wrote",
+            code="too_large",
+        )
     count = importing.take_state(door.ledger, data, how == "replace")
     door.app.done(f"imported {mail_output.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
 
@@ -269,7 +282,7 @@ def _read(path: str, most: int) -> bytes:
 @swarm.command(cls=Verb)
 @with_door
 def doctor(door: Door) -> int | None:
-    """Check the gateway: files and key, clock, certificate, whether it and its peers are reached."""
+    """Check the gateway: files and key, clock, certificate, whether it and its peers can be reached."""
     import asyncio
 
     from . import checkup

@@ -1,6 +1,6 @@
-"""What ``[swarm]`` in ``config.toml`` and in the person's own configuration may set, with its defaults.
+"""``[swarm]`` in ``config.toml`` and in the person's own configuration, with its defaults.
 
-Belongs here: the values as the gateway uses them; the keys and their checks are ``config_file``'s, as all keys are.
+Belongs here: the values as the gateway uses them; ``config_file`` checks the keys, as all keys.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from ..own_config import OwnConfig
 
 
 class GatewaySettings(Record):
-    """Limits a minute or an hour (founding text, "Recommended limits"); ``requests_per_minute``: from one address,
-    whatever it sends; ``private_addresses``: may peers be on this machine or a private network (never in production);
-    ``retry_seconds``: the longest pause between two tries; ``require_join_proof``: must a request to join be sealed
-    (the reference's is not)."""
+    """The gateway's limits a minute or an hour (founding text, "Recommended limits") and its other settings.
+
+    ``requests_per_minute``: from one address, whatever it sends. ``private_addresses``: peers may be on this machine or
+    a private network (never in production). ``retry_seconds``: the longest pause between two tries.
+    ``require_join_proof``: a request to join must be sealed (the reference's is not).
+    """
 
     messages_per_minute: int = 60
     swarm_messages_per_minute: int = 100

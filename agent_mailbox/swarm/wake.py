@@ -1,6 +1,6 @@
-"""Telling a configured program of new mail (founding text, "Wake trigger").
+"""The call that tells a configured program of new mail (founding text, "Wake trigger").
 
-Belongs here: the call and its secret. Our own doorbell needs no telling: it sees the mailbox.
+Belongs here: the call and its secret. Our own doorbell watches the mailbox itself.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ import httpx
 
 from ..core.records import Message
 from ..errors import BadData, Refused
-from .home import loose
+from .home import mode_problem
 from .swarm_settings import GatewaySettings
 
 
 def secret_in(path: str | None, what: str) -> str | None:
-    """A secret in a file of its own, which nobody else may read."""
+    """Return the secret in a file of its own; None without a path. Raise ``Refused`` if others may read it,
+    ``BadData``."""
     if path is None:
         return None
-    problem = loose(os.path.expanduser(path))
+    problem = mode_problem(os.path.expanduser(path))
     if problem:
-        raise Refused(f"{what} {path} {problem}", "chmod 600 it")
+        raise Refused(f"{what} is unsafe: {path} {problem}", f"own it yourself, then run `chmod 600 {path}`")
     try:
         with open(os.path.expanduser(path), encoding="ascii") as file:
             secret = file.read(4096).strip()
     except (OSError, ValueError) as error:
-        raise BadData(f"cannot read {what} {path}: {error}", "it holds one line of ASCII") from None
+        raise BadData(f"{what} is unreadable: {path} ({error})", "write one line of ASCII into it") from None
     if not secret:
-        raise BadData(f"{what} {path} is empty")
+        raise BadData(f"{what} is empty: {path}", "write one line of ASCII into it")
     return secret
 
 
 class Waker:
-    """Tells of new mail, after it was kept."""
+    """Tells a program of new mail, after it was kept."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._url = settings.wake_url
@@ -44,11 +45,11 @@ class Waker:
 
     @property
     def secret(self) -> str | None:
-        """What ``X-Wake-Secret`` must be."""
+        """Return the value that ``X-Wake-Secret`` must have."""
         return self._secret
 
     def arrived(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
-        """Note new mail, from any thread. Nobody waits for it: the mail is kept already."""
+        """Queue new mail to tell of, from any thread, without waiting: the mail is kept already."""
         if self._url is None:
             return
         for message in messages:
@@ -61,7 +62,7 @@ class Waker:
             self._queue.put_nowait(value)
 
     async def run(self) -> None:
-        """Tell, one after another; who does not listen is not told again."""
+        """Tell of each message once, in order; a failed call is not repeated."""
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             while True:
                 value = await self._queue.get()

@@ -1,7 +1,7 @@
 """The bridge: a team's mail into the mailbox and the mailbox's into the team, until the team is over.
 
-Belongs here: one bridge a team, one look after the other. It may be killed at any instant and started again: what it
-knows stands in the logs and in the team's own files.
+Belongs here: one bridge a team, one look after the other. It may be killed at any instant and started again: all it
+knows is in the logs and in the team's own files.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from ..mailbox.facade import Mailbox
 
 QUIET = 10
-"""How many times rarer the looks are while nothing is left to find out."""
+"""Looks are so many times rarer while nothing is left to find out."""
 
 
 def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iterator[None]:
-    """When to look at a team: at once where something changes in it or in the directories besides, and ``pause``
-    seconds after the last look. What a client fetches within milliseconds must be seen before; a look now and then
-    would miss much of it."""
+    """Yield when to look at a team: at once after a change in its directories or in ``more``, else after ``pause``
+    seconds.
+
+    A client fetches within milliseconds: looking now and then would miss much.
+    """
 
     def places() -> list[str]:
         wanted = (os.path.join(where, name), os.path.join(where, name, "inboxes"), *more)
@@ -48,20 +50,24 @@ def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iter
 def run(
     mailbox: Mailbox, where: str, name: str, interval: float, say: Callable[[str], None], *, once: bool
 ) -> tuple[int, int]:
-    """Bridge the team until it is over (``once``: look once); returns how many messages came in and went out.
+    """Bridge the team until it is over (``once``: look once); return how many messages came in and went out.
 
-    ``say`` is told what cannot be delivered or read, whenever that changes. Raises ``Refused`` beside another bridge of
-    the team, ``StorageFailed``.
+    ``say`` is told each new problem of reading or delivering. Raise ``Refused`` beside another bridge of the team,
+    ``StorageFailed``.
     """
     try:
-        alone = _alone(mailbox, naming.tag(name))
+        alone = _take_lock(mailbox, naming.tag(name))
     except Busy as error:
-        raise Refused(f"team {name} has a bridge: {error.what}", "one is enough", code="bridged") from None
+        raise Refused(
+            f"team has a bridge already: {name} ({error.what})",
+            "let it run, or stop the other `agent-mailbox teams bridge` first",
+            code="bridged",
+        ) from None
     with alone:
         mirror = Mirror(mailbox, where, name)
         outward = Outward(mailbox, where, mirror)
-        came, went, before = 0, 0, frozenset[str]()
-        over = False
+        came, went, before, over = 0, 0, frozenset[str](), False
+
         for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
             step, sent = MirrorStep(), LookResult()
             try:
@@ -86,7 +92,7 @@ def run(
 
 
 def bury_past(mailbox: Mailbox, where: str) -> None:
-    """Retire the members of teams that are over and were not seen to end. A team with a bridge is that bridge's."""
+    """Retire the members of teams that ended unseen. A team with a bridge is that bridge's."""
     agents = mailbox.logs.read_roster().agents.values()
     tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
     there = {
@@ -97,13 +103,13 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
     for tag in sorted(tags - there):
         try:
             if members_here(mailbox, tag):
-                with _alone(mailbox, tag):
+                with _take_lock(mailbox, tag):
                     bury(mailbox, tag)
         except Busy:
             pass
 
 
-def _alone(mailbox: Mailbox, tag: str) -> FileLock:
-    """The mailbox's lock on a team (by its tag); raises ``Busy`` beside a bridge."""
+def _take_lock(mailbox: Mailbox, tag: str) -> FileLock:
+    """Take the mailbox's lock on a team (by its tag); raise ``Busy`` beside a bridge."""
     system.make_directory(mailbox.logs.cache(team_lock.DIRECTORY))
     return FileLock(team_lock.place(mailbox.logs, tag), team_lock.ASKED).take()

@@ -1,6 +1,6 @@
-"""A team's ``config.json``, as a value: who is a member, who leads. Pure; bytes in, values out.
+"""A team's ``config.json`` as a value: its members, its lead. Pure: bytes in, values out.
 
-What is not valid comes back as ``Unfit``, and never in the way of what is.
+Invalid parts come back as ``Unfit``; the valid ones count.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ..core.records import Record
 from .fields import Unfit, constant, kind, maybe
 
 LEAD = "team-lead"
-"""The lead's name in every team seen so far; ``config.json`` may say another."""
+"""The lead's name in every team seen so far; ``config.json`` may give another."""
 
 
 class TeamMember(Record):
-    """A member by the team's configuration."""
+    """A member, as the team's configuration has it."""
 
     name: str
     agent_id: str | None = None
@@ -26,7 +26,7 @@ class TeamMember(Record):
 
 
 class Team(Record):
-    """A team by its configuration; ``unfit`` tells what in it was not valid."""
+    """A team by its configuration; ``unfit`` tells its invalid parts."""
 
     name: str
     lead_name: str = LEAD
@@ -37,12 +37,12 @@ class Team(Record):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The members' names, the lead's among them."""
+        """Return the members' names, the lead's among them."""
         return tuple(member.name for member in self.members)
 
 
 def team(data: bytes, name: str) -> Team:
-    """The team whose ``config.json`` holds the bytes; ``name`` is its directory's, which counts."""
+    """Return the team whose ``config.json`` holds the bytes; its directory's ``name`` counts."""
     try:
         config = json.loads(data.decode("utf-8"), parse_constant=constant)
     except (ValueError, RecursionError) as error:
@@ -79,6 +79,6 @@ def _member(value: Any) -> TeamMember | str:
     if name is None:
         return "no name"
     if "/" in name or name in (".", ".."):
-        return "its name cannot be a file's"
+        return "its name is invalid as a file's"
     more = {"agent_id": "agentId", "agent_type": "agentType", "color": "color", "cwd": "cwd"}
     return TeamMember(name, **{field: maybe(value, key) for field, key in more.items()})

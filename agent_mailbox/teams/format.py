@@ -1,9 +1,10 @@
-"""An inbox of a team, as a value. Pure; bytes in, values out.
+"""An inbox of a team as a value. Pure: bytes in, values out.
 
-Belongs here: the format, as the founding texts have it (arrays that keep everything, with ``read`` flags) and as
-Claude Code 2.1.329 writes it (``msg_id``; entries are removed once consumed), which entries are valid, and by what an
-entry is known again when the array was rewritten. Nothing here raises for what a file holds: what is not valid comes
-back as ``Unfit``, and never in the way of what is.
+    [{"from": "ann", "text": "Hello", "timestamp": "2026-03-16T14:30:00.000Z", "msg_id": "m1", "read": false}]
+
+Belongs here: the format, its valid entries, and the key by which an entry is known again after a rewrite. The founding
+texts' arrays keep everything, with ``read`` flags. Claude Code 2.1.329 adds ``msg_id``, and removes consumed entries.
+Nothing here raises for a file's content: invalid parts come back as ``Unfit``; the valid ones count.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from ..core.records import Record
 from .fields import Unfit, clean, constant, kind, maybe
 
 OURS = "agent_mailbox"
-"""The key of an entry that we wrote: the id of the mailbox's message. The client shows no key it does not know."""
+"""The key under which our entries name the mailbox's message; the client shows no unknown key."""
 FROM_US = "@agent-mailbox"
-"""How the sender of an entry that we wrote ends, which no member's name does."""
+"""The end of the sender's name in our entries; no member's name ends so."""
 FIRST = "[agent-mailbox "
-"""How its text begins: never with what could be protocol."""
+"""The beginning of the text of our entries; no protocol message begins so."""
 
 
 class InboxEntry(Record):
     """One message in an inbox.
 
-    ``key`` tells it from all others of the same inbox, whatever else the array loses or gains. ``protocol`` is the
-    control plane's reading of a protocol message, None for plain text. ``ours`` is of a message that a mailbox put
-    there: its id and the offer's nonce.
+    ``key`` tells it from all others of the inbox, whatever else the array loses or gains. ``protocol``: the control
+    plane's reading of a protocol message, None for plain text. ``ours``: the id and the offer's nonce of a message that
+    a mailbox put there.
     """
 
     key: str
@@ -49,8 +50,8 @@ class InboxEntry(Record):
 
 
 class Inbox(Record):
-    """What an inbox file holds: the valid entries in order, and what was not valid. ``whole``: it is a JSON array, so
-    that what is not in it is gone from it."""
+    """An inbox file's content: the valid entries in order, and the invalid parts. ``whole``: it is a JSON array, so
+    absence means consumed."""
 
     entries: tuple[InboxEntry, ...] = ()
     unfit: tuple[Unfit, ...] = ()
@@ -58,7 +59,7 @@ class Inbox(Record):
 
 
 def inbox(data: bytes) -> Inbox:
-    """The inbox in a file's bytes. Of a half-written array the entries before the break are taken."""
+    """Return the inbox in a file's bytes; a half-written array gives the entries before the break."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -70,7 +71,7 @@ def inbox(data: bytes) -> Inbox:
 
 
 def is_array(data: bytes) -> bool:
-    """Is it a whole JSON array, whatever is in it?"""
+    """Return whether the bytes are a whole JSON array, whatever is in it."""
     try:
         return isinstance(json.loads(data.decode("utf-8"), parse_constant=constant), list)
     except (ValueError, RecursionError):
@@ -78,7 +79,7 @@ def is_array(data: bytes) -> bool:
 
 
 def _values(text: str) -> tuple[list[Any], str]:
-    """The values of the array, and why it is not whole (empty: it is)."""
+    """Return (the values of the array, why it is not whole; empty: it is)."""
     values: list[Any] = []
     try:
         value = json.loads(text, parse_constant=constant)
@@ -104,7 +105,7 @@ def _values(text: str) -> tuple[list[Any], str]:
         if follows != ",":
             break
         at = end + 1
-    return values, f"not JSON behind entry {len(values)}" if values else "not JSON"
+    return values, f"not JSON after entry {len(values)}" if values else "not JSON"
 
 
 def _next(text: str, at: int) -> int:
@@ -127,18 +128,21 @@ def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
         if not found.key.startswith(_COUNTED):
             other = texts.setdefault(found.key, found.text) != found.text
             if other:
-                unfit.append(Unfit(place, "what it is known by is another entry's"))
+                unfit.append(Unfit(place, "another entry has its id"))
             if times[found.key] == 1 or (other and found.protocol is None):
                 entries.append(found)  # a second text under an id is another message (see ``Mirror``)
             continue
-        # Nothing but their place tells equal ones apart; as many are kept as were ever there at once.
+        # Only their place tells equal ones apart; keep as many as were ever there at once.
         entries.append(found.replace(key=f"{found.key}/{times[found.key]}"))
     return Inbox(tuple(entries), tuple(unfit), whole=not (broken or more))
 
 
 def _entry(value: Any) -> InboxEntry | str:
-    """The entry, or why it is none. What the client delivers is valid: ``from``, ``text`` and ``timestamp`` are text.
-    A key of the wrong type that may be absent counts as absent."""
+    """Return the entry, or why it is invalid. It is valid if the client delivers it: ``from``, ``text`` and
+    ``timestamp`` are text.
+
+    An optional key of the wrong type counts as absent.
+    """
     if not isinstance(value, dict):
         return f"not an object but {kind(value)}"
     for key in ("from", "text", "timestamp"):
@@ -152,7 +156,7 @@ def _entry(value: Any) -> InboxEntry | str:
     sender, text, timestamp = (clean(value[key]) for key in ("from", "text", "timestamp"))
     summary, said = maybe(value, "summary"), protocol(text)
     if summary and isinstance(said, Unknown):
-        said = None  # a model's own JSON: what the client makes itself has no summary
+        said = None  # a model's own JSON: the client's own has no summary
     plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
     written = sender.endswith(FROM_US) and text.startswith(FIRST)
     return InboxEntry(
@@ -173,16 +177,19 @@ _COUNTED = "text:"
 
 
 def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
-    """By what a protocol message is known: its reader's transcript shows it without its ``msg_id``, and changed in what
-    nobody needs."""
+    """Return the key of a protocol message: its reader's transcript shows it without ``msg_id``, and changed in
+    details."""
     if isinstance(said, Unknown) or said.timestamp is None:
         return f"said:{digest(sender, text)}"
     return f"said:{digest(sender, messages.name(said), said.request_id, str(said.timestamp))}"
 
 
 def protocol(text: str) -> Payload | Unknown | None:
-    """The control plane's reading of a protocol message, by the four steps of the founding text ("How to Distinguish"):
-    what does not begin with ``{``, is no JSON, or has no ``type`` is plain text, and None."""
+    """Return the control plane's reading of a protocol message; None for plain text (the founding text's "How to
+    Distinguish").
+
+    Protocol begins with ``{``, is JSON and has a ``type``.
+    """
     if not text.startswith("{"):
         return None
     said = message_text.parse(text)
@@ -190,7 +197,7 @@ def protocol(text: str) -> Payload | Unknown | None:
 
 
 def observed(said: Payload | Unknown) -> dict[str, Any]:
-    """The same in the catalog's form; of what the catalog does not have, its type and why."""
+    """Return the same in the catalog's form; for an unknown one its type and why."""
     if isinstance(said, Unknown):
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
     found = codec.parse(message_text.written(said).encode())

@@ -1,6 +1,6 @@
-"""What the mailbox remembers of teams, for people and programs; it outlives the team.
+"""The mailbox's history of teams, for people and programs; it outlives the team.
 
-Belongs here: which messages are a team's, and its history as Markdown and as JSON.
+Belongs here: the choice of a team's messages, and its history as Markdown and as JSON.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 
 def names(library: Library) -> list[str]:
-    """The teams of which mail was mirrored, oldest first."""
+    """Return the teams with mirrored mail, oldest first."""
     found = (team_of(message.metadata) for message in library.everything().messages.values())
     return list(dict.fromkeys(str(about["team"]) for about in found if about))
 
 
 def of(library: Library, name: str) -> tuple[list[Message], Reads]:
-    """A team's messages, in log order, with their reads: those mirrored from it, and those between its members and
-    everyone else."""
+    """Return a team's messages, in log order, with their reads: mirrored ones, and mail between members and others."""
     everything = library.everything()
     ending, tag = f"@{naming.word(name)}", naming.tag(name)
 
@@ -45,8 +44,8 @@ def of(library: Library, name: str) -> tuple[list[Message], Reads]:
 
 
 def document(name: str, messages: Sequence[Message], reads: Reads, style: str) -> str:
-    """The history as a document of that style (``markdown`` or ``json``), in the order of its writers' instants: what
-    was fetched before anyone looked came in late."""
+    """Return the history as a document (``markdown`` or ``json``), in the order of the writers' instants: unseen mail
+    came in late."""
     messages = sorted(messages, key=_when)
     return _json(name, messages, reads) if style == "json" else _markdown(name, messages)
 
@@ -62,7 +61,7 @@ def _said(message: Message) -> dict[str, Any]:
 
 
 def _when(message: Message) -> str:
-    """When its writer says it was, where that is an instant; else when it came here."""
+    """Return the writer's instant, if it is one; else when the message came here."""
     about = team_of(message.metadata) or {}
     try:
         return instant.text(instant.parse(str(about["timestamp"])))
@@ -87,7 +86,7 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
 
 
 def _markdown(name: str, messages: Iterable[Message]) -> str:
-    """Texts stand quoted and verbatim, so that none of them can pass for a heading of ours, or do anything."""
+    """Return Markdown with texts quoted verbatim: none can pass for a heading of ours, or do anything."""
     lines, lead = [f"# Team {_inline(name)}", ""], None
     for m in messages:
         now = (team_of(m.metadata) or {}).get("lead") or lead
@@ -107,8 +106,10 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
 
 
 def _verbatim(text: str) -> list[str]:
-    """A text as a code block that nothing in it can end (CommonMark 4.5): as prose its HTML could end the quotation,
-    and its pictures would be fetched by whoever looks at the page."""
+    """Return a text as a code block that nothing in it can end (CommonMark 4.5).
+
+    As prose its HTML could end the quotation, and a reader's browser would fetch its pictures.
+    """
     lines = neutral_lines(text)
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -116,5 +117,5 @@ def _verbatim(text: str) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """A text as part of a line of Markdown, with nothing in it that means something there."""
+    """Return a text escaped for a line of Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>#|!" else c for c in neutral(text))

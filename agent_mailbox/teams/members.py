@@ -1,6 +1,6 @@
 """The members of a team as agents here, and their end.
 
-Belongs here: who of a team is in the roster, and retiring them. Their coming is ``mirror``'s.
+Belongs here: finding a team's members in the roster, and retiring them; ``mirror`` enters them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def members_here(mailbox: Mailbox, tag: str) -> list[str]:
-    """The ids of a team's members (by its tag) that are in the roster and not dead."""
+    """Return the ids of a team's members (by its tag) that are in the roster and not dead."""
     ending = f"@{tag.partition(':')[2]}"
     agents = mailbox.logs.read_roster().carrying(tag, None)
     return [a.session_id for a in agents if a.session_id.endswith(ending) and a.state != DEAD]
 
 
 def bury(mailbox: Mailbox, tag: str) -> None:
-    """Retire the members of a team (by its tag) that is over: what nobody read goes back to the roles it was for."""
+    """Retire the members of a team (by its tag) that is over; unread mail goes back to its roles."""
     for session_id in members_here(mailbox, tag):
         retire(mailbox, session_id, f"{tag} is over")
 
 
 def retire(mailbox: Mailbox, session_id: str, why: str) -> None:
-    """Retire a member; one that somebody else retired meanwhile is retired."""
+    """Retire a member; idempotent."""
     try:
         mailbox.end(session_id, "retire", session_id, why)
     except (NotFound, Refused):

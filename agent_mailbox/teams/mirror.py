@@ -1,7 +1,7 @@
-"""Reading a team into the mailbox: each entry once, members into the roster, what was consumed as read.
+"""A team read into the mailbox: each entry once, members into the roster, consumed entries as read.
 
-Belongs here: what becomes of an entry. Which messages are mirrored already the mailbox's logs say; nothing else is
-kept, so that a mirror may be killed and started again at any instant, and forgetting costs one look through the logs.
+Belongs here: an entry's way into the mailbox. Only the mailbox's logs tell which messages are mirrored. So a mirror may
+be killed and started again at any instant, for one look through the logs.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
     from .format import InboxEntry
 
 BATCH = 200
-"""Messages that are sent at once: many enough to be quick, few enough that nobody waits for the log."""
+"""Messages sent at once: enough to be quick, few enough to leave the log free."""
 
 
 class MirrorStep(Record):
-    """What one look at a team brought: messages mirrored, messages found consumed, and what was not valid or not to be
-    had, a line each."""
+    """The result of one look at a team: messages mirrored, messages found consumed, a line for each problem."""
 
     new: int = 0
     consumed: int = 0
@@ -45,7 +44,7 @@ class MirrorStep(Record):
 
 
 class Mirror:
-    """One team, mirrored. ``step`` looks once; where nothing changed since the last time, it opens no file."""
+    """One team, mirrored. ``step`` looks once, and opens only what changed since the last time."""
 
     def __init__(self, mailbox: Mailbox, where: str, name: str) -> None:
         self._mailbox = mailbox
@@ -55,7 +54,7 @@ class Mirror:
         self.known: set[str] = set()
         """The ids of all messages mirrored from this team."""
         self._texts: dict[str, str] = {}  # by message id: a digest of the whole text
-        self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id, whose it is
+        self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id to its reader
         self._seen: dict[str, team_files.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._transcripts: dict[str, Transcript] = {}
@@ -66,7 +65,7 @@ class Mirror:
         self._recall()
 
     def _recall(self) -> None:
-        """What the logs know of the team."""
+        """Learn from the logs what was mirrored of the team."""
         everything = Library(self._mailbox).everything()
         for message in everything.messages.values():
             about = team_of(message.metadata)
@@ -81,14 +80,14 @@ class Mirror:
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
     def step(self) -> MirrorStep:
-        """Look at the team; raises ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
+        """Look at the team; raise ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
         new = consumed = 0
         if self._changed(team_files.config_path(self._where, self.name)):
             self._configured = False
         if not self._configured:
             self.team = team_files.load(self._where, self.name)
-            self._note("", (*listed(self.team.unfit), *self._enrol()))
-        new += self._from_transcripts()  # before the inboxes: what is not there any more was fetched
+            self._note("", (*listed(self.team.unfit), *self._register_members()))
+        new += self._from_transcripts()  # before the inboxes: an entry missing there was fetched
         for inbox in team_files.inboxes(self._where, self.name):
             path = team_files.inbox_path(self._where, self.name, inbox)
             if not self._changed(path):
@@ -104,13 +103,13 @@ class Mirror:
             consumed += self._settle(inbox, found)
             self._note(inbox, [f"inbox {inbox}: {line}" for line in (*listed(found.unfit), *refused)])
             self._seen[path] = None if again else content.stamp
-        if not self._configured:  # behind the inboxes: what was for those who left comes in before they retire
-            self._note("left", self._part())
+        if not self._configured:  # after the inboxes: mail for those who left comes in before they retire
+            self._note("left", self._retire_departed())
             self._configured = True
         return MirrorStep(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
 
     def _from_transcripts(self) -> int:
-        """What passed through the members by their transcripts, fetched before we looked; returns how much was new."""
+        """Mirror from the transcripts the messages fetched before we looked; return how many were new."""
         new = 0
         late: list[tuple[str, InboxEntry]] = []
         for path, whose in self.transcripts():
@@ -129,11 +128,11 @@ class Mirror:
         return new
 
     def transcripts(self) -> Iterator[tuple[str, str]]:
-        """The transcripts of the members, and whose each is."""
+        """Return the members' transcripts: (path, member)."""
         return everyones(os.path.dirname(self._where), self.team, self.lead_sessions(), self._whose)
 
     def lead_sessions(self) -> tuple[str, ...]:
-        """The sessions that lead: the one that the configuration names, and those that continue it here."""
+        """Return the sessions that lead: the configured one, and those that continue it here."""
         first = self.team.lead_session
         if not first:
             return ()
@@ -143,7 +142,7 @@ class Mirror:
         return self._leads
 
     def _changed(self, path: str) -> bool:
-        """Is the file another than it was? Notes how it is now: who reads it may know better."""
+        """Return whether the file has changed, and note how it is now; its reader may note better."""
         stamp = team_files.look(path)
         if stamp is not None and self._seen.get(path) == stamp:
             return False
@@ -153,8 +152,8 @@ class Mirror:
     def _note(self, about: str, problems: Iterable[str]) -> None:
         self._problems[about] = tuple(problems)
 
-    def _enrol(self) -> list[str]:
-        """Members into the roster; returns what was refused."""
+    def _register_members(self) -> list[str]:
+        """Enter the members into the roster; return the refusals."""
         refused = []
         for member in self.team.members:
             me = naming.session_id(self.name, member.name)
@@ -169,9 +168,11 @@ class Mirror:
                 refused.append(f"member {member.name}: {error.what}")
         return refused
 
-    def _part(self) -> list[str]:
-        """Retire who is no member any more, by a configuration that is whole, unless mail waits that it never got: that
-        stays pending, should it come back. Returns for whom."""
+    def _retire_departed(self) -> list[str]:
+        """Retire the agents that a whole configuration no longer lists; return a line for each that stays.
+
+        An agent with mail it never got stays: that mail remains pending, should the member come back.
+        """
         left: list[str] = []
         if self.team.unfit or self.team.lead_name not in self.team.names:
             return left
@@ -187,8 +188,8 @@ class Mirror:
         return left
 
     def _id(self, inbox: str, entry: InboxEntry) -> str:
-        """The id of an entry's message here. Another text under a used ``msg_id`` is another message: some writers'
-        are not unique."""
+        """Return the id of an entry's message here. Another text under a used ``msg_id`` is another message: some
+        writers repeat ids."""
         wanted = naming.message_id(self.name, inbox, entry.key)
         if entry.msg_id is None or entry.protocol is not None:
             return wanted
@@ -198,7 +199,7 @@ class Mirror:
         return naming.message_id(self.name, inbox, f"{entry.key}/{text}")
 
     def _mirror(self, inbox: str, entries: Iterable[InboxEntry]) -> tuple[int, list[str], bool]:
-        """Send what is new; returns how much that was, what was refused, and if another time it would not be."""
+        """Send the new entries; return (how many were sent, the refusals, whether a retry may send more)."""
         drafts = {}
         for entry in entries:
             wanted = self._id(inbox, entry)
@@ -216,7 +217,7 @@ class Mirror:
                 if error.code == "rate_limited":
                     return sent, [*refused, f"{error.what}; the rest follows"], True
                 at = error.at or 0
-                problem = self._alone(batch[at], error)
+                problem = self._send_alone(batch[at], error)
                 if problem is not None:
                     refused.append(problem)
                 left.pop(at)
@@ -227,9 +228,11 @@ class Mirror:
             self._take_note(inbox, batch)
         return sent, refused, False
 
-    def _alone(self, draft: Draft, error: MailboxError) -> str | None:
-        """A message that spoilt its batch: one that is there already is no problem, a dead member's history is kept
-        under its team. Returns what remains a problem."""
+    def _send_alone(self, draft: Draft, error: MailboxError) -> str | None:
+        """Handle a message that spoilt its batch; return what remains a problem.
+
+        A message that is there already is none. A dead member's history is kept under its team.
+        """
         about = team_of(draft.metadata) or {}
         inbox = str(about.get("inbox"))
         if error.code == "dead_recipient":
@@ -256,7 +259,7 @@ class Mirror:
         most = self._mailbox.config.max_content
         about: dict[str, Any] = {"team": self.name, "inbox": inbox}
         told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}
-        told["lead"] = self.team.lead_session  # which tells a team from a later one of its name
+        told["lead"] = self.team.lead_session  # tells a team from a later one of its name
         about |= {key: value[:1000] for key, value in told.items() if value}
         content, size = entry.text, len(entry.text.encode())
         if size > most:
@@ -279,7 +282,8 @@ class Mirror:
         )
 
     def _recipients(self, inbox: str, kind: str) -> tuple[str, ...]:
-        """Whose inbox it stands in; what a teammate tells the lead is also for whoever holds the lead's role here."""
+        """Return the inbox's member; a teammate's message to the lead is also for other holders of the lead's role
+        here."""
         direct = f"team:{naming.word(self.name)}/{naming.word(inbox)}"
         role = f"role:{LEAD}"
         if inbox != self.team.lead_name or kind != "message":
@@ -288,7 +292,7 @@ class Mirror:
         return (direct, role) if holders - {*self.lead_sessions()} else (direct,)
 
     def _settle(self, inbox: str, found: form.Inbox) -> int:
-        """What its reader's client has marked as read, or taken out, is read; returns how many that were."""
+        """Record as read the entries that the reader's client marked as read or took out; return how many."""
         waiting = self._waiting.get(inbox)
         if not waiting:
             return 0
@@ -304,6 +308,6 @@ class Mirror:
 
 
 def team_of(metadata: object) -> dict[str, object] | None:
-    """What a mirrored message says of where it came from; None for any other message."""
+    """Return a mirrored message's origin; None for any other message."""
     about = metadata.get("team") if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None

@@ -1,14 +1,14 @@
-"""Mail into a team's inboxes: what is unread for a member here goes into its inbox there, once.
+"""Mail into a team's inboxes: unread mail for a member here goes into its inbox there, once.
 
-Belongs here: the order of things, so that a process may be killed anywhere. An offer is recorded in the reads log
-before the inbox is touched, with a nonce that also names the file beside the inbox; that file is gone exactly when the
-inbox was replaced by it. What became of an offer is asked of the inbox, of that file and of the client's transcript:
+Belongs here: an order of steps that a kill anywhere cannot spoil. An offer is recorded in the reads log before the
+inbox is touched, with a nonce that also names the file beside the inbox. That file is gone exactly when it replaced the
+inbox. The inbox, the file and the client's transcript tell an offer's outcome:
 
 - the file is there: nothing was delivered; the mail is unread again.
-- it stands in the inbox: the client has not fetched it yet.
+- the entry is in the inbox: the client has not fetched it yet.
 - it was fetched, and the transcript shows it: ``seen``.
-- it is gone, and the transcript goes on without it; or an earlier process offered it and there is no transcript: nobody
-  can tell. It is delivered again, and says that it may be a repetition.
+- it is gone, and the transcript goes on without it, or an earlier process offered it and there is no transcript: the
+  outcome is unknown. It is delivered again, marked as possibly repeated.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ if TYPE_CHECKING:
     from .mirror import Mirror
 
 GRACE = 60.0
-"""Seconds after which a message that was fetched, and that the transcript does not show, counts as lost: a client keeps
-what it fetched while its model is busy."""
+"""Seconds after which a fetched message that the transcript lacks counts as lost: a client holds mail while its model
+is busy."""
 MOST = 50
-"""Messages put into an inbox at once."""
+"""Most messages put into an inbox at once."""
 AGAIN = 1.0
-"""Seconds until what could not be delivered is tried again."""
+"""Seconds until a failed delivery is tried again."""
 ROLE_WAIT = 0.25
 """Seconds to wait for the lock on role mail; it can wait for the next look."""
 DOUBT = "?"
-"""Behind the nonce of a release: nobody can tell whether the message was delivered."""
+"""The end of a release's nonce if the outcome of the delivery is unknown."""
 _SUMMARY = 80
 
 
 class LookResult(Record):
-    """What one look brought: messages put into inboxes, and what could not be, a line each."""
+    """The result of one look: messages put into inboxes, a line for each problem."""
 
     delivered: int = 0
     problems: tuple[str, ...] = ()
 
 
 class _Offer:
-    """Messages put into an inbox by one rename, of which nobody knows yet what became."""
+    """Messages put into an inbox by one rename, whose outcome is not known yet."""
 
     def __init__(self, nonce: str, member: str, messages: Sequence[str], *, ours: bool) -> None:
         self.nonce = nonce
@@ -90,11 +90,11 @@ class Outward:
 
     @property
     def waits(self) -> bool:
-        """Is anything left to find out, or to try again, that no change tells of?"""
+        """Return whether anything is left to find out, or to retry, that no change announces."""
         return bool(self._offers or self._problems)
 
     def sweep(self) -> None:
-        """Clear away what earlier processes left beside the inboxes."""
+        """Remove what earlier processes left beside the inboxes."""
         directory = os.path.dirname(team_files.inbox_path(self._where, self._mirror.name, ""))
         sweep(directory, self._mark, {offer.nonce for offer in self._offers})
 
@@ -109,7 +109,7 @@ class Outward:
         return naming.session_id(self._mirror.name, member)
 
     def _recall(self) -> None:
-        """What an earlier process left."""
+        """Load the open offers of earlier processes."""
         mine = {
             self._id(member): member
             for member in (*self._team.names, *team_files.inboxes(self._where, self._team.name))
@@ -119,7 +119,7 @@ class Outward:
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
 
     def step(self) -> LookResult:
-        """Settle what was offered, offer what is new; raises ``StorageFailed`` and ``Busy`` of the mailbox."""
+        """Settle open offers, offer new mail; raise ``StorageFailed`` and ``Busy`` of the mailbox."""
         for offer in list(self._offers):
             self._settle(offer)
         ends = self._mailbox.logs.ends(), self._team
@@ -136,7 +136,7 @@ class Outward:
         return LookResult(delivered, tuple(self._problems.values()))
 
     def _strangers(self) -> list[str]:
-        """Agents here that are the team's and no members (any more)."""
+        """Return the agents here that are the team's but no members (any more)."""
         known = {self._id(member) for member in self._team.names}
         return [a for a in members_here(self._mailbox, naming.tag(self._mirror.name)) if a not in known]
 
@@ -172,8 +172,10 @@ class Outward:
             return 0
 
     def _wanted(self, member: str) -> list[Item]:
-        """What is unread for the member and did not come from its own inbox. What reaches the lead's session by its
-        hooks needs no second way."""
+        """Return the unread mail for the member that did not come from its own inbox.
+
+        The lead's hooks show its session's mail already: that needs no second way.
+        """
         items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
         if member != self._team.lead_name:
             return items
@@ -183,7 +185,7 @@ class Outward:
         return [i for i in items if all(route(i.message.recipients, reader) is None for reader in readers)]
 
     def _unreachable(self, member: str) -> str:
-        """Why the member reads no inbox at all; empty if it does."""
+        """Return why the member reads no inbox at all; empty if it does."""
         if team_files.ended(self._where, self._team):
             return "the team is over"
         alone = len(self._team.members) == 1 and member == self._team.lead_name
@@ -192,12 +194,12 @@ class Outward:
         return ""
 
     def _offer(self, member: str, items: Sequence[Item]) -> int:
-        """Put messages into the inbox, all or none; the caller holds the delivery lock."""
+        """Put messages into the inbox, all or none; return how many. The caller holds the delivery lock."""
         me, now = self._id(member), self._mailbox.now()
         nonce = os.urandom(4).hex()
         aside = self._aside(member, nonce)
         offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
-        offer.looked = {path: _size(path) for path in self._transcripts(member)}  # it cannot stand in what is there
+        offer.looked = {path: _size(path) for path in self._transcripts(member)}  # the offer cannot be in what is there
         try:
             aside.make()
             records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
@@ -217,7 +219,7 @@ class Outward:
         return len(items)
 
     def _take_back(self, offer: _Offer, aside: Aside) -> None:
-        """What never got into the inbox is unread again."""
+        """Make the messages that never got into the inbox unread again."""
         self._release(self._id(offer.member), offer.nonce, offer.messages)
         aside.remove()
         self._offers.remove(offer)
@@ -226,8 +228,11 @@ class Outward:
         return [path for path, whose in self._mirror.transcripts() if whose == member]
 
     def _doubtful(self, me: str) -> set[str]:
-        """The messages that the member had, or may have had, and that are unread again: every release but that of an
-        offer by its own nonce, which never got into the inbox. Who left and came back may find the old entry there."""
+        """Return the messages that the member had, or may have had, and that are unread again.
+
+        Each release counts but that of an offer by its own nonce, which never got into the inbox. A member that left
+        and came back may find the old entry there.
+        """
         mine = me.encode()
         lines = (line for _, line in self._mailbox.logs.reads.lines() if b'"release"' in line and mine in line)
         records = [r for r in map(codec.read, lines) if not isinstance(r, BadLine)]
@@ -238,7 +243,7 @@ class Outward:
         }
 
     def _entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
-        """A message as an entry. It begins with a line of ours: never with what could be protocol."""
+        """Return a message as an entry. Its text begins with a line of ours, never with what could be protocol."""
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = frame.item(item, roster)
         first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
@@ -251,12 +256,23 @@ class Outward:
             form.OURS: f"{message.id}/{nonce}",
         }
 
-    # -- what became of it --------------------------------------------------------------------------------------------
+    # -- outcomes -----------------------------------------------------------------------------------------------------
 
     def _settle(self, offer: _Offer) -> None:
+        """Find out an offer's outcome; record and forget it once it is known.
+
+        Example: ann is offered A and B at 10:00:00.
+
+        - The file beside her inbox is still there: no rename happened. Both are released, unread again.
+        - Her inbox holds the entries: wait.
+        - At 10:00:02 they are gone, and her transcript shows A: A is ``seen``, B may follow for ``GRACE`` seconds.
+        - At 10:01:02 the transcript has grown without B: B is released with ``DOUBT``, and comes again.
+        - It has not grown: wait on, her model is busy.
+        - She has no transcript: B is delivered, if this process put it there; else it is released with ``DOUBT``.
+        """
         me = self._id(offer.member)
         aside = self._aside(offer.member, offer.nonce)
-        if aside.stands():
+        if aside.exists():
             self._take_back(offer, aside)
             return
         over = not os.path.exists(team_files.config_path(self._where, self._team.name))
@@ -271,7 +287,7 @@ class Outward:
         self._record(me, "seen", offer.nonce, sorted(told))
         offer.messages = [message_id for message_id in offer.messages if message_id not in told]
         if over and offer.messages:
-            return  # who buries the team gives back what was not seen
+            return  # burying the team gives back what was not seen
         size = sum(offer.looked.values())
         if offer.gone is None:
             offer.gone, offer.grown = time.monotonic(), size
@@ -280,12 +296,12 @@ class Outward:
                 self._release(me, offer.nonce + DOUBT, offer.messages)
                 offer.messages = []
             elif not paths:
-                offer.messages = []  # the client fetched it, and where it writes that down nobody knows
+                offer.messages = []  # the client fetched it; its transcript is unknown
         if not offer.messages:
             self._offers.remove(offer)
 
     def _fetched(self, offer: _Offer) -> bool:
-        """Is everything of the offer gone from the inbox?"""
+        """Return whether a whole inbox holds nothing unread of the offer."""
         found = team_files.inbox(self._where, self._team.name, offer.member)
         return found.whole and not any((e.ours or "").endswith(f"/{offer.nonce}") and not e.read for e in found.entries)
 

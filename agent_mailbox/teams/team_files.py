@@ -1,7 +1,7 @@
-"""Where teams are on the disk, and reading them: directories, configurations, inboxes, the lead's process.
+"""Teams on the disk, as we read them: directories, configurations, inboxes, the lead's process.
 
-Belongs here: the client's places (observed with 2.1.329) and reading files that others rewrite meanwhile. Nothing here
-writes, and nothing waits for a lock: the client's own readers take none either.
+Belongs here: the client's places (observed with 2.1.329), and reading files that others rewrite meanwhile. Everything
+here only reads, and takes no lock, as the client's own readers.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_FILE = 64 << 20
-"""Bytes of an inbox that are read: far above any the client still gets through."""
+"""Most bytes of an inbox that are read: far more than any the client still gets through."""
 _RACY = 100_000_000
-"""Nanoseconds: what was written so lately may change again without a new time, so its stamp is not believed."""
+"""Nanoseconds: a file written so lately may change again under the same time, so its stamp is not trusted."""
 _TRIES = 5
 
 Stamp = tuple[int, int, int]
 
 
 class Content(Record):
-    """A file as it was read. ``stamp`` is (inode, mtime in ns, size); None: read it again next time."""
+    """A file as it was read. ``stamp``: (inode, mtime in ns, size); None: read it again next time."""
 
     data: bytes
     stamp: Stamp | None
 
 
 def root(environ: Mapping[str, str]) -> str:
-    """The directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
+    """Return the directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
     home = environ.get("HOME") or os.path.expanduser("~")
     return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "teams")
 
 
 def names(where: str) -> list[str]:
-    """The teams that are there now: every directory with a configuration or inboxes."""
+    """Return the teams that are there now: every directory with a configuration or inboxes."""
     try:
         found = sorted(name for name in os.listdir(where) if not name.startswith("."))
     except OSError:
@@ -57,9 +57,9 @@ def names(where: str) -> list[str]:
 
 
 def find(where: str, wanted: str) -> Team:
-    """The team of that name, or led by that session (its id, or the beginning of it).
+    """Return the team of that name, or led by that session (its id, or a beginning of at least 6 characters).
 
-    Raises ``NotFound``, or ``Ambiguous`` where a beginning fits several.
+    Raise ``NotFound``, or ``Ambiguous`` if a beginning fits several.
     """
     known = names(where)
     if wanted in known:
@@ -68,14 +68,17 @@ def find(where: str, wanted: str) -> Team:
     led = [team for team in teams if team.lead_session == wanted]
     led = led or [t for t in teams if len(wanted) >= 6 and (t.lead_session or "").startswith(wanted)]
     if len(led) > 1:
-        raise Ambiguous(f"{wanted!r} could lead {len(led)} teams", ", ".join(team.name for team in led))
+        raise Ambiguous(
+            f"session id fits the leads of {len(led)} teams: {wanted!r}",
+            f"name one of {', '.join(team.name for team in led)}",
+        )
     if not led:
-        raise NotFound(f"no team {wanted!r} in {where}", "`agent-mailbox teams list` shows them, ended ones too")
+        raise NotFound(f"team not found in {where}: {wanted!r}", "list all with `agent-mailbox teams list`")
     return led[0]
 
 
 def load(where: str, name: str) -> Team:
-    """The team of a directory; without a readable configuration it has no members, and says why."""
+    """Return the team of a directory; with an unreadable configuration it has no members, and says why."""
     content = read(config_path(where, name))
     if content is None:
         return Team(name, unfit=(Unfit(None, "no config.json"),))
@@ -83,17 +86,17 @@ def load(where: str, name: str) -> Team:
 
 
 def config_path(where: str, name: str) -> str:
-    """A team's configuration."""
+    """Return the path of a team's configuration."""
     return os.path.join(where, name, "config.json")
 
 
 def inbox_path(where: str, name: str, member: str) -> str:
-    """A member's inbox."""
+    """Return the path of a member's inbox."""
     return os.path.join(where, name, "inboxes", f"{member}.json")
 
 
 def inboxes(where: str, name: str) -> list[str]:
-    """Whose inboxes there are."""
+    """Return the names of those who have inboxes."""
     try:
         found = sorted(os.listdir(os.path.join(where, name, "inboxes")))
     except OSError:
@@ -102,7 +105,7 @@ def inboxes(where: str, name: str) -> list[str]:
 
 
 def look(path: str) -> Stamp | None:
-    """What tells whether a file changed, without opening it; None if there is none, or it may change unnoticed."""
+    """Return a stamp that shows whether a file changed, by ``stat``; None if missing, or if it may change unnoticed."""
     try:
         at = os.stat(path)
     except OSError:
@@ -115,8 +118,8 @@ def _fresh(at: os.stat_result) -> bool:
 
 
 def read(path: str) -> Content | None:
-    """A regular file's bytes; None if there is none that can be read. One that somebody writes in meanwhile is read
-    again; what is half-written for good is left to the format."""
+    """Return a regular file's bytes; None if unreadable. One written to meanwhile is read again; ``format`` takes a
+    half-written one."""
     content = None
     for _ in range(_TRIES):
         try:
@@ -143,18 +146,18 @@ def read(path: str) -> Content | None:
 
 
 def inbox(where: str, name: str, member: str) -> Inbox:
-    """What stands in a member's inbox now; one without a file holds nothing, and is not whole."""
+    """Return a member's inbox as it is now; a missing one is empty, and not whole."""
     content = read(inbox_path(where, name, member))
     return Inbox(whole=False) if content is None else form.inbox(content.data)
 
 
 def ended(where: str, team: Team) -> bool:
-    """Is the team over: its configuration removed, or the process that leads it gone?"""
+    """Return whether the team is over: its configuration is removed, or its lead's process gone."""
     return not os.path.exists(config_path(where, team.name)) or not _lives(where, team)
 
 
 def _lives(where: str, team: Team) -> bool:
-    """Does the lead's process live? True where that cannot be told (another host's, or another name space's)."""
+    """Return whether the lead's process lives; True if unknown (another host, or name space)."""
     content = read(config_path(where, team.name))
     if content is None or team.lead_pid is None:
         return True

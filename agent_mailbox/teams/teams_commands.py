@@ -1,4 +1,7 @@
-"""Commands about a client's own teams: list, show, inbox, import, bridge, export."""
+"""Commands about a client's own teams: list, show, inbox, import, bridge, export.
+
+Belongs here: parsing and answering; ``mirror``, ``bridge`` and ``history`` do the work.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +36,15 @@ _interval = click.option(
     default=0.5,
     show_default=True,
     metavar="S",
-    help="Seconds between looks where nothing changes.",
+    help="Seconds between looks while nothing changes.",
 )
 
 
 @cli.group(cls=Commands)
 def teams() -> None:
-    """Claude Code's own Agent Teams: their mail in the mailbox, and ours in their inboxes.
+    """Exchange mail with Claude Code's own Agent Teams.
 
-    TEAM is a team's name, or the session id of its lead; it may be left out where there is one.
+    TEAM is a team's name, or the session id of its lead; leave it out if there is only one.
     """
 
 
@@ -50,7 +53,7 @@ def _root(app: App) -> str:
 
 
 def _which(app: App, wanted: str | None) -> Team:
-    """The team meant: by name or lead, else the one the asking session leads, else the only one."""
+    """Return the team meant: by name or lead, else the one the calling session leads, else the only one."""
     where = _root(app)
     if wanted is not None:
         return team_files.find(where, wanted)
@@ -59,24 +62,26 @@ def _which(app: App, wanted: str | None) -> Team:
     mine = [team for team in known if session and team.lead_session == session]
     mine = mine or [team for team in known if not team_files.ended(where, team)] or known
     if not mine:
-        raise NotFound(f"no team in {where}", "Claude Code makes one where Agent Teams are switched on")
+        raise NotFound(
+            f"team missing: {where} has none", "start one in Claude Code (CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1)"
+        )
     if len(mine) > 1:
-        raise Malformed(f"which team? there are {len(mine)}", ", ".join(word(team.name) for team in mine))
+        raise Malformed(f"team unclear: {len(mine)} exist", f"name one of {', '.join(word(t.name) for t in mine)}")
     return mine[0]
 
 
 def _there(app: App, wanted: str | None) -> Team:
-    """The same, with a word for who asks for one that is over."""
+    """Return the same; if the team is over, name the command for its history."""
     try:
         return _which(app, wanted)
     except NotFound:
         if wanted not in history.names(app.library):
             raise
-    raise NotFound(f"team {wanted!r} is over", f"`agent-mailbox teams export {word(wanted)}` has its history")
+    raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {word(wanted)}`")
 
 
 def _awaited(app: App, wanted: str | None, patience: float) -> Team:
-    """The same, waiting for it to appear, as long as the client lives that this was started from."""
+    """Return the same, waiting for it to appear while the client that started this lives."""
     until = time.monotonic() + patience
     pid = client.number(app.environ)
     while True:
@@ -101,7 +106,7 @@ def _lives(pid: int) -> bool:
 @teams.command("list", cls=Verb)
 @pass_app
 def list_teams(app: App) -> None:
-    """All teams: those that are there now, and those only the mailbox remembers."""
+    """List all teams: those that are there now, and those only the mailbox remembers."""
     where = _root(app)
     known = [team_files.load(where, name) for name in team_files.names(where)]
     past = [name for name in history.names(app.library) if name not in {team.name for team in known}]
@@ -112,7 +117,7 @@ def list_teams(app: App) -> None:
 
 
 def _lead(team: Team) -> str:
-    return word(team.lead_session) if team.lead_session else "nobody knows whom"
+    return word(team.lead_session) if team.lead_session else "an unknown session"
 
 
 def _over(app: App, team: Team) -> str:
@@ -142,7 +147,7 @@ def _team_json(app: App, team: Team) -> dict[str, Any]:
 @_team
 @pass_app
 def show(app: App, /, team: str | None) -> None:
-    """A team's members, how to write to each, and how much stands in each inbox."""
+    """Show a team's members, how to write to each, and how much is in each inbox."""
     found = _there(app, team)
     inboxes = {
         name: team_files.inbox(_root(app), found.name, name) for name in team_files.inboxes(_root(app), found.name)
@@ -166,12 +171,14 @@ def show(app: App, /, team: str | None) -> None:
 @click.argument("member", metavar="[NAME]", required=False)
 @pass_app
 def inbox(app: App, /, team: str, member: str | None) -> None:
-    """What stands in a team's inboxes (or NAME's) at this moment; nothing is changed. Of a team that is over: what the
-    mailbox remembers, by `teams export`."""
+    """Show a team's inboxes (or NAME's) as they are now; nothing is changed. `teams export` shows teams that are
+    over."""
     found = _there(app, team)
     there = team_files.inboxes(_root(app), found.name)
     if member is not None and member not in (*found.names, *there):
-        raise NotFound(f"no {member!r} in {found.name}", f"members: {', '.join(map(word, found.names))}")
+        raise NotFound(
+            f"member not found in {found.name}: {member!r}", f"name one of {', '.join(map(word, found.names))}"
+        )
     boxes = {name: team_files.inbox(_root(app), found.name, name) for name in (there if member is None else [member])}
     _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in listed(box.unfit)])
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
@@ -211,15 +218,15 @@ def _warn(app: App, problems: Iterable[str]) -> None:
 
 @teams.command("import", cls=Verb)
 @_team
-@click.option("--follow", is_flag=True, help="Go on until the team is over.")
+@click.option("--follow", is_flag=True, help="Continue until the team is over.")
 @_interval
 @pass_app
 def import_team(app: App, /, team: str | None, follow: bool, interval: float) -> None:
     """Mirror a team's inboxes into the mailbox, each entry once; members into the roster. Without TEAM: of all teams.
 
-    Nothing of the team's is changed. What its members have consumed counts as read.
+    The team's files stay as they are. Entries that its members consumed count as read.
     """
-    app.proves = nobody  # the client's files are anybody's to write
+    app.proves = nobody  # anybody may write the client's files
     where = _root(app)
     known = [_which(app, team).name] if team is not None or follow else team_files.names(where)
     total: dict[str, MirrorStep] = {}
@@ -257,9 +264,9 @@ def _followed(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
 @_interval
 @pass_app
 def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval: float) -> None:
-    """Mail both ways, until the team is over: its inboxes into the mailbox, unread mail of its members into theirs.
+    """Carry mail both ways until the team is over: its inboxes into the mailbox, its members' unread mail into theirs.
 
-    It may be killed and started again at any time. What cannot be delivered is said, and stays unread.
+    It may be killed and started again at any time. It reports mail that it cannot deliver, which stays unread.
     """
     app.proves = nobody
     where, name = _root(app), _awaited(app, team, wait).name
@@ -275,15 +282,15 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     type=click.Choice(("markdown", "json")),
     default="markdown",
     show_default=True,
-    help="For people, or for programs (`--json` is the same).",
+    help="The format: for people, or for programs (as `--json`).",
 )
 @pass_app
 def export(app: App, /, team: str, style: str) -> None:
-    """A team's whole history, as the mailbox has it; teams that are over, too."""
+    """Print a team's whole history, as the mailbox has it, also after the team is over."""
     name = _named(app, team)
     messages, reads = history.of(app.library, name)
     if not messages:
-        raise NotFound(f"the mailbox holds nothing of a team {team!r}", "`agent-mailbox teams import` brings it in")
+        raise NotFound(f"team history missing: {team!r}", "bring it in with `agent-mailbox teams import`")
     app.print(history.document(name, messages, reads, "json" if app.json else style))
 
 

@@ -1,8 +1,8 @@
 """The client's transcripts of a team: what a member was told, and what it sent.
 
-Belongs here: how the client writes it down (observed with 2.1.329): a JSON line an event, only appended to; the lead's
-in ``projects/*/SESSION.jsonl``, a teammate's in ``projects/*/SESSION/subagents/agent-*.jsonl`` with a ``.meta.json``
-that names it. They outlive the inboxes' entries, and the team.
+Belongs here: their format (observed with 2.1.329): a JSON line an event, append-only. The lead's is
+``projects/*/SESSION.jsonl``, a teammate's ``projects/*/SESSION/subagents/agent-*.jsonl`` with a ``.meta.json`` that
+names it. They outlive the inboxes' entries, and the team.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MARK = "teammate-message"
-"""The client's word around what a teammate is told."""
+"""The client's tag around a message to a teammate."""
 
 
 def everyones(
     client: str, team: Team, sessions: Iterable[str], known: dict[str, str | None]
 ) -> Iterator[tuple[str, str]]:
-    """The transcripts of all members, and whose each is. ``sessions`` are those of the lead, which has another after
-    ``/clear`` (its team keeps the first). ``known`` remembers whose is whose, so that it is looked up once."""
+    """Yield (transcript, its member) of all members.
+
+    ``sessions`` are the lead's: after ``/clear`` it has another, while its team keeps the first. ``known`` remembers
+    each transcript's member.
+    """
     projects = os.path.join(client, "projects")
     wanted = [session for session in sessions if "/" not in session and not session.startswith(".")]
     for project, session in product(_listed(projects) if wanted else (), wanted):
@@ -56,7 +59,7 @@ def _listed(directory: str) -> list[str]:
 
 
 def _member(path: str, team: str) -> str | None:
-    """Whose transcript it is: empty if not of this team, None if that is not written yet."""
+    """Return the member of a transcript: empty if of another team, None if that is yet to be written."""
     content = team_files.read(path)
     about = _object(content.data) if content else None
     if about is None:
@@ -74,8 +77,11 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
-    """Which of the marks (by what they are the mark of) the client passed on to the model, by a transcript from
-    ``start`` on: in a teammate's message, not in what the model says or a tool prints. And how far it was looked at."""
+    """Return (which marks the client passed on to the model, how far the transcript was read).
+
+    ``marks`` maps keys to texts. A mark counts in a teammate's message after ``start``, not in a model's words or a
+    tool's output.
+    """
     found: set[str] = set()
     try:
         with open(path, "rb") as file:
@@ -113,9 +119,12 @@ _ENDS = f"\n</{MARK}>"
 
 
 class Transcript:
-    """What passed through a member, by its own transcript: complete where an inbox is not, for what its reader fetched
-    at once never stood there for long. Plain messages as their sender's client wrote them down, with their ``msg_id``;
-    protocol messages as their reader's did: the sender's does not have them."""
+    """Messages that passed through a member, by its own transcript.
+
+    It is complete where an inbox is not: entries fetched at once were never there for long. Plain messages are as their
+    sender's client recorded them, with ``msg_id``. Protocol messages are as their reader's did: the sender's lacks
+    them.
+    """
 
     def __init__(self, path: str, member: str) -> None:
         self._path = path
@@ -124,7 +133,7 @@ class Transcript:
         self._calls: dict[str, None] = {}
 
     def news(self) -> list[tuple[str, InboxEntry]]:
-        """Whose inbox each message went into, and the message as it stood there; since the last time."""
+        """Return (owner of the inbox, entry) of each message since the last time."""
         found: list[tuple[str, InboxEntry]] = []
         try:
             if os.stat(self._path).st_size == self._at:
@@ -156,7 +165,7 @@ class Transcript:
 
 
 def _heard(event: dict[str, Any]) -> Iterator[InboxEntry]:
-    """The protocol messages that an event passed on to the member's model, as entries."""
+    """Yield the protocol messages that an event passed on to the member's model, as entries."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if event.get("type") != "user" or not isinstance(content, str):
@@ -165,24 +174,23 @@ def _heard(event: dict[str, Any]) -> Iterator[InboxEntry]:
     if content[:at] not in ("", _BEFORE):
         return
     while content.startswith(_BEGINS, at):
-        block, end, left = content[at + len(_BEGINS) :].partition(
-            _ENDS
-        )  # no text can end a block: the client sees to it
+        # no text can end a block: the client sees to it
+        block, end, left = content[at + len(_BEGINS) :].partition(_ENDS)
         at = len(content) - len(left.lstrip("\n")) if end else len(content)
         sender, _, rest = block.partition('"')
         attributes, _, told = rest.partition(">\n")
         text, more, prose = told.partition("\n")
         said = form.protocol(text)
         if said is None or (isinstance(said, Unknown) and ' summary="' in attributes):
-            continue  # somebody's own words: its sender's transcript has them
+            continue  # a model's own words: its sender's transcript has them
         if more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest)):
-            continue  # to a request to end the client adds how to answer it
+            continue  # to a shutdown request the client adds how to answer it
         made = [{"from": sender, "text": text, "timestamp": event.get("timestamp")}]
         yield from form.inbox(json.dumps(made).encode()).entries
 
 
 def _result(content: Any) -> dict[str, Any]:
-    """What the client answered to the tool call, its routing among the rest; empty for a failure."""
+    """Return the client's answer to the tool call, with its routing; empty for a failure."""
     texts = (
         [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else [content]
     )

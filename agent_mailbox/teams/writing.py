@@ -1,12 +1,12 @@
 """Writing into an inbox as its client does: lock directory, re-read, a file beside, rename.
 
-Belongs here: the client's protocol (2.1.329, by strace): mkdir of the inbox's real path and ``.lock``, asked for 11
-times within 0.7 s; a lock is stale when its directory was last changed 10 s ago; what is read under it is replaced by a
-file that was written beside. Other entries keep their bytes, and none is taken away.
+Belongs here: the client's protocol (2.1.329, by strace). Its lock is a directory at the inbox's real path and
+``.lock``, tried 11 times within 0.7 s, stale 10 s after its last change. A file written beside replaces what was read
+under the lock. Other entries keep their bytes, and stay.
 
-A client that cannot have the lock cannot send, and after some seconds shows its model, turn after turn, what it cannot
-take out. So nobody may be left waiting for a process of ours that was killed: our lock comes into being as old as makes
-it stale ``LEASE`` seconds later, sooner than anyone who waits for it gives up.
+A client needs the lock to send. Without it, after some seconds, it shows its model, turn after turn, entries that it
+cannot take out. So no client may wait for a killed process of ours. Our lock is created so old that it is stale after
+``LEASE`` seconds, before any client that waits gives up.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.1, 0.1, 0.1, 0.1, 0.1)
 """Seconds between two tries for the lock."""
 STALE = 10.0
-"""Seconds after which a lock is nobody's."""
+"""Seconds after which a lock is stale."""
 LEASE = 0.5
-"""Seconds after which ours is: of a client's tries, 0.655 s and more, some come later."""
+"""Seconds after which ours is stale: of a client's tries, 0.655 s and more, some come later."""
 HOLD = 0.2
-"""Seconds the lock is held at most before the rename. It takes well under a millisecond unless others are writing."""
+"""Most seconds the lock is held before the rename. It takes well under a millisecond unless others are writing."""
 
 
 class Undeliverable(Exception):
@@ -41,8 +41,8 @@ class Undeliverable(Exception):
 
 
 class Lock:
-    """The client's lock on an inbox, for a ``with`` block; raises ``Undeliverable`` if it is not to be had. ``beside``
-    is a name for the directory until it is the lock."""
+    """The client's lock on an inbox, for a ``with`` block; raises ``Undeliverable`` if others keep it. ``beside`` names
+    the directory until it is the lock."""
 
     def __init__(self, inbox: str, beside: str) -> None:
         self.path = inbox + ".lock"
@@ -65,7 +65,7 @@ class Lock:
         raise Undeliverable("others are writing into its inbox")
 
     def _take(self) -> bool:
-        """One try: a directory that is old already becomes the lock, unless there is one."""
+        """Try once: a directory that is old already becomes the lock, unless there is one."""
         since, age = time.monotonic(), time.time() - STALE + LEASE
         try:
             os.mkdir(self._beside, 0o700)
@@ -80,7 +80,7 @@ class Lock:
         return True
 
     def _break(self) -> None:
-        """Take away a stale lock. Who took it anew meanwhile keeps it: it is another directory then."""
+        """Remove a stale lock. A process that took it again keeps it: that is another directory."""
         try:
             at = os.stat(self.path)
             if time.time() - at.st_mtime > STALE and _identity(self.path) == (at.st_ino, at.st_mtime_ns):
@@ -89,7 +89,7 @@ class Lock:
             pass
 
     def holds(self) -> bool:
-        """Is it still ours, and not held for too long?"""
+        """Return whether it is still ours, and not held for too long."""
         mine = self._mine is not None and _identity(self.path) == self._mine
         return mine and time.monotonic() - self._since < HOLD
 
@@ -101,10 +101,10 @@ class Lock:
 
 
 def rename_new(old: str, new: str) -> None:
-    """Rename a directory to a name that must not exist; raises ``FileExistsError``, ``OSError``.
+    """Rename a directory to a name that must not exist; raise ``FileExistsError``, ``OSError``.
 
-    ``os.rename`` would replace an empty directory: Linux has renameat2(2) for this, macOS renamex_np(2). Where neither
-    works a new directory is made and aged: killed in between, it is fresh.
+    ``os.rename`` would replace an empty directory: Linux has renameat2(2) for this, macOS renamex_np(2). If neither
+    works, a new directory is made and aged: killed in between, it is fresh.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(old), os.fsencode(new)
@@ -129,7 +129,7 @@ _AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCL = -100, 1, 4
 
 
 def remove_directory(path: str) -> None:
-    """Take an empty directory away, if it is there."""
+    """Remove an empty directory, if it is there."""
     try:
         os.rmdir(path)
     except OSError:
@@ -145,10 +145,10 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 class Aside:
-    """The file that will become the inbox, made before anything is promised: as long as it is there, the inbox was not
-    replaced by it. So a process that was killed in between leaves the answer behind.
+    """The file that will become the inbox, made before anything is promised.
 
-    ``mark`` is the mailbox's: two mailboxes may write to one team, and each clears away what is its own.
+    While it is there, it has not replaced the inbox: a killed process leaves that answer behind. ``mark`` is the
+    mailbox's: two mailboxes may write to one team, and each removes only its own.
     """
 
     def __init__(self, inbox: str, mark: str, nonce: str) -> None:
@@ -156,7 +156,7 @@ class Aside:
         self.path = f"{inbox}{_SIGN}{mark}.{nonce}"
 
     def make(self) -> None:
-        """Make it, and the inbox where there is none yet (as the client does: ``[]``)."""
+        """Create it, and a missing inbox (as the client does: ``[]``)."""
         try:
             directory = os.path.dirname(self.inbox)
             if not os.path.isdir(directory):
@@ -171,21 +171,21 @@ class Aside:
         except OSError as error:
             raise _unwritable(error) from None
 
-    def stands(self) -> bool:
-        """Is it there: was the inbox not replaced?"""
+    def exists(self) -> bool:
+        """Return whether it is there: the inbox was not replaced."""
         return os.path.lexists(self.path)
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove it."""
         try:
             os.unlink(self.path)
         except OSError:
             pass
 
     def append(self, entries: Sequence[dict[str, Any]]) -> None:
-        """Put entries behind those that stand in the inbox; raises ``Undeliverable``, and then nothing was done.
+        """Append entries to the inbox; if ``Undeliverable`` is raised, nothing was done.
 
-        Written before the lock is taken, and once more under it only if the inbox is another by then.
+        The file is written before the lock is taken, and again under it only if the inbox has changed.
         """
         real = os.path.realpath(self.inbox)
         try:
@@ -199,7 +199,7 @@ class Aside:
             raise _unwritable(error) from None
 
     def _write(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
-        """Write the inbox with the entries behind it, unless it is as it was known to be; returns how it is."""
+        """Write the inbox with the entries after it, unless it is as ``known``; return its bytes."""
         with open(os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             there = file.read(MAX_FILE + 1)
             mode = os.fstat(file.fileno()).st_mode & 0o777
@@ -224,8 +224,8 @@ def _unwritable(error: OSError) -> Undeliverable:
 
 
 def sweep(directory: str, mark: str, nonces: set[str]) -> None:
-    """Clear away what processes that were killed left in a directory of inboxes, except the files of those offers that
-    are still open. The caller holds the mailbox's lock on the team."""
+    """Remove what killed processes left in a directory of inboxes, except the files of open offers. The caller holds
+    the mailbox's lock on the team."""
     try:
         names = [name for name in os.listdir(directory) if f"{_SIGN}{mark}." in name]
     except OSError:
@@ -243,8 +243,10 @@ def sweep(directory: str, mark: str, nonces: set[str]) -> None:
 
 
 def joined(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
-    """The array in ``there`` with entries behind it: every byte of the others stays. ``Undeliverable`` if it is none:
-    the client leaves such a file as it is, and reads nothing of it."""
+    """Return the array in ``there`` with entries after it: ``[{"a":1}]`` becomes ``[{"a":1},{"b": 2}]``, byte for byte.
+
+    Raise ``Undeliverable`` if it is none: the client leaves such a file as it is, and reads nothing of it.
+    """
     if len(there) > MAX_FILE:
         raise Undeliverable("its inbox is too large to be read")
     if not form.is_array(there):

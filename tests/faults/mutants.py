@@ -346,7 +346,7 @@ MUTANTS = (
     Mutant(
         "the file beside an inbox tells that it was not replaced",
         "Outward._settle",
-        ("        if aside.stands():\n", "        if False:\n"),
+        ("        if aside.exists():\n", "        if False:\n"),
         tests=f"{TEAM_KILLS}::test_killed_before_any_system_call_everything_arrives_once",
     ),
     Mutant(

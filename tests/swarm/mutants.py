@@ -255,8 +255,8 @@ TAKEN = (
     ),
     (
         "a decision holds what those here are told of it",
-        "_heard.kept",
-        ('{**event, "announce": [heard(message)]}', "event"),
+        "_decide_system.recorded",
+        ('{**event, "announce": [announce_received(message)]}', "event"),
         f"{FAULTS}::test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it",
     ),
     (

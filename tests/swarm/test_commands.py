@@ -48,17 +48,17 @@ def test_commands_that_cannot_be(machine: Make) -> None:
     a.ok("swarm", "create", "demo")
     for rc, words, said in (
         (1, ("members", "nowhere"), "nowhere"),
-        (1, ("kick", "demo", "bob"), "no member 'bob'"),
+        (1, ("kick", "demo", "bob"), "member not found in demo: 'bob'"),
         (1, ("kick", "demo", "alpha"), "cannot be kicked"),
-        (1, ("transfer", "demo", "bob"), "no member"),
-        (1, ("approve", "demo", "bob"), "does not wait"),
+        (1, ("transfer", "demo", "bob"), "member not found"),
+        (1, ("approve", "demo", "bob"), "join request not found"),
         (1, ("join", "swarm://x"), "invitation"),
         (1, ("join", "swarm://x@y?token=a.b.c"), "token"),
         (2, ("create", "\n"), "name"),
         (2, ("init", "--agent", "bobmessage", "--endpoint", a.endpoint), "bobmessage"),
         (2, ("init", "--agent", "alpha", "--endpoint", "http://x"), "https"),
         (1, ("init", "--agent", "other", "--endpoint", a.endpoint), "alpha"),
-        (2, ("mute", "a b"), "neither"),
+        (2, ("mute", "a b"), "agent or swarm invalid"),
         (2, ("inbox", "--status", "lost"), "lost"),
         (2, ("inbox", "--mark", "read"), "--mark"),
         (2, ("notify", "github", "pr_opened", "demo", "o/r"), "OWNER/REPO#NUMBER"),
@@ -69,7 +69,7 @@ def test_commands_that_cannot_be(machine: Make) -> None:
         )
     b = machine("beta")
     (b.swarm_home / "key.pem").unlink()
-    refused(b.call("swarm", "create", "x"), 1, "no swarm identity")
+    refused(b.call("swarm", "create", "x"), 1, "swarm identity missing")
 
 
 def test_mail_goes_out_without_a_gateway(machine: Make) -> None:

@@ -220,7 +220,7 @@ def test_the_state_file(machine: Make) -> None:
     rekeyed = json.loads(file.read_text())
     next(iter(rekeyed["swarms"].values()))["members"][0]["public_key"] = swarm["members"][1]["public_key"]
     file.write_text(json.dumps(rekeyed))
-    assert "another key" in b.call("swarm", "state", "import", str(file)).stderr
+    assert "member key differs" in b.call("swarm", "state", "import", str(file)).stderr
     file.write_text(json.dumps({**exported, "schema_version": "3.0.0"}))
     assert b.call("swarm", "state", "import", str(file)).rc == 3
     a.send("ann", "swarm:demo/beta", "still friends")
@@ -262,7 +262,7 @@ def test_the_doctor_sees_a_gateway(machine: Make) -> None:
     found = a.call("swarm", "doctor", "--json")
     assert found.rc == 3
     said = " ".join(f"{one['place']} {one['what']}" for one in found.json["problems"])
-    for word in ("can be read by others", "ledger.jsonl:2", "not reached", "certificate does not verify"):
+    for word in ("can be read by others", "ledger.jsonl:2", "cannot be reached", "certificate does not verify"):
         assert word in said, said
 
 
@@ -281,7 +281,7 @@ def test_a_gateway_speaks_to_no_private_address(machine: Make) -> None:
 def test_serving_in_the_clear_needs_a_proxy(machine: Make) -> None:
     """Neither beyond loopback without a certificate, nor twice for one home, nor the local API to others."""
     a = machine("alpha")
-    assert "in the clear" in a.call("swarm", "serve", "--bind", "0.0.0.0:0").stderr
+    assert "needs TLS" in a.call("swarm", "serve", "--bind", "0.0.0.0:0").stderr
     assert "local API" in a.call("swarm", "serve", "--api", "0.0.0.0:1").stderr
     a.serve("--behind-proxy")
     assert httpx.get(f"http://127.0.0.1:{a.port}/swarm/health", trust_env=False).json()["agent_id"] == "alpha"

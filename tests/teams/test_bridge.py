@@ -261,7 +261,7 @@ def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams)
     aside.make()
     teams.append(READS, {**offered, "as": "ann@t", "nonce": nonce})
     assert bridge(teams)["out"] == 1
-    assert not aside.stands()
+    assert not aside.exists()
     (entry,) = teams.holds("t", "ann")
     assert "possibly repeated" not in entry["text"]
     assert bridge(teams)["out"] == 0  # it stands there: it is delivered
@@ -435,4 +435,4 @@ def test_who_waits_for_a_team_waits_no_longer_than_the_client_lives(teams: Teams
         with teams.start("teams", "bridge", "no-such-session", "--wait", "3600", env=env) as worker:
             sits.communicate(b"\n")
             _, err = worker.communicate(timeout=60)
-    assert (worker.returncode, b"no team" in err) == (1, True)
+    assert (worker.returncode, b"team not found" in err) == (1, True)

@@ -1,1 +1,2 @@
-"""The protocol without I/O: no file, no socket, no clock, no chance. ``now`` is passed in, in ms since 1970 UTC."""
+"""The protocol without I/O: files, sockets, the clock and chance are elsewhere. ``now`` is passed in, in ms since 1970
+UTC."""

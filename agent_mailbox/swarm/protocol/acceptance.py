@@ -1,8 +1,7 @@
-"""An incoming message: is it who it says, in a swarm of ours, for us, fresh? The order is the security.
+"""An incoming message: is it authentic, in a swarm of ours, for us, fresh? The order is the security.
 
-Belongs here: shape, then swarm, member, recipient, signature, freshness. Cheap checks first, nothing that costs or
-leaves a trace before the signature. Limits, mutes and duplicates are asked afterwards (``gateway``), of what is known
-to be the sender's.
+Belongs here: shape, then swarm, member, recipient, signature, freshness. Cheap checks come first; nothing before the
+signature costs or leaves a trace. ``gateway`` checks limits, mutes and duplicates afterwards, of proven senders.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from .membership import Knowledge, Member, Swarm
 from .refusal import Refusal
 
 KEYLESS = 5
-"""Seconds after which a member whose key is not known yet may try again."""
+"""Seconds after which a member whose key is missing here may retry."""
 MAX_CONTENT = 64 * 1024
 
 
 class Accepted(Record):
-    """A message that is verified, its swarm and its sender."""
+    """A verified message, its swarm and its sender."""
 
     envelope: Envelope
     swarm: Swarm
@@ -28,7 +27,7 @@ class Accepted(Record):
 
 
 def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONTENT) -> Accepted:
-    """The message in a body, verified at ``now`` (ms); raises ``Refusal``."""
+    """Return the message in a body, verified at ``now`` (ms); raise ``Refusal``."""
     value = wire.parse_json(data)
     envelope = of(value)
     if not envelope.content.strip() or len(envelope.content.encode("utf-8")) > max_content:
@@ -43,7 +42,7 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("NOT_AUTHORIZED", "this agent sends itself no mail")
     if envelope.recipient not in (wire.BROADCAST, known.agent_id):
         raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
-    if not sender.public_key:  # its master named it without one: it is being asked for, and the mail would be true
+    if not sender.public_key:  # its master named it without one: the carrier asks for it, and the mail may be genuine
         raise Refusal("UNAVAILABLE", "the sender's key is not known here yet", wait=KEYLESS)
     if not signing.verifies(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
@@ -59,7 +58,7 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
 
 
 def expiry(envelope: Envelope) -> int | None:
-    """When the message expires, in ms; None: never, or not said in a way that can be read."""
+    """Return when the message expires (ms); None: never, or unreadable."""
     if envelope.expires_at is None:
         return None
     try:

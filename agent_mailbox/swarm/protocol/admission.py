@@ -1,7 +1,7 @@
-"""Joining: what the master answers to a request, decided from the ledger's knowledge alone.
+"""Joining: the master's answer to a request, decided from nothing but the ledger's knowledge.
 
-Belongs here: the one decision. It is taken and written down under the ledger's lock, so that two who come with the same
-``max_uses: 1`` token at the same instant are one who came first and one who came second.
+Belongs here: that one decision. It is taken and recorded under the ledger's lock: two concurrent requests with one
+``max_uses: 1`` token have an order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .refusal import Refusal
 
 
 class Joiner(Model):
-    """Who asks to join: the key given here is pinned as long as it is a member."""
+    """The agent that asks to join; the key it gives is pinned while it is a member."""
 
     agent_id: AgentId
     endpoint: Endpoint
@@ -29,7 +29,7 @@ class Joiner(Model):
 
 
 class Listed(Joiner):
-    """A member in the answer; since when is ours to say (the founding text's has three members)."""
+    """A member in the answer; ``joined_at`` is ours (the founding text has three members)."""
 
     joined_at: Instant | None = None
 
@@ -44,8 +44,10 @@ class JoinRequest(Model):
 
 
 class Proven(JoinRequest):
-    """The same with an id, an instant and a seal (``signing.JOIN``) by the sender's key: ``parse`` makes none without
-    having verified that. A ``signature``, for which the reference's schema has no rule, is nothing to us."""
+    """The same with an id, an instant and a seal (``signing.JOIN``) by the sender's key, which ``parse`` has verified.
+
+    A ``signature``, for which the reference's schema has no rule, is ignored.
+    """
 
     protocol_version: Annotated[str, StringConstraints(max_length=100)]
     message_id: Uuid
@@ -54,8 +56,8 @@ class Proven(JoinRequest):
 
 
 class Admission(Record):
-    """What is answered, and the events to write down before it is (none, or that it was asked: a re-join, which
-    changes nothing)."""
+    """The answer, and the events to record before it. A re-join changes nothing: its only event, if any, is
+    ``asked``."""
 
     swarm: Swarm
     accepted: bool
@@ -64,7 +66,7 @@ class Admission(Record):
 
 
 def parse(data: bytes) -> JoinRequest:
-    """The request in a body; raises ``Refusal`` (400, and 401 where it bears a seal that does not hold)."""
+    """Return the request in a body; raise ``Refusal`` (400; 401 if its seal does not hold)."""
     value = wire.parse_json(data)
     if value.get(signing.SEAL) is None:
         return read(JoinRequest, value, "the request")
@@ -76,14 +78,14 @@ def parse(data: bytes) -> JoinRequest:
 
 
 def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False) -> Admission:
-    """Admit, have it wait, or raise ``Refusal``. ``proof``: whoever has not sealed the request is refused."""
+    """Admit, let wait, or raise ``Refusal``. ``proof``: refuse unsealed requests."""
     swarm, claims = _verified(request.invite_token, known)
     asked = _answered_once(request, swarm, now, proof)
     asking, token = request.sender, tokens.fingerprint(request.invite_token)
     new = Member(asking.agent_id, asking.endpoint, asking.public_key, instant.text(now))
     member = swarm.members.get(asking.agent_id)
     if member is not None:
-        # whoever is in, and shows that it is, is told who else is, by a token however old; nobody is re-keyed by it
+        # a proven member is told the members, by a token however old; that changes nobody's key
         if member.public_key != new.public_key:
             raise Refusal("KEY_MISMATCH", f"{new.agent_id} is a member with another key")
         if not asked:
@@ -92,7 +94,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
     use, waiting = swarm.uses.get(token, Use()), swarm.waiting.get(new.agent_id)
-    # who waits asked in time, however long the master takes, or whatever its clock says meanwhile
+    # it asked in time, however long the master takes, or whatever its clock says meanwhile
     waits = waiting is not None and (waiting[0].public_key, waiting[1]) == (new.public_key, token)
     _check_token(claims, use, new, now, waits)
     _check_place(swarm, use, new)
@@ -105,7 +107,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
 
 
 def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
-    """Raise ``Refusal`` where the swarm is not for ``new``, however good its token is."""
+    """Raise ``Refusal`` if the swarm is closed to ``new``, however good its token is."""
     waiting = swarm.waiting.get(new.agent_id)
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
@@ -116,7 +118,7 @@ def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
 
 
 def _answered_once(request: JoinRequest, swarm: Swarm, now: int, proof: bool) -> dict[str, str]:
-    """What is written down of a sealed request, so that it is answered once; nothing of another."""
+    """Return the part of a sealed request to record, so that it is answered once; empty if unsealed."""
     if not isinstance(request, Proven):
         if proof:
             raise Refusal("INVALID_SIGNATURE", "requests to join are to be sealed here")
@@ -133,22 +135,24 @@ def _noted(swarm: Swarm, asked: dict[str, str], now: int) -> tuple[Event, ...]:
 
 
 def _check_unproven(claims: tokens.Claims, use: Use, member: Member, now: int) -> None:
-    """Who asks without a seal in a member's name gets what anybody gets by that token. But the answer to a joining may
-    be lost: for a while it is given again by the token that was used for it."""
+    """Check an unsealed request in a member's name: it gets what anybody gets by that token.
+
+    The answer to a joining may be lost: for a while the token that was used for it gets it again.
+    """
     lately = now < instant.parse(member.joined_at) + wire.FRESH
     if use.revoked or not lately or (member.agent_id, member.public_key) not in use.by:
         _check_token(claims, use, None, now)
 
 
 def admitted(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
-    """The event by which somebody is in."""
+    """Return the event by which an agent joins."""
     at = wire.later(now, swarm.departed.get(new.agent_id, ""))
     member = new.replace(joined_at=at).object
     return {"event": "joined", "swarm_id": swarm.swarm_id, "member": member, "token": token, "at": at}
 
 
 def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
-    """The swarm a token is for, and its claims, verified; the master is we, or nobody is let in here."""
+    """Return (the swarm a token is for, its verified claims); raise ``Refusal``, also if we are not its master."""
     claims = tokens.claimed(token)
     swarm = known.active(claims.swarm_id)
     if swarm is None:
@@ -167,7 +171,8 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
 
 
 def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int, waits: bool = False) -> None:
-    """Raise ``Refusal`` unless the token is good for ``new``, or for anybody; for who ``waits`` it was, in time."""
+    """Raise ``Refusal`` unless the token is good for ``new``, or (None) for anybody. ``waits``: it asked before the
+    token expired."""
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
     if claims.expired(now) and not waits:
@@ -178,30 +183,30 @@ def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int, 
 
 
 def accepted_reply(swarm: Swarm) -> dict[str, Any]:
-    """The answer to a member. ``name`` and ``swarm_name``: the founding schema's word and the reference's."""
+    """Return the answer to a member. ``name`` is the founding schema's word, ``swarm_name`` the reference's."""
     both = {"swarm_name": swarm.name, "name": swarm.name, "master": swarm.master, "settings": dict(swarm.settings)}
     members = [m.object for m in swarm.members.values()]
     return {"status": "accepted", "swarm_id": swarm.swarm_id, **both, "members": members}
 
 
 def pending_reply(swarm: Swarm) -> dict[str, Any]:
-    """The answer to who waits for approval, and repeats its request until it is given."""
+    """Return the answer to an agent that waits for approval: it repeats its request until then."""
     said = "the master has to approve; repeat this request"
     return {"status": "pending", "swarm_id": swarm.swarm_id, "message": said}
 
 
 def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: str, now: int) -> dict[str, Any]:
-    """The event that follows from an accepted join: the reply is believed in what it must be (it came by TLS from the
-    endpoint of the invitation), and only if the key it gives for the master signed the token.
+    """Return the event of an accepted join; raise ``Refusal`` for an unusable reply.
 
-    Raises ``Refusal`` for a reply that cannot be used.
+    The reply came by TLS from the invitation's endpoint. It counts only if the key it gives for the inviter signed the
+    token.
     """
     if reply.get("swarm_id") != claims.swarm_id:
         raise Refusal("INVALID_FORMAT", "the answer is about another swarm")
     members: dict[str, dict[str, Any]] = {}
     at, latest = instant.text(now), instant.text(now + wire.FRESH)
-    # whom a master lists without a date joined, by the master's own clock, after it made this invitation: no other
-    # clock's instant will do, for what it says later is compared with it
+    # a member listed without a date joined, by the master's own clock, after it made this invitation; only that clock
+    # will do, for the master's later instants are compared with it
     since = instant.text(min(now, claims.iat * 1000))
     given, master = reply.get("members"), reply.get("master", claims.master)
     if not isinstance(given, list) or not isinstance(master, str):
@@ -210,7 +215,7 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         try:
             found = read(Listed, value, "a member")
         except Refusal:
-            continue  # an id we could confuse, or no key: its mail would be refused anyway
+            continue  # an ambiguous id, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
             members[found.agent_id] = {**found.model_dump(), "joined_at": min(found.joined_at or since, latest)}
     signer = members.get(claims.issuer or claims.master)

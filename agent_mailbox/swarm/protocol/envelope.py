@@ -1,8 +1,7 @@
 """The message envelope: every field of the founding text, read strictly, written canonically.
 
-Belongs here: its shape. Only six fields are signed by the founding text (``signing``); all others are hints of whoever
-carried the message, unless the message is sealed, too.
-Members we do not know are passed over (semver: a minor version may add some).
+Belongs here: its shape. The founding text signs six fields only (``signing``); all others are hints of any relay,
+unless the message is sealed, too. Unknown members are ignored (semver: a minor version may add some).
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ REQUIRED = {
     "github_commit": ("repo", "sha"),
     "url": ("url",),
 }
-"""The reference types, and what each must have."""
+"""The reference types, and the members each must have."""
 MAX_ITEMS = 200
-"""References, attachments or metadata keys of one message: "hundreds of issues" take several messages."""
+"""Most references, attachments or metadata keys of one message: "hundreds of issues" take several."""
 
 
 def _form(test: Any, need: str) -> Any:
@@ -54,7 +53,7 @@ def _key(text: str) -> str:
 
 
 def _known_references(value: Any) -> Any:
-    """Types and actions of later versions are passed over, not refused."""
+    """Drop references of later versions: their types or actions are unknown here."""
     if not isinstance(value, list):
         return value
     return [one for one in value if not isinstance(one, dict) or _is_known(one)]
@@ -74,7 +73,7 @@ Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,9
 
 
 class Model(BaseModel):
-    """A value of the wire: frozen, strictly typed, with unknown members passed over."""
+    """A value of the wire: frozen, strictly typed; unknown members are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -83,14 +82,14 @@ M = TypeVar("M", bound=Model)
 
 
 class Sender(Model):
-    """Who says it sent the message. The endpoint is a hint: never acted upon."""
+    """The sender as the message claims it. The endpoint is a hint: never acted upon."""
 
     agent_id: AgentId
     endpoint: Endpoint
 
 
 class Reference(Model):
-    """A link to something outside: which, and what was done to it."""
+    """A link to something outside, and the action on it."""
 
     type: Literal["github_repo", "github_issue", "github_pr", "github_commit", "url"]
     repo: Repo | None = None
@@ -118,7 +117,7 @@ class Attachment(Model):
 
 
 class Envelope(Model):
-    """A message as it stands on the wire."""
+    """A message as it is on the wire."""
 
     protocol_version: Annotated[str, StringConstraints(max_length=100)]
     message_id: Uuid
@@ -142,7 +141,7 @@ class Envelope(Model):
 
 
 def read(model: type[M], value: Any, what: str) -> M:
-    """The value as a model; raises ``Refusal`` (400) naming the first member that is wrong."""
+    """Return the value as a model; raise ``Refusal`` (400) naming the first wrong member."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -152,7 +151,7 @@ def read(model: type[M], value: Any, what: str) -> M:
 
 
 def of(value: dict[str, Any]) -> Envelope:
-    """The envelope that the object in a request's body is; raises ``Refusal`` (400)."""
+    """Return the envelope that a request's object is; raise ``Refusal`` (400)."""
     found = read(Envelope, value, "the message")
     wire.check_version(found.protocol_version)
     if "\0" in found.content:
@@ -161,7 +160,7 @@ def of(value: dict[str, Any]) -> Envelope:
 
 
 def object_of(envelope: Envelope) -> dict[str, Any]:
-    """The object that is sent: what is not said left out (founding text: optional; the reference's way)."""
+    """Return the object to send, without unset members (founding text: optional; the reference's way)."""
     value = envelope.model_dump(exclude_none=True)
     if value.get("priority") == "normal":
         del value["priority"]
@@ -169,5 +168,5 @@ def object_of(envelope: Envelope) -> dict[str, Any]:
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The body of a request, compact."""
+    """Return the body of a request, compact."""
     return wire.dumps(object_of(envelope)).encode("utf-8")

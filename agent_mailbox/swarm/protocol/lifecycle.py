@@ -1,10 +1,11 @@
-"""Lifecycle messages: what they say, who may say it, what follows.
+"""Lifecycle messages: their content, authority and effect.
 
-Belongs here: the contents (signed, so they and nothing beside them are acted upon), the table of authority, the
-decision. Content is a JSON string with an ``action`` (the reference's way); ``at`` in ours is the instant of the event,
-which stays the same however often and late it is carried: so a belated ``member_left`` evicts nobody who rejoined.
-Instants of several clocks are compared, which differ by minutes: so who says it dates it after what it follows upon
-(``wire.later``), a leaving after its joining, a joining after the leaving before it.
+Belongs here: the contents (signed, so only they are acted upon), the table of authority, the decision. Content is a
+JSON string with an ``action`` (the reference's way). Ours has ``at``, the instant of the event, the same in every
+retry: a belated ``member_left`` evicts no rejoined member.
+
+Clocks differ by minutes, so each event is dated after the one it follows (``wire.later``). Example: the master dates
+bob's joining 12:00. He leaves when his slow clock says 11:55, and dates that 12:00:00.001.
 """
 
 from __future__ import annotations
@@ -25,35 +26,37 @@ TRANSFER, CHANGED = "master_transfer", "master_changed"
 ENDED = "swarm_dissolved"
 MUTED, UNMUTED = "member_muted", "member_unmuted"
 _MASTERS = (JOINED, TARGET_KICKED, MEMBER_KICKED, TRANSFER, CHANGED, ENDED)
-"""What only the master may say. ``member_left`` only the one who leaves. Anything else changes nothing."""
+"""Actions that only the master may send. ``member_left`` is the leaver's; anything else changes nothing."""
 _SPLICED = re.compile(
     rf'\{{"action":"({TARGET_KICKED}|{MEMBER_KICKED})","agent_id":"([^"\\]+)","reason":".*"\}}', re.DOTALL
 )
-"""A kick as the reference writes it: the reason is put between quotes as it is, so a quote in it leaves no JSON."""
+"""A kick as the reference writes it: it quotes the reason unescaped, so a quote in it breaks the JSON."""
 
 
 class Outcome(Record):
-    """What follows from a lifecycle message: events for the ledger (none: nothing changes), and one line for people."""
+    """The effect of a lifecycle message: events for the ledger, possibly none, and one line for people."""
 
     events: tuple[Event, ...] = ()
     told: str = ""
 
 
 def joined(swarm_id: str, new: Member) -> str:
-    """For everyone: somebody joined, with its key, so that nobody has to ask for it. Said twice: the reference reads
-    what stands beside the action, its OPERATIONS.md has a ``member``."""
+    """Return the news of a joining, with the key, so that nobody has to ask for it.
+
+    The member is there twice: the reference reads it beside the action, its OPERATIONS.md in ``member``.
+    """
     value = {"type": "system", "action": JOINED, "swarm_id": swarm_id}
     return wire.dumps({**value, **new.object, "at": new.joined_at, "member": new.object})
 
 
 def said(action: str, swarm_id: str, at: str, **more: Any) -> str:
-    """Any other lifecycle message; what is None is left out."""
+    """Return any other lifecycle message; members that are None are left out."""
     value = {"type": "system", "action": action, "swarm_id": swarm_id}
     return wire.dumps({**value, **{key: word for key, word in more.items() if word is not None}, "at": at})
 
 
 def notification(action: str, swarm_id: str, agent_id: str, by: str | None = None, reason: str | None = None) -> str:
-    """The record in one's own inbox (founding text, "Notification message format")."""
+    """Return the record for one's own inbox (founding text, "Notification message format")."""
     value = {"type": "system", "action": action, "swarm_id": swarm_id, "agent_id": agent_id}
     return wire.dumps({**value, "initiated_by": by, "reason": reason})
 
@@ -63,11 +66,11 @@ def _content(text: str) -> dict[str, Any] | None:
         return wire.parse_json(text, "the content")
     except Refusal:
         spliced = _SPLICED.fullmatch(text)
-        return {"action": spliced[1], "agent_id": spliced[2]} if spliced else None  # in prose: mail like any other
+        return {"action": spliced[1], "agent_id": spliced[2]} if spliced else None  # prose: mail like any other
 
 
 def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
-    """What a verified system message of a member leads to. Raises ``Refusal`` where its sender has no such say."""
+    """Return the effect of a member's verified system message. Raise ``Refusal`` if its sender lacks the authority."""
     content = _content(envelope.content)
     action = content.get("action") if content is not None else None
     if content is None or not isinstance(action, str):
@@ -80,7 +83,7 @@ def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     at = content.get("at") or content.get("joined_at") or envelope.timestamp
     if not isinstance(at, str) or not wire.is_instant(at):
         at = envelope.timestamp  # the reference has microseconds here
-    # ahead of the message by as much as clocks differ, for it may follow upon what another clock dated; no further
+    # it may follow an event that another clock dated: ahead of its message by as much as clocks differ, at most
     at = min(at, instant.text(instant.parse(envelope.timestamp) + wire.FRESH))
     about = content.get("agent_id")
     if action == JOINED:

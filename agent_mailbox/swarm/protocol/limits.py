@@ -1,6 +1,6 @@
 """Rate limits as values of ``now``: so many in a sliding window, per key.
 
-Belongs here: counting. The numbers are the founding text's ("Recommended limits") and configurable; a key is something
+Belongs here: counting. The numbers are the founding text's ("Recommended limits") and configurable. A key is something
 the other side cannot choose: a *verified* sender, a swarm, an address.
 """
 
@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 MINUTE, HOUR = 60_000, 3_600_000
 MAX_KEYS = 20_000
-"""Keys remembered at once: the oldest give way, so that many addresses cost no memory."""
+"""Most keys remembered: the oldest give way, so that many addresses cost little memory."""
 
 
 class Window:
@@ -23,7 +23,7 @@ class Window:
         self._taken: OrderedDict[str, deque[int]] = OrderedDict()
 
     def wait(self, key: str, now: int) -> int:
-        """Seconds until the key may have one more; 0: now."""
+        """Return the seconds until the key may have one more; 0: now."""
         taken = self._taken.get(key)
         if taken is None:
             return 0
@@ -34,7 +34,7 @@ class Window:
         return max(1, -(-(taken[0] + self.span - now) // 1000))
 
     def take(self, key: str, now: int) -> int:
-        """Count one for the key; returns 0, or the seconds to wait where it may have none (which counts nothing)."""
+        """Count one for the key; return 0. Beyond the limit count nothing and return the seconds to wait."""
         wait = self.wait(key, now)
         if wait == 0:
             taken = self._taken.setdefault(key, deque())
@@ -44,8 +44,11 @@ class Window:
         return wait
 
     def _forget(self, now: int) -> None:
-        """Drop whoever has nothing left in the window, and beyond ``MAX_KEYS`` the oldest: they stand in the order of
-        their last. Else an address that is heard once would cost memory until as many others were."""
+        """Drop keys with nothing left in the window, and the oldest beyond ``MAX_KEYS``: they are in the order of their
+        last.
+
+        Otherwise an address that came once would cost memory until ``MAX_KEYS`` others did.
+        """
         while len(self._taken) > 1:
             taken = next(iter(self._taken.values()))
             if taken and now - self.span < taken[-1] <= now and len(self._taken) <= MAX_KEYS:
@@ -53,13 +56,15 @@ class Window:
             self._taken.popitem(last=False)
 
     def left(self, key: str) -> int:
-        """How many more the key may have, as of the last look."""
+        """Return how many more the key may have, as of the last look."""
         return max(0, self.most - len(self._taken.get(key, ())))
 
 
 def origin(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
-    """The address to count a request for: the peer's, unless that is a proxy we were told of. Then the rightmost of
-    ``X-Forwarded-For`` that is no such proxy: whatever stands left of it the client may have written itself."""
+    """Return the address to count a request for: the peer's, unless that is a trusted proxy.
+
+    Behind one it is the rightmost other entry of ``X-Forwarded-For``: the client may have written those left of it.
+    """
     found = peer
     if forwarded is not None:
         for hop in reversed(forwarded.split(",")):
@@ -70,7 +75,8 @@ def origin(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
 
 
 def network(address: str, otherwise: str) -> str:
-    """What is counted as one: an IPv4 address, the /64 of an IPv6 one (who has one address there has them all)."""
+    """Return the unit of counting: an IPv4 address, or the /64 of an IPv6 one, all of which its holder has;
+    ``otherwise`` if invalid."""
     try:
         ip = ip_address(_plain(address))
     except ValueError:
@@ -81,7 +87,7 @@ def network(address: str, otherwise: str) -> str:
 
 
 def _plain(address: str) -> str:
-    """The address without brackets, port or zone, and an IPv4 one that IPv6 carries as itself."""
+    """Return the address without brackets, port or zone; an IPv4-mapped one as IPv4."""
     text = address.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

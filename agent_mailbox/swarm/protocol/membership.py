@@ -1,8 +1,8 @@
-"""Who is in which swarm: the fold of the ledger's events.
+"""Membership: the agents of each swarm, as the fold of the ledger's events.
 
-Belongs here: what this gateway knows of swarms (``Knowledge``) and how one event changes it. Deciding which event
-follows from a request is ``admission`` and ``lifecycle``. An event of no known kind, or about a swarm it does not fit,
-changes nothing: the table below says which do.
+Belongs here: this gateway's knowledge of swarms (``Knowledge``) and how one event changes it. ``admission`` and
+``lifecycle`` decide which event follows from a request. An event of an unknown kind, or about a swarm it does not fit,
+changes nothing: the table below has the kinds.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ...core.records import Record
 from . import wire
 
 ASKED = 4 * wire.FRESH
-"""Milliseconds a signed request to join is remembered: for longer than its timestamp counts as fresh."""
+"""Milliseconds a signed request to join is remembered: longer than its timestamp counts as fresh."""
 MAX_MEMBERS = 1000
-"""Members of a swarm, who wait included: everything that is written of it, and who is to be asked for what, grows with
-them, and a master names as many as it likes."""
+"""Most members of a swarm, those who wait included. A master names as many as it likes, and all records and requests
+grow with them."""
 ACTIVE, JOINING = "active", "joining"
 LEFT, KICKED, DISSOLVED, DENIED = "left", "kicked", "dissolved", "denied"
 Event = Mapping[str, Any]
 
 
 class Member(Record):
-    """An agent in a swarm; its key in base64, pinned as long as it is a member. No key: its mail is refused."""
+    """An agent in a swarm; its key in base64, pinned while it is a member. Without a key its mail is refused."""
 
     agent_id: str
     endpoint: str
@@ -34,31 +34,32 @@ class Member(Record):
 
     @property
     def object(self) -> dict[str, Any]:
-        """As the wire and the state file spell it."""
+        """Return it as the wire and the state file spell it."""
         return {name: getattr(self, name) for name in self._fields}
 
 
 class Use(Record):
-    """What an invite token was used for: the agents it let in, or that it would let in once approved, each with its
-    key. An id alone is no use of anybody's: whoever has the token could call itself so once that one has left."""
+    """The uses of an invite token: the agents it let in, or would once approved, each with its key.
+
+    A bare id is no use: once that agent has left, another bearer of the token could take its id.
+    """
 
     by: tuple[tuple[str, str], ...] = ()
     revoked: bool = False
 
     @property
     def agents(self) -> frozenset[str]:
-        """The ids among them."""
+        """Return the ids among them."""
         return frozenset(agent for agent, _ in self.by)
 
 
 class Swarm(Record):
     """A swarm as this gateway knows it.
 
-    ``alias`` is its word in our addresses. ``waiting``: who asked to join and needs approval, with the token's
-    fingerprint; ``denied``: who was told no. ``departed``: agent to the instant it last left, so that what is older
-    cannot bring it back; ``handed``: master to the instant (by its own clock) it last handed the swarm over.
-    ``asked``: the signed requests to join that were answered lately, and when. ``invitation``: the URL we joined, or
-    try to join, by.
+    ``alias`` is its word in our addresses. ``waiting``: agents that need approval, with the token's fingerprint;
+    ``denied``: agents that were refused. ``departed``: agent to the instant it last left; nothing older brings it back.
+    ``handed``: master to the instant (by its own clock) it last handed the swarm over. ``asked``: signed requests to
+    join that were answered lately, and when. ``invitation``: the URL by which we joined, or ask to.
     """
 
     swarm_id: str
@@ -80,8 +81,8 @@ class Swarm(Record):
 
 
 class Knowledge(Record):
-    """Everything the ledger says: who we are, our swarms by id, what is muted; ``sealing``: the keys that sealed a
-    message once, and must since."""
+    """Everything the ledger says: our identity, our swarms by id, the mutes. ``sealing``: keys that sealed a message
+    once, and must since."""
 
     agent_id: str = ""
     endpoint: str = ""
@@ -91,13 +92,15 @@ class Knowledge(Record):
     sealing: frozenset[str] = frozenset()
 
     def active(self, swarm_id: str) -> Swarm | None:
-        """The swarm of that id, if we are in it."""
+        """Return the swarm of that id, if we are in it."""
         swarm = self.swarms.get(swarm_id)
         return swarm if swarm is not None and swarm.state == ACTIVE else None
 
     def named(self, word: str) -> Swarm | None:
-        """The swarm a person means: by alias, else id, else name; one we are in before one we were in. A name is the
-        master's to choose, so it never stands in the way of an alias or an id."""
+        """Return the swarm a person means: by alias, else id, else name; an active one first.
+
+        The master chooses the name, so it never hides an alias or an id.
+        """
         for name in ("alias", "swarm_id", "name"):
             found = [s for s in self.swarms.values() if getattr(s, name) == word]
             if found:
@@ -105,7 +108,7 @@ class Knowledge(Record):
         return None
 
     def addressed(self, alias: str) -> Swarm | None:
-        """The swarm an address means: its alias, which is ours to give, and nothing else."""
+        """Return the swarm of an address: only its alias counts, which is ours to give."""
         return next((s for s in self.swarms.values() if s.alias == alias), None)
 
 
@@ -113,12 +116,12 @@ NOTHING = Knowledge()
 
 
 def member(value: Mapping[str, Any], at: str) -> Member:
-    """A member from its object; ``at``: since when, where that is not said."""
+    """Return a member from its object; ``at``: since when, if it does not say."""
     return Member(value["agent_id"], value["endpoint"], value.get("public_key") or "", value.get("joined_at") or at)
 
 
 def fold(events: Iterable[Event], start: Knowledge = NOTHING) -> Knowledge:
-    """The knowledge after the events."""
+    """Return the knowledge after the events."""
     known = start
     for event in events:
         change = _CHANGES.get(event.get("event", ""))
@@ -174,7 +177,7 @@ def _joining(known: Knowledge, event: Event) -> Knowledge:
 
 
 def _entered(swarm: Swarm, event: Event) -> Swarm:
-    """Our joining was accepted, or confirmed: the reply's membership is what counts, but nobody's key changes by it."""
+    """Take the membership of a reply that accepted, or confirmed, our joining; known keys stay."""
     at = event["at"]
     before = swarm.members if swarm.state == ACTIVE else {}
     members = {}
@@ -197,7 +200,7 @@ def _entered(swarm: Swarm, event: Event) -> Swarm:
 
 
 def _asked(swarm: Swarm, event: Event) -> Swarm:
-    """A signed request was answered: that one is good for nothing else."""
+    """Remember a signed request that was answered: it is good for nothing else."""
     if event.get("request") is None:
         return swarm
     oldest = instant.text(instant.parse(event["at"]) - ASKED)
@@ -237,7 +240,7 @@ def _joined(swarm: Swarm, event: Event) -> Swarm:
 
 
 def _gone(swarm: Swarm, event: Event) -> Swarm:
-    """Who was kicked does not come back by a token it used before: it needs a new one."""
+    """Remove a member. A kicked one needs a new token: those it used let it in no more."""
     agent_id = event["agent_id"]
     return swarm.replace(
         members=_without(swarm.members, agent_id),
@@ -252,7 +255,7 @@ def _denied(swarm: Swarm, event: Event) -> Swarm:
 
 
 def _key(swarm: Swarm, event: Event) -> Swarm:
-    """A key for a member that came without one; never in the place of another."""
+    """Add a missing key; never replace one."""
     known = swarm.members.get(event["agent_id"])
     if known is None or known.public_key:
         return swarm
@@ -283,7 +286,7 @@ def _muting(known: Knowledge, event: Event) -> Knowledge:
 
 
 def _imported(known: Knowledge, event: Event) -> Knowledge:
-    """A state file's swarms and mutes; what only we know of a swarm (uses of tokens, who waits) stays."""
+    """Take a state file's swarms and mutes; keep what only we know (uses of tokens, waiting agents)."""
     merged = event["how"] == "merge"
     swarms = dict(known.swarms) if merged else {}
     for value in event["swarms"]:
@@ -300,15 +303,14 @@ def _imported(known: Knowledge, event: Event) -> Knowledge:
 
 
 def _completed(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
-    """A swarm we are in, with the members only the file has: it may be old, so who is known, who left since and who is
-    master stay as they are."""
+    """Add the members that only the file has. It may be old: known members, departures and the master stay."""
     listed = [member(one, value["joined_at"]) for one in value["members"]]
     new = {one.agent_id: one for one in listed if one.joined_at > swarm.departed.get(one.agent_id, "")}
     return swarm.replace(members={**new, **swarm.members})
 
 
 def _taken(known: Knowledge, before: Swarm | None, value: Mapping[str, Any]) -> Swarm:
-    """A swarm as the file has it."""
+    """Return a swarm as the file has it."""
     made = {**value, "member": value["members"][0], "at": value["joined_at"]}
     swarm = before or _created(known, made).swarms[value["swarm_id"]]
     return swarm.replace(

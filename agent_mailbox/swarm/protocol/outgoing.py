@@ -1,7 +1,7 @@
-"""What is to be carried to whom, and how far that has come: the fold of the outbox log.
+"""Parcels on their way to peers: the fold of the outbox log.
 
-Belongs here: queued, sent, delivered, failed, per peer; what an answer means; when to try again. ``sent``: it went out
-and nobody knows yet what became of it, so it goes out again, under the same id, signed afresh.
+Belongs here: queued, sent, delivered, failed, per peer; the meaning of an answer; when to retry. ``sent``: its outcome
+is unknown, so it goes out again, under the same id, signed again.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from .refusal import is_code
 QUEUED, SENT, DELIVERED, FAILED = "queued", "sent", "delivered", "failed"
 FINAL = (DELIVERED, FAILED)
 LONGEST = 7 * instant.DAY
-"""Milliseconds for which a message is tried, at most: a peer that is away for longer has left."""
+"""Most milliseconds a message is tried: a peer that is away for longer has left."""
 REMEMBERED = LONGEST + instant.DAY
-"""How long an id is known for certain: longer than anybody tries, so that nothing comes or goes out twice."""
+"""Milliseconds an id is known for certain: longer than any retry, so that nothing comes or goes out twice."""
 PATIENCE = instant.HOUR
-"""How long a refusal is not yet believed that may mean "I have not heard of you yet" (membership travels, too)."""
+"""Milliseconds in which a refusal may mean "I have not heard of you yet" (membership travels, too)."""
 _TRANSIENT = (408, 425, 429)
 _WRONG_CLOCK = "STALE_TIMESTAMP"
-"""One of the two clocks is wrong, and will be set: until then it is tried again, as with a peer that is away."""
+"""One of the two clocks is wrong: retry until it is set, as with an absent peer."""
 _DOUBTFUL = ("NOT_MEMBER", "NOT_MASTER", "SWARM_NOT_FOUND", "NOT_AUTHORIZED", "")
 
 
 class PeerAnswer(Record):
-    """What a peer answered; status 0: nothing. ``wait``: seconds it asks to wait, ``final``: trying again is vain."""
+    """A peer's answer; status 0: none. ``wait``: seconds it asks to wait; ``final``: a retry is vain."""
 
     status: int
     code: str = ""
@@ -39,7 +39,7 @@ class PeerAnswer(Record):
 
 
 def verdict(answer: PeerAnswer, queued_at: int, now: int) -> str:
-    """``DELIVERED``, ``FAILED``, or ``SENT``: to be tried again."""
+    """Return ``DELIVERED``, ``FAILED``, or ``SENT``: to be retried."""
     if answer.status in (200, 202):
         return DELIVERED
     if answer.final or now - queued_at >= LONGEST:
@@ -53,31 +53,31 @@ def verdict(answer: PeerAnswer, queued_at: int, now: int) -> str:
 
 
 def reason(answer: PeerAnswer) -> str:
-    """Why a message did not arrive, in words of ours: what the peer wrote goes into nobody's mail but its own."""
+    """Return why a message did not arrive, in our words: a peer's words stay out of our mail."""
     if answer.status == 0:
         return answer.message
     return f"it was refused with {answer.status} {answer.code if is_code(answer.code) else ''}".rstrip()
 
 
 def backoff(tries: int, most: float) -> float:
-    """Seconds to wait after so many tries in a row that failed: 1, 2, 4 … ``most``."""
+    """Return the seconds to wait after so many failures in a row: 1, 2, 4 … ``most``."""
     return min(most, float(1 << min(tries, 20)) / 2)
 
 
 class Parcel(Record):
-    """A message on its way: its event, and per peer how often it was tried."""
+    """A message on its way: its event, and the number of tries per peer."""
 
     event: Mapping[str, Any]
     open: Mapping[str, int]
 
     @property
     def id(self) -> str:
-        """Its message id."""
+        """Return its message id."""
         return str(self.event["id"])
 
 
 class Outgoing:
-    """The folded outbox: ``open`` parcels in order, and of every other only its id and who sent it from here."""
+    """The folded outbox: ``open`` parcels in order; of all others only the id and the local sender."""
 
     def __init__(self, events: Iterable[Mapping[str, Any]] = ()) -> None:
         self.open: dict[str, Parcel] = {}
@@ -116,7 +116,7 @@ class Outgoing:
 
 
 def claimed(references: Any) -> list[tuple[str, int, str]]:
-    """The issues that references claim or complete, as (repository in lower case, number, action)."""
+    """Return the issues that references claim or complete: (repository in lower case, number, action)."""
     found = []
     for one in references if isinstance(references, list) else ():
         if isinstance(one, dict) and one.get("type") == "github_issue":
@@ -127,8 +127,10 @@ def claimed(references: Any) -> list[tuple[str, int, str]]:
 
 
 def compacted(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str, Any]]:
-    """The events that still matter at ``now``: of what is done and older than ``REMEMBERED`` nothing but the ids of the
-    ledger's announcements, of what is done the ids without the text."""
+    """Return the events that still matter at ``now``.
+
+    Finished parcels keep no text. Older than ``REMEMBERED`` they go, all but the ids of the ledger's announcements.
+    """
     events = list(events)
     fold = Outgoing(events)
     oldest = instant.text(max(0, now - REMEMBERED))
@@ -136,7 +138,7 @@ def compacted(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str
     fresh = {e["id"] for e in events if e.get("event") == QUEUED and (e["id"] in fold.open or e["at"] >= oldest)}
     for event in events:
         if event.get("id") not in fresh:
-            if event.get("event") == QUEUED and event.get("announces"):  # the ledger has it still: its id is known
+            if event.get("event") == QUEUED and event.get("announces"):  # the ledger has it still: keep its id
                 kept.append({name: event[name] for name in ("event", "id", "at", "announces")})
             continue
         if event.get("event") == QUEUED and event["id"] not in fold.open:

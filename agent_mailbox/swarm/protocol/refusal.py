@@ -1,6 +1,6 @@
-"""Why a request is refused: the status, a stable word, a sentence. One shape for every endpoint.
+"""Refusals of requests: the status, a stable word, a sentence. One shape for every endpoint.
 
-Belongs here: the table of refusals (founding text, "Status codes"; the words are the reference's where it has one).
+Belongs here: the table of refusals (founding text, "Status codes"; the reference's words, if it has one).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _STATUS = {
 
 
 def is_code(word: str) -> bool:
-    """Is it one of the words above?"""
+    """Return whether a word is one of the codes above."""
     return word in _STATUS
 
 
 class Refusal(Exception):
-    """A request that is refused. ``wait``: seconds after which it may be tried again."""
+    """A refused request. ``wait``: seconds after which it may be tried again."""
 
     def __init__(self, code: str, message: str, *, wait: int | None = None) -> None:
         super().__init__(message)
@@ -52,11 +52,11 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """Return the HTTP status."""
         return _STATUS[self.code]
 
     @property
     def body(self) -> dict[str, Any]:
-        """The error envelope: ``{"error": {"code", "message", "details"}}``."""
+        """Return the error envelope: ``{"error": {"code", "message", "details"}}``."""
         details = None if self.wait is None else {"retry_after": self.wait}
         return {"error": {"code": self.code, "message": self.message, "details": details}}

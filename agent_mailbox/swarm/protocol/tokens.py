@@ -1,7 +1,7 @@
 """Invitations: ``swarm://<swarm_id>@<host>?token=<jwt>``, EdDSA and nothing else.
 
-Belongs here: making, reading and verifying one. How often it was used is ``membership``'s. The header of a token is the
-bearer's word: it chooses neither algorithm nor key (RFC 8725), so ``jwk``, ``jku`` and ``kid`` are never looked at.
+Belongs here: making, reading and verifying one; ``membership`` counts its uses. The bearer writes a token's header, so
+it chooses neither algorithm nor key (RFC 8725): ``jwk``, ``jku`` and ``kid`` are ignored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .envelope import AgentId, Endpoint, Instant, Model, Uuid, read
 from .refusal import Refusal
 
 MAX_TOKEN = 4096
-"""Characters of a token: a real one has some four hundred."""
+"""Most characters of a token: a real one has some four hundred."""
 
 
 class Claims(Model):
-    """What a token says. ``max_uses`` None: any number; ``expires_at`` None: for ever. ``issuer`` names the member that
-    invites where a swarm lets members (ours; the founding text has no member for it)."""
+    """The claims of a token. ``max_uses`` None: any number; ``expires_at`` None: for ever. ``issuer``: the member that
+    invites, in a swarm that lets members (ours; the founding text has no field for it)."""
 
     swarm_id: Uuid
     master: AgentId
@@ -36,12 +36,12 @@ class Claims(Model):
     issuer: AgentId | None = None
 
     def expired(self, now: int) -> bool:
-        """Is it past its time at ``now`` (ms)?"""
+        """Return whether it has expired at ``now`` (ms)."""
         return self.expires_at is not None and now >= instant.parse(self.expires_at)
 
 
 class Invitation(Model):
-    """An invitation's URL, read but not verified (only its maker's swarm can)."""
+    """An invitation's URL, read but unverified: only its maker's swarm can verify it."""
 
     swarm_id: Uuid
     host: str
@@ -50,18 +50,18 @@ class Invitation(Model):
 
 
 def make(claims: Claims, key: Ed25519PrivateKey) -> str:
-    """The token."""
+    """Return the signed token."""
     payload = claims.model_dump(exclude_none=True)
     return jwt.encode(payload, key, algorithm="EdDSA", sort_headers=True)
 
 
 def url(claims: Claims, token: str) -> str:
-    """The URL that is handed on."""
+    """Return the URL to hand on."""
     return f"swarm://{claims.swarm_id}@{urlsplit(claims.endpoint).netloc}?token={token}"
 
 
 def _payload(token: str, key: Ed25519PublicKey | None) -> Any:
-    """The verified payload; with no key the one that is claimed. Raises ``Refusal``."""
+    """Return the verified payload, or without a key the claimed one. Raise ``Refusal``."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
         raise Refusal("INVALID_TOKEN", "the invite token has not the form of one")
     tokens = jwt.PyJWS(algorithms=["EdDSA"])
@@ -78,12 +78,12 @@ def _payload(token: str, key: Ed25519PublicKey | None) -> Any:
 
 
 def claimed(token: str) -> Claims:
-    """What the token claims, unverified: to find the swarm, and so the key, to verify it with."""
+    """Return the unverified claims: they name the swarm, and so the key to verify the token with."""
     return _claims(_payload(token, None))
 
 
 def verified(token: str, public_key: str) -> Claims:
-    """The claims of a token that the key's holder signed; raises ``Refusal`` (400 for what is no token, 401 forged)."""
+    """Return the claims of a token that the key's holder signed; raise ``Refusal`` (400 malformed, 401 forged)."""
     return _claims(_payload(token, Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))))
 
 
@@ -95,13 +95,15 @@ def _claims(value: Any) -> Claims:
 
 
 def fingerprint(token: str) -> str:
-    """What a use is counted by: the SHA-256 of what was signed. The signature's own text is left out, for base64 lets
-    its last character be spelt in several ways, each of which would be a fresh token."""
+    """Return the word by which a use is counted: the SHA-256 of the signed part.
+
+    The signature is left out: base64 spells its last character in several ways, each of which would be a fresh token.
+    """
     return sha256(token.rpartition(".")[0].encode("ascii")).hexdigest()
 
 
 def parse_url(text: str) -> Invitation:
-    """The invitation in a URL; raises ``Refusal`` where its parts do not agree with the token's claims."""
+    """Return the invitation in a URL; raise ``Refusal`` if its parts contradict the token's claims."""
     parts = urlsplit(text.strip())
     swarm_id, at, host = parts.netloc.partition("@")
     token = dict(parse_qsl(parts.query)).get("token", "")

@@ -1,7 +1,7 @@
-"""Strict reading of what comes over the wire: JSON, ids, instants, versions, keys, endpoints.
+"""Strict reading of the wire: JSON, ids, instants, versions, keys, endpoints.
 
-Belongs here: the forms. They are narrow on purpose: the signature runs over six fields without separators, so every
-field of fixed form takes away a place where two messages could look alike.
+Belongs here: the forms. They are narrow on purpose: six fields are signed without separators, and each fixed form takes
+away a way for two messages to look alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_ID = 128
 MAX_ENDPOINT = 512
 MAX_DEPTH = 24
 FRESH = 15 * 60_000
-"""Milliseconds a timestamp may be off, either way: what clocks of machines nobody looks after are."""
+"""Milliseconds a timestamp may be off, either way: as far as unattended clocks are."""
 _SMALL = frozenset(
     bytes.fromhex(text)
     for text in (
@@ -68,8 +68,11 @@ def _constant(text: str) -> float:
 
 
 def parse_json(data: bytes | str, what: str = "the body") -> dict[str, Any]:
-    """The JSON object (RFC 8259) in ``data``: UTF-8, no key twice, no NaN, no number beyond 64 bits, no half of a
-    surrogate pair, at most ``MAX_DEPTH`` levels. Raises ``Refusal`` (400)."""
+    """Return the JSON object (RFC 8259) in ``data``; raise ``Refusal`` (400).
+
+    It is UTF-8, at most ``MAX_DEPTH`` levels deep, without repeated keys, NaN, numbers beyond 64 bits or half surrogate
+    pairs.
+    """
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         value = json.loads(
@@ -110,17 +113,17 @@ def _depth(value: Any) -> int:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON, keys in their order, text as it is."""
+    """Return compact JSON: keys in their order, text as it is."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def is_uuid(text: str) -> bool:
-    """A UUID in its one canonical spelling: lower case, with hyphens."""
+    """Return whether a text is a UUID in its one canonical spelling: lower case, with hyphens."""
     return _UUID.fullmatch(text) is not None
 
 
 def is_instant(text: str) -> bool:
-    """An instant in the one canonical spelling, ``YYYY-MM-DDTHH:MM:SS.mmmZ``, that is one of the calendar's."""
+    """Return whether a text is a real instant in the one canonical spelling, ``YYYY-MM-DDTHH:MM:SS.mmmZ``."""
     if _INSTANT.fullmatch(text) is None:
         return False
     try:
@@ -130,19 +133,24 @@ def is_instant(text: str) -> bool:
 
 
 def later(now: int, past: str) -> str:
-    """The instant of an event at ``now`` (ms) that comes after another (empty: there is none), whoever's clock dated
-    that one: no earlier than a millisecond after it. Who decides knows what it follows upon."""
+    """Return the instant of an event at ``now`` (ms) that follows another at ``past`` (empty: none).
+
+    It is at least a millisecond after ``past``, whatever clock dated that: the decider knows what its event follows.
+    """
     return instant.text(max(now, instant.parse(past) + 1) if past else now)
 
 
 def is_agent_id(text: str) -> bool:
-    """An agent's id: ASCII letters, digits and ``. _ @ + -``, which no path, shell or log takes for anything else."""
+    """Return whether a text is an agent's id: ASCII letters, digits and ``. _ @ + -``, safe in paths, shells and
+    logs."""
     return _AGENT.fullmatch(text) is not None
 
 
 def is_admissible(agent_id: str) -> bool:
-    """May an agent of this id be in a swarm? Recipient, type and content are signed without separators: mail to ``bob``
-    would verify as mail to ``bobmessage``. So no id ends in a type, nor is one of the reserved words."""
+    """Return whether an agent of this id may be in a swarm: reserved words and endings in a message type are out.
+
+    Recipient, type and content are signed without separators: mail to ``bob`` would verify as mail to ``bobmessage``.
+    """
     reserved = (BROADCAST, "user", "all")
     return is_agent_id(agent_id) and agent_id not in reserved and not agent_id.endswith(TYPES)
 
@@ -157,9 +165,9 @@ def check_version(text: str) -> None:
 
 
 def raw_key(text: str) -> bytes:
-    """The 32 bytes of an Ed25519 public key in standard base64 (43 or 44 characters); raises ``ValueError``.
+    """Return the 32 bytes of an Ed25519 public key in standard base64 (43 or 44 characters); raise ``ValueError``.
 
-    Points of small order are none: under one of those anybody's signature verifies (RFC 8032 leaves that open).
+    Points of small order are refused: anybody's signature verifies under one (RFC 8032 leaves that open).
     """
     key = unbase64(text if len(text) != 43 else text + "=")
     if len(key) != 32:
@@ -170,7 +178,7 @@ def raw_key(text: str) -> bytes:
 
 
 def unbase64(text: str) -> bytes:
-    """The bytes of canonical standard base64; raises ``ValueError`` for any other spelling of them."""
+    """Return the bytes of canonical standard base64; raise ``ValueError`` for any other spelling."""
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error):
@@ -181,13 +189,16 @@ def unbase64(text: str) -> bytes:
 
 
 def base64_of(data: bytes) -> str:
-    """Standard base64."""
+    """Return standard base64."""
     return base64.b64encode(data).decode()
 
 
 def check_endpoint(text: str) -> str:
-    """The endpoint, without trailing slashes, if it is an https URL with a host and nothing that could be read two
-    ways; else ``ValueError``. Which *address* it names is asked when it is used (``client``)."""
+    """Return the endpoint less its trailing slashes; raise ``ValueError`` unless it is an https URL with a host and a
+    single reading.
+
+    ``peer_client`` checks the *address* it names when it connects.
+    """
     if len(text) > MAX_ENDPOINT or not text.isascii() or not text.isprintable() or set(text) & set(" \\<>\"'`{}|^"):
         raise ValueError("an endpoint is an https URL")
     parts = urlsplit(text)
