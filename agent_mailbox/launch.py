@@ -99,6 +99,9 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     done = plain.run(arguments)
     if done is not None:
         return done
+    import gc
+
+    gc.enable()  # this command may run long
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -115,7 +118,7 @@ def start() -> None:
     """Run the command of this process and end the process.
 
     It ends at once: everything is written and synced by then. An orderly end of the interpreter would cost a fifth of a
-    bare start. A command ends before it makes garbage worth collecting.
+    bare start. A hot verb in its plain form ends before it makes garbage worth collecting.
     """
     import gc
 

@@ -24,12 +24,12 @@ _PART = 1 << 16
 
 def given() -> bytes:
     """Return the client's JSON, read a little past the limit, so that too long a text shows."""
-    data = b""
+    data = bytearray()
     while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
         data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: a non-blocking pipe
         if len(part) < _PART:
             break
-    return data
+    return bytes(data)
 
 
 def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:

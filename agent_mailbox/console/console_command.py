@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import stat
 import sys
@@ -62,7 +61,6 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
     directory = app.mailbox.directory
     from .console_server import Server, ask_for_links, end_in_order, opened
 
-    gc.enable()  # the console may run for days
     end_in_order()
     server = Server(directory, host, port)
     if not server.console.hosts.is_loopback:

@@ -330,8 +330,9 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @control.command(cls=Verb)
 @click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
 @click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
+@_session
 @pass_app
-def log(app: App, /, request: str | None, follow: bool) -> None:
+def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
     """Show every control message in order, with its outcome, refused ones too."""
-    desk = app.desk(Control)
+    desk = app.desk(Control) if session is None else _desk(app, session)[0]
     control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)

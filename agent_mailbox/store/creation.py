@@ -6,7 +6,9 @@ Belongs here: steps done once for a mailbox or a session, with all of ``os`` at 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+from ..errors import Refused
 from . import bindings, custody, custody_setup, keys, user_state
 from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, recorded, storage_failed, trusted_file
 
@@ -35,11 +37,13 @@ def root(directory: str) -> str | None:
 
 def create(directory: str, environ: Mapping[str, str]) -> str:
     """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
+    if "\n" in directory:
+        raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        _make_directories(directory)
         directory = os.path.realpath(directory)
         for name in (HEARTBEATS, ARCHIVE):
-            os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
+            _make_directories(os.path.join(directory, name))
         path = os.path.join(directory, MESSAGES)
         is_new = not os.path.lexists(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -54,6 +58,14 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     return directory
 
 
+def _make_directories(path: str) -> None:
+    """Make a private directory; parents that are missing get no rights for others to write, whatever the umask."""
+    if not os.path.isdir(path):
+        for parent in [*Path(path).parents][::-1]:
+            parent.mkdir(0o755, exist_ok=True)
+        os.mkdir(path, 0o700)
+
+
 def _forget(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
     known = custody.find(directory, environ)
@@ -66,7 +78,7 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
         return
     path = trusted_file(environ)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        _make_directories(os.path.dirname(path))
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, os.fsencode(directory) + b"\n")

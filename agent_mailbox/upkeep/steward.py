@@ -96,9 +96,9 @@ def crontab_line(mailbox: Mailbox) -> str:
     """
     words = [*command(), "--dir", mailbox.directory, "steward", "run"]
     package_root = str(Path(__file__).absolute().parents[2])
-    if any("\n" in word or "%" in word for word in (*words, package_root)):
+    if any(not word.isprintable() or "%" in word for word in (*words, package_root)):
         raise Refused(
-            f"a crontab cannot hold a path with % or a line break: {mailbox.directory}",
+            f"a crontab cannot hold a path with % or a character that does not print: {mailbox.directory}",
             "move the mailbox or the installation",
         )
     quoted = " ".join(shell_quoted(word) for word in words)

@@ -179,11 +179,13 @@ def test_a_hook_hands_the_model_harmless_text(hostile: Post, event: str) -> None
 
 def test_a_path_with_escapes_is_shown_harmless(post: Post) -> None:
     """A mailbox whose own path is hostile: said escaped in text, exact in JSON."""
-    name = "b\x1b[31m\nox"
+    name = "b\x1b[31mox"
     made = post.call("init", post.scratch / name)
     assert made.rc == 0
     harmless(made.raw.replace(b"\n", b" ", made.raw.count(b"\n") - 1))
     assert made.stdout.count("\n") == 1
     assert post.call("init", post.scratch / name, "--json").json == {"dir": str(post.scratch / name)}
-    told = post.call("steward", "crontab", "--dir", post.scratch / name)
-    refused(told, 1)
+    refused(post.call("steward", "crontab", "--dir", post.scratch / name), 1, "does not print")
+    trusted = (post.user_state / "mailboxes").read_bytes()
+    refused(post.call("init", f"{post.scratch}/one\n{post.scratch}/two"), 1, "line break")
+    assert (post.user_state / "mailboxes").read_bytes() == trusted

@@ -177,3 +177,11 @@ def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...])
     main = ROOT / "agent_mailbox/__main__.py"
     result = post.run(*words, python=("-I", "-S", str(main)), cwd=post.scratch)
     assert (result.rc, result.stderr) == (0, ""), result
+
+
+@pytest.mark.parametrize(("words", "collects"), [(("roster", "list"), True), (("check", "--session", "me"), False)])
+def test_only_a_hot_verb_goes_without_the_collector(checkout: Checkout, words: tuple[str, ...], collects: bool) -> None:
+    """Any other command may run for long, and then every cycle it made would stay."""
+    script = "import gc, sys; from agent_mailbox import launch; gc.disable(); launch.main(sys.argv[1:])"
+    told = checkout.run(*words, python=("-c", f"{script}; print('collects:', gc.isenabled())"))
+    assert f"collects: {collects}" in told.stdout, told

@@ -393,3 +393,15 @@ def test_derived_files_may_be_deleted_or_ruined_at_any_time(pair: Post) -> None:
         for message in wanted[0]["messages"]:
             pair.ok("release", message["id"], "--session", "a")
         wanted = answers()
+
+
+def test_parents_made_for_a_mailbox_are_the_user_s_alone_to_write(post: Post) -> None:
+    """Else, under a loose umask, anybody could put another mailbox in its place."""
+    assert post.start("init", post.scratch / "new/deeper/box", umask=0).wait() == 0
+    modes = {made.name: made.stat().st_mode & 0o777 for made in (post.scratch / "new").rglob("*") if made.is_dir()}
+    assert (modes["deeper"], modes["box"], {mode for name, mode in modes.items() if name != "deeper"}) == (
+        0o755,
+        0o700,
+        {0o700},
+    )
+    assert (post.scratch / "new").stat().st_mode & 0o022 == 0

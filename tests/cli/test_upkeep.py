@@ -150,6 +150,8 @@ def test_the_cron_line_works_from_anywhere_with_cron_s_bare_environment(tmp_path
     assert post.lines(MESSAGES) == []
     percent = Post(tmp_path / "100%")
     refused(percent.call("steward", "crontab"), 1, "%")
+    latin = Post(tmp_path / os.fsdecode(b"caf\xe9"))
+    refused(latin.call("steward", "crontab"), 1, "does not print")
 
 
 CRONTAB = """#!/bin/sh
