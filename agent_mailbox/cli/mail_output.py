@@ -10,7 +10,7 @@ from ..core import codec, frame, instant
 from ..core.address import is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
-from ..core.text import ascii_json
+from ..core.text import ascii_json, is_utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +39,12 @@ _CODES = {
 
 
 def json(value: Any) -> str:
-    """Return a value as one line of JSON in ASCII, harmless to a terminal."""
-    return ascii_json(codec.dumps(value, -codec.MAX_DEPTH)) + "\n"
+    """Return one JSON document on one line, harmless to a terminal and to strict parsers: half of a surrogate pair,
+    as a path that is not UTF-8 has, becomes U+FFFD."""
+    document = codec.dumps(value, -codec.MAX_DEPTH)
+    if not is_utf8(document):
+        document = "".join(["\ufffd" if "\ud800" <= c <= "\udfff" else c for c in document])
+    return ascii_json(document) + "\n"
 
 
 def coloured(text: str, style: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
 from tests.helpers import MESSAGES, READS, ROSTER, record, refused, stamp
@@ -189,3 +191,11 @@ def test_a_path_with_escapes_is_shown_harmless(post: Post) -> None:
     trusted = (post.user_state / "mailboxes").read_bytes()
     refused(post.call("init", f"{post.scratch}/one\n{post.scratch}/two"), 1, "line break")
     assert (post.user_state / "mailboxes").read_bytes() == trusted
+
+
+def test_json_suits_strict_parsers_whatever_a_path_is_made_of(post: Post) -> None:
+    """A name that is not UTF-8 has half a surrogate pair in Python; no document holds one, no error either."""
+    made = post.call("init", post.scratch / os.fsdecode(b"caf\xe9"), "--json")
+    missing = post.call("show", os.fsdecode(b"\xe9\xe9\xe9\xe9"), "--json")
+    assert orjson.loads(made.raw) == {"dir": str(post.scratch / "caf\ufffd")}
+    assert orjson.loads(missing.raw)["error"]["code"] == "not_found"
