@@ -9,7 +9,7 @@ import pytest
 
 from agent_mailbox import launch
 from agent_mailbox.start import bundle
-from tests.helpers import ROOT, Post, Program
+from tests.helpers import ROOT, Post, Program, refused
 from tests.test_layers import import_order
 
 if TYPE_CHECKING:
@@ -185,3 +185,13 @@ def test_only_a_hot_verb_goes_without_the_collector(checkout: Checkout, words: t
     script = "import gc, sys; from agent_mailbox import launch; gc.disable(); launch.main(sys.argv[1:])"
     told = checkout.run(*words, python=("-c", f"{script}; print('collects:', gc.isenabled())"))
     assert f"collects: {collects}" in told.stdout, told
+
+
+def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Checkout) -> None:
+    """Not a traceback: a stray ``click.py`` on ``PYTHONPATH`` is found before the real one."""
+    hiding = checkout.scratch / "hiding"
+    hiding.mkdir()
+    (hiding / "click.py").write_text("")
+    env = {"PYTHONPATH": f"{hiding}:{checkout.package.parent}"}
+    told = refused(checkout.call("roster", "list", "--json", env=env), 5, "click", "PYTHONPATH")
+    assert told.json["error"]["code"] == "internal"
