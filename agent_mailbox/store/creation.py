@@ -6,7 +6,7 @@ Belongs here: steps done once for a mailbox or a session, with all of ``os`` at 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from contextlib import suppress
 
 from ..errors import Refused
 from . import bindings, custody, custody_setup, keys, user_state
@@ -58,12 +58,13 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     return directory
 
 
-def _make_directories(path: str) -> None:
-    """Make a private directory; parents that are missing get no rights for others to write, whatever the umask."""
+def _make_directories(path: str, mode: int = 0o700) -> None:
+    """Make a private directory; no parent that is missing becomes one that others may write, whatever the umask."""
     if not os.path.isdir(path):
-        for parent in [*Path(path).parents][::-1]:
-            parent.mkdir(0o755, exist_ok=True)
-        os.mkdir(path, 0o700)
+        if parent := os.path.dirname(path):
+            _make_directories(parent, 0o755)
+        with suppress(FileExistsError):
+            os.mkdir(path, mode)
 
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:

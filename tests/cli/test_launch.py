@@ -193,5 +193,5 @@ def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Chec
     hiding.mkdir()
     (hiding / "click.py").write_text("")
     env = {"PYTHONPATH": f"{hiding}:{checkout.package.parent}"}
-    told = refused(checkout.call("roster", "list", "--json", env=env), 5, "click", "PYTHONPATH")
+    told = refused(checkout.run("roster", "list", "--json", env=env), 5, "click", "PYTHONPATH")
     assert told.json["error"]["code"] == "internal"
