@@ -6,6 +6,7 @@ Belongs here: counting. Which figure is good is for ``tests/test_measures.py`` a
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 import sys
@@ -52,6 +53,18 @@ class Sources:
             for name, node in _named(tree, module):
                 if text := ast.get_docstring(node):
                     found[name] = text
+        return found
+
+    @cached_property
+    def constants(self) -> dict[str, str]:
+        """The texts below constants and fields, which say what these are, by module and line."""
+        found = {}
+        for module, tree in self.trees.items():
+            for body in (getattr(node, "body", None) for node in ast.walk(tree)):
+                for above, node in itertools.pairwise(body if isinstance(body, list) else ()):
+                    text = getattr(getattr(node, "value", None), "value", None)
+                    if isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr) and text:
+                        found[f"{module}:{node.lineno}"] = str(text)
         return found
 
     def imports(self, module: str) -> Iterator[tuple[str, bool]]:
@@ -141,7 +154,8 @@ def figures(sources: Sources) -> dict[str, Any]:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     lazy = [module for module in sources.trees for target, is_lazy in sources.imports(module) if is_lazy]
-    said = [sentence for text in sources.docstrings.values() for sentence in sentences(text)]
+    texts = (*sources.docstrings.values(), *sources.constants.values())
+    said = [sentence for text in texts for sentence in sentences(text)]
     loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
     statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node in ast.walk(tree))
     return {
@@ -163,7 +177,7 @@ def figures(sources: Sources) -> dict[str, Any]:
 
 def hard_sentences(sources: Sources, prefix: str) -> Iterator[str]:
     """Yield the sentences to rewrite in the modules whose name begins so, each behind the name it documents."""
-    for name, text in sources.docstrings.items():
+    for name, text in (sources.docstrings | sources.constants).items():
         if name.startswith(f"{PACKAGE}.{prefix}"):
             for sentence in sentences(text):
                 if begins_oddly(sentence) or is_long(sentence):

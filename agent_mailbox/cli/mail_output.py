@@ -39,8 +39,9 @@ _CODES = {
 
 
 def json(value: Any) -> str:
-    """Return one JSON document on one line, harmless to a terminal and to strict parsers: half of a surrogate pair,
-    as a path that is not UTF-8 has, becomes U+FFFD."""
+    """Return one JSON document on one line, harmless to a terminal and to strict parsers.
+
+    Half of a surrogate pair becomes U+FFFD; a path that is not UTF-8 has some."""
     document = codec.dumps(value, -codec.MAX_DEPTH)
     if not is_utf8(document):
         document = "".join(["\ufffd" if "\ud800" <= c <= "\udfff" else c for c in document])

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 
 READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
-"""The stages of a reader with a message: it asked for its mail and got this; a hook showed it, and nothing tells yet
-that it was seen; it was seen; it is dealt with.
-"""
+"""The stages of a reader with a message. It asked for its mail and got this. A hook showed it, and nothing tells yet
+whether it was seen. It was seen. It is dealt with."""
 
 
 def is_kept(message: Message) -> bool:

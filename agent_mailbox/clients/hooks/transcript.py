@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
-"""States of an offer: the model spoke after it · it is shown, and no word since · it is missing, though the model spoke
-· nothing happened."""
+"""States of an offer. The model spoke after it. It is shown, and the model did not speak since. It is missing, though
+the model spoke. Nothing happened."""
 
 MARGIN = 1 << 18
 """Bytes to read before an offer: the answer during which it was made is there."""

@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from ..roster import Roster
 
 APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
-"""The fate of a message. It took effect; it only informs; it repeated the present state; it came after another
-decision; its sender may not, or there is no such step; its type is unknown.
-"""
+"""The outcome of a message. It took effect. It only informs. It repeated the present state. It came after another
+decision. Its sender may not, or there is no such step. Its type is unknown."""
 UNPROVEN = "unverified: nothing proves who wrote it"
 
 SHUT_DOWN = "shut down at its lead's request"
