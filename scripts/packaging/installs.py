@@ -46,5 +46,5 @@ def works(wheel: Path, commands: Path) -> None:
         raise Failed(f"installed is another version than {version}: {said}")
     outside = {name: "" for name in ("PYTHONPATH", "VIRTUAL_ENV") if name in os.environ}
     said = run(ROOT / "scripts/demo", commands, environ={**outside, "PYTHON": sys.executable})
-    if "nothing wrong" not in said:
+    if "no problems found" not in said:
         raise Failed(f"the demo ended otherwise:\n{said}")
