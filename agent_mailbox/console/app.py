@@ -32,7 +32,7 @@ from .error_pages import answered
 from .gate import Gate
 from .guard import ENTRANCE, AllowedHosts, Guard, TooMuch, cookie_name
 from .live import Event, Hub, OpenPage, Watcher
-from .stream import EventReader
+from .page_updates import EventReader
 from .survey import Surveyor
 
 if TYPE_CHECKING:

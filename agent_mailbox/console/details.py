@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, frame
-from ..core.obligations import RECIPIENT_DEAD
+from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD
 from . import presenters

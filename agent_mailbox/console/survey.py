@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..core import obligations
+from ..core import dead_letters, obligations
 from ..core.claims import readers
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
@@ -68,7 +68,7 @@ def take(mailbox: Mailbox) -> Survey:
     pending: tuple[Message, ...] | None = None
     if mailbox.logs.ends()[0][1] <= LARGE:
         state = mailbox.state()
-        dead = obligations.dead_letters(state, now)
+        dead = dead_letters.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
         pending = tuple(m for m in state.messages.values() if m.id not in gone_ids and not readers(m, state.reads))
     owed = tuple(obligations.obligations(USER, asking))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, instant
-from ..core.obligations import RECIPIENT_DEAD
+from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..errors import MailboxError, Malformed

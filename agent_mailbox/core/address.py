@@ -26,6 +26,8 @@ MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; if several addresses bring a message, the first of these is reported."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 RESERVED = (ALL, USER)
+SHOWN = (*RESERVED, "you")
+"""Words by which mail is shown to be everyone's, the person's, the reader's: no name may look like one."""
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
@@ -63,9 +65,11 @@ def check_id(text: str, what: str = "session id") -> str:
 
 
 def check_name(text: str) -> str:
-    """Return ``text`` if it can be an agent's name: an id's form, and not the person's; else raise ``Malformed``."""
-    if check_id(text, "name") == USER:
-        raise Malformed("the name 'user' is reserved", "choose another")
+    """Return ``text`` if it can be an agent's name: an id's form, and no word of ``SHOWN`` in any case.
+
+    Else raise ``Malformed``."""
+    if check_id(text, "name").casefold() in SHOWN:
+        raise Malformed(f"the name {text!r} is reserved", "choose another")
     return text
 
 
@@ -78,7 +82,7 @@ def check_role(text: str) -> str:
     value = text.removeprefix("role:")
     if not _is_value(value):
         raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
-    if value in RESERVED:
+    if value.casefold() in SHOWN:
         raise Malformed(f"the role {value!r} is reserved", "choose another")
     return f"role:{value}"
 

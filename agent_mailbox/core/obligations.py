@@ -1,13 +1,12 @@
-"""The remains of mail: its readers' debts, its senders' open requests, and mail that no agent ever read.
+"""Open ends of mail: its readers' debts, its senders' open requests.
 
-Belongs here: obligations, requests without an answer, mail that a death gives back, dead letters. Everything is a
-function of one ``MailState`` and ``now``.
+Belongs here: obligations, requests without an answer, mail that a death gives back. Everything is a function of one
+``MailState`` and ``now``; ``dead_letters`` has the mail that no agent ever read.
 """
 
 from __future__ import annotations
 
 from . import claims, proofs
-from .address import DIRECT, route
 from .records import USER
 from .roster import DEAD
 
@@ -15,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .inbox import MailState
     from .records import Message
-    from .roster import Roster
 
 
 def repliers(state: MailState) -> dict[str, set[str]]:
@@ -89,38 +87,3 @@ def owed_on_death(session_id: str, state: MailState) -> list[str]:
     owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))
     replies = repliers(state)
     return [i for i in state.messages if i in owed and replies.get(i, frozenset()).isdisjoint(line)]
-
-
-EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
-
-
-def dead_reason(message: Message, state: MailState, now: int) -> str | None:
-    """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
-
-    Reading it ends the question; so does a living successor of a dead recipient.
-    """
-    if claims.readers(message, state.reads):
-        return None
-    if state.expired(message, now):
-        return EXPIRED
-    roster = state.roster
-    gone = all(roster.mode(a) == DIRECT and not _living_recipient(a, roster) for a in message.recipients)
-    return RECIPIENT_DEAD if gone else None
-
-
-def _living_recipient(word: str, roster: Roster) -> bool:
-    agent = roster.meant(word)
-    return agent is None or bool(roster.heirs(agent.session_id))
-
-
-def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
-    """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
-    reader = state.roster.reader(session_id) if session_id is not None else None
-    found = []
-    for message in state.messages.values():
-        if reader and message.sender not in reader.lineage and route(message.recipients, reader) is None:
-            continue
-        reason = dead_reason(message, state, now)
-        if reason is not None:
-            found.append((message, reason))
-    return found

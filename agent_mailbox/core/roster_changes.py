@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..errors import Malformed, Refused
 from .address import check_id, check_name, check_role, check_tag, is_remote
+from .frame import short
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
@@ -107,6 +108,18 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
             )
 
 
+def _refuse_look_alike(name: str, me: str, roster: Roster) -> None:
+    """Refuse a name that readers would take for another agent: it differs in case alone, or is that one's short id."""
+    spelt = name.casefold()
+    for agent in roster.agents.values():
+        if agent.session_id == me or agent.state == DEAD or agent.name == name:
+            continue
+        for shown in (agent.name, agent.session_id, short(agent.session_id)):
+            if shown is not None and shown.casefold() == spelt:
+                what = f"the name {name!r} looks like that of {agent.session_id}, shown as {shown}"
+                raise Refused(what, "choose another", code="name_taken")
+
+
 def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: Roster) -> None:
     word = tag.removeprefix("role:")
     if word == tag:
@@ -123,6 +136,7 @@ def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[s
     if request.name is not None:
         check_name(request.name)
         _refuse_role_word(request.name, "name", roster)
+        _refuse_look_alike(request.name, me, roster)
         bearer = roster.bearer(request.name)
         if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id not in olds):
             _refuse_taken(request.name, me, "name", roster)

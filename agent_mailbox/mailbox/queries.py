@@ -7,7 +7,7 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import claims, inbox, obligations, threads, words
+from ..core import claims, dead_letters, inbox, obligations, threads, words
 from ..core.records import Message, Record
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
@@ -65,7 +65,7 @@ class Library:
             unread=len(inbox.unread(session_id, state, now)),
             obligations=tuple(obligations.obligations(session_id, state)),
             reads=state.reads,
-            dead_letters=len(obligations.dead_letters(state, now, session_id)),
+            dead_letters=len(dead_letters.dead_letters(state, now, session_id)),
             agent=state.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen().get(session_id),
         )
@@ -92,7 +92,7 @@ class Library:
 
     def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
         """Return the dead letters with their reason: the session's, or everyone's."""
-        return obligations.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
+        return dead_letters.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""

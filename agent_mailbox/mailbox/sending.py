@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ..core import codec, compose, recipients
 from ..core.ids import uuid_of
-from ..core.instant import MINUTE
-from ..core.records import USER, Message, Record
+from ..core.records import Message, Record
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store import paths, system
 from ..store.prefilter import may_be_message
@@ -132,27 +131,15 @@ class Posting(OpenMailbox):
             new = [made for made in prepared if made.message.id not in known]
             if self.config.max_per_minute is not None:
                 # A decision that came too late because of a limit would be worse than any flood.
+                from ..store import rate_limit  # only for a mailbox with a limit
+
                 chat = [made.message.sender for made in new if made.message.type != "control"]
-                self._refuse_flood(chat, self.config.max_per_minute, log)
+                rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
                 log.sync()
         return known
-
-    def _refuse_flood(self, senders: Sequence[str], most: int, log: HeldLog) -> None:
-        """Raise ``Refused`` for an agent that writes too much in a minute: an agent in a loop stops here."""
-        from ..store import rate  # only where a mailbox sets the limit
-
-        now = self.now()
-        for sender in {*senders} - {USER}:
-            lately = rate.count(log.fd, sender, now - MINUTE, now)
-            if lately + senders.count(sender) > most:
-                raise Refused(
-                    f"{sender} sent {lately} messages in the last minute; this mailbox allows {most} a minute",
-                    "wait a minute, or send one message",
-                    code="rate_limited",
-                )
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
         """Return the sessions whose quiet stamps the messages end; None: everyone's.

@@ -84,6 +84,7 @@ HOT_MODULES = {
     "cli.render": "search",
     "cli.verbs": "check search send",
     "core.compose": "search send",
+    "core.dead_letters": "search",
     "core.obligations": "search",
     "core.recipients": "search send",
     "core.roster_changes": "search",

@@ -105,11 +105,27 @@ def test_a_session_id_must_be_one(session_id):
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["", "a b", "role:x", "all", "user", "a/b"])
+@pytest.mark.parametrize("name", ["", "a b", "role:x", "all", "user", "a/b", "All", "USER", "you", "You"])
 def test_a_name_must_be_one(name):
-    """Names follow the grammar of ids, and neither ``all`` nor ``user`` is free."""
+    """Names follow the grammar of ids; the words for everyone, the person and the reader are not free, in any case."""
     with pytest.raises(Malformed):
         decide(roster(), "bob-1", name=name)
+
+
+@pytest.mark.parametrize(
+    "name", ["ANN", "aNn", "ANN-1", "1b4e28ba", "1B4E28BA", "1B4E28BA-2fa1-41d2-883f-0016d3cca427"]
+)
+@pytest.mark.parametrize("end", [None, "freeze"])
+def test_a_name_looks_like_no_other_agent_that_is_not_dead(name, end):
+    """Readers see names and short ids: neither a twin by case nor a short id is free, until its agent is dead."""
+    ids = ("ann-1", "1b4e28ba-2fa1-41d2-883f-0016d3cca427")
+    agents = roster(register(ids[0], name="ann"), register(ids[1]), *(event(end, one) for one in ids if end))
+    with pytest.raises(Refused) as refused:
+        decide(agents, "bob-1", name=name)
+    assert refused.value.code == "name_taken"
+    for one in ids:
+        agents.apply(event("retire", one))
+    assert decide(agents, "bob-1", name=name).events
 
 
 @pytest.mark.parametrize("kind", ["register", "update"])

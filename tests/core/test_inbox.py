@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import inbox, obligations, recipients, threads
+from agent_mailbox.core import dead_letters, inbox, obligations, recipients, threads
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import Message
 
@@ -208,7 +208,7 @@ def test_repliers_are_known_by_thread():
 def dead(mails: list[Message], reads=(), events=(), hours: float = 2, session_id: str | None = None):
     """Ids and reasons of the dead letters."""
     mailbox = state(mails, list(reads), [*PEOPLE, *events])
-    return [(m.id, why) for m, why in obligations.dead_letters(mailbox, at(hours), session_id)]
+    return [(m.id, why) for m, why in dead_letters.dead_letters(mailbox, at(hours), session_id)]
 
 
 def test_mail_that_expired_before_anyone_read_it_is_a_dead_letter():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import inbox, obligations, retention
+from agent_mailbox.core import dead_letters, inbox, obligations, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.cost import Cost, costs
 from agent_mailbox.core.records import Read
@@ -82,7 +82,7 @@ def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:
     events = [*PEOPLE, event("retire", "bob-1", 1)]
     reads = [offered(via="role:x"), release("m1", "bob-1")]
     assert [i.message.id for i in inbox.unread("cat-1", state([message(to="role:x")], reads, events), at(1))] == ["m1"]
-    letters = obligations.dead_letters(state([message()], [offered(), release("m1", "bob-1")], events), at(1))
+    letters = dead_letters.dead_letters(state([message()], [offered(), release("m1", "bob-1")], events), at(1))
     assert [(m.id, reason) for m, reason in letters] == [("m1", "recipient_dead")]
 
 
