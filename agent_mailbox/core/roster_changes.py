@@ -136,13 +136,13 @@ def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[s
     if request.name is not None:
         check_name(request.name)
         _refuse_role_word(request.name, "name", roster)
-        _refuse_look_alike(request.name, me, roster)
         bearer = roster.bearer(request.name)
         if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id not in olds):
             _refuse_taken(request.name, me, "name", roster)
         else:
             _refuse_taken(request.name, bearer.session_id, "name", roster)
             olds.append(bearer.session_id)
+        _refuse_look_alike(request.name, me, roster)
     ends = [
         RosterEvent(event="retire", session_id=old, timestamp=now, by=me, reason=f"continued by {me}")
         for old in dict.fromkeys(olds)
