@@ -179,7 +179,8 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
     rest = result.output[result.output.index(f"\n{titles[0]}\n") :].splitlines()
     assert [line for line in rest if line.endswith(":") and not line.startswith(" ")] == titles
     listed = [line for line in rest if line.startswith("  ")]
-    assert sorted(line.split()[0] for line in listed) == sorted(group.list_commands(click.Context(group)))
+    shown = sorted(line.split()[0] for line in listed)
+    assert shown == sorted(group.list_commands(click.Context(group))), "name it in cli/group.py: SECTIONS"
     assert [line for line in listed if "..." in line] == []
 
 
@@ -194,8 +195,8 @@ def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> 
 
 
 def test_no_command_is_there_that_the_contract_does_not_know() -> None:
-    """A new command belongs into the contract above, and so into README."""
-    assert {" ".join(path) for path in LEAVES} == set(CONTRACT)
+    """A new command belongs into the contract above."""
+    assert {" ".join(path) for path in LEAVES} == set(CONTRACT), "add or remove its row in CONTRACT"
     assert Commands.aliases == {"read": "check"}
 
 

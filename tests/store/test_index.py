@@ -26,7 +26,7 @@ from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import creation, index, indexing, paths, rotation
+from agent_mailbox.store import creation, index, indexing, paths, rotation, user_state
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import PATIENCE, Post, start_at_once
 
@@ -137,7 +137,7 @@ def ids(seed: int) -> Callable[[], str]:
 
 
 def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> Mailbox:
-    directory = creation.create(os.path.join(root, "box"), {"HOME": root})
+    directory = creation.create(os.path.join(root, "box"), {user_state.SWITCH: root})
     return Mailbox(directory, clock=now, new_id=ids(seed))
 
 
