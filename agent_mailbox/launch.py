@@ -109,22 +109,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         import site
 
         site.main()  # click and the other dependencies live in site-packages
-    from .cli import boundary
-
-    return boundary.guarded(lambda: _typed(arguments), lambda: "--json" in arguments)
-
-
-def _typed(arguments: "Sequence[str]") -> int:
     try:
         from .cli.main import main as run
     except Exception as error:  # most likely a module on PYTHONPATH hides one of ours
-        from .errors import StorageFailed
+        from .cli import boundary
 
-        raise StorageFailed(
-            f"the program does not load: {type(error).__name__}: {error}",
-            "run it without PYTHONPATH, or install it again",
-            code="internal",
-        ) from error
+        return boundary.report(boundary.unloaded(error), "--json" in arguments)
     return run(arguments)
 
 

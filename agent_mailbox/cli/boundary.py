@@ -49,6 +49,17 @@ def known(error: Exception) -> MailboxError:
     )
 
 
+def unloaded(error: Exception) -> MailboxError:
+    """Return the error of a module that does not load as one of the family; see ``known``."""
+    return known(
+        StorageFailed(
+            f"the program does not load: {type(error).__name__}: {error}",
+            "run it without PYTHONPATH, or install it again",
+            code="internal",
+        )
+    )
+
+
 def report(error: MailboxError, as_json: bool) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
 

@@ -25,8 +25,7 @@ DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; if several addresses bring a message, the first of these is reported."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
-RESERVED = (ALL, USER)
-SHOWN = (*RESERVED, "you")
+SHOWN = (ALL, USER, "you")
 """Words by which mail is shown to be everyone's, the person's, the reader's: no name may look like one."""
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""

@@ -6,10 +6,9 @@ Belongs here: steps done once for a mailbox or a session, with all of ``os`` at 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from ..errors import Refused
-from . import bindings, custody, custody_setup, keys, user_state
+from . import bindings, custody, custody_setup, keys, system, user_state
 from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, recorded, storage_failed, trusted_file
 
 TYPE_CHECKING = False
@@ -40,10 +39,10 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if "\n" in directory:
         raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
     try:
-        _make_directories(directory)
+        system.make_directory(directory, parents=0o755)
         directory = os.path.realpath(directory)
         for name in (HEARTBEATS, ARCHIVE):
-            _make_directories(os.path.join(directory, name))
+            system.make_directory(os.path.join(directory, name))
         path = os.path.join(directory, MESSAGES)
         is_new = not os.path.lexists(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -58,15 +57,6 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     return directory
 
 
-def _make_directories(path: str, mode: int = 0o700) -> None:
-    """Make a private directory; no parent that is missing becomes one that others may write, whatever the umask."""
-    if not os.path.isdir(path):
-        if parent := os.path.dirname(path):
-            _make_directories(parent, 0o755)
-        with suppress(FileExistsError):
-            os.mkdir(path, mode)
-
-
 def _forget(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
     known = custody.find(directory, environ)
@@ -79,7 +69,7 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
         return
     path = trusted_file(environ)
     try:
-        _make_directories(os.path.dirname(path))
+        system.make_directory(os.path.dirname(path), parents=0o755)
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, os.fsencode(directory) + b"\n")
@@ -93,7 +83,7 @@ def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
     """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe"."""
     path = os.path.join(os.path.dirname(trusted_file(environ)), "sessions", session_id)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        system.make_directory(os.path.dirname(path), parents=0o755)
         aside = f"{path}.{os.getpid()}"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``stamps``)

@@ -84,16 +84,16 @@ def real_directory(path: str) -> str:
         posix.close(fd)
 
 
-def make_directory(path: str) -> None:
-    """Make a directory and its missing parents, each 0700."""
+def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
+    """Make a directory and its missing parents, each with no more rights than these, whatever the umask."""
     try:
-        mkdir(path, 0o700)
+        mkdir(path, mode)
     except FileExistsError:
         if not is_directory(path):
             raise
     except FileNotFoundError:
-        make_directory(dirname(path))
-        mkdir(path, 0o700)
+        make_directory(dirname(path), parents, parents)
+        make_directory(path, mode, parents)
 
 
 def sync_directory(path: str) -> None:

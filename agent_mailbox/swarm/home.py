@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
 from ..store.paths import open_file, storage_failed
-from ..store.system import sync_directory
+from ..store.system import make_directory, sync_directory
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -49,7 +49,7 @@ class Home:
     def make(self) -> Ed25519PrivateKey:
         """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
         try:
-            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            make_directory(self.directory, parents=0o755)
         except OSError as error:
             raise storage_failed("make", self.directory, error) from None
         self.check_modes()

@@ -25,7 +25,7 @@ from ..store import creation, custody, custody_setup, paths
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
-from ..store.system import sync_directory
+from ..store.system import make_directory, sync_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     parent, name = os.path.split(directory)
     aside = os.path.join(parent, f".{name}.restoring")
     try:
-        os.makedirs(parent, mode=0o700, exist_ok=True)
+        make_directory(parent, parents=0o755)
         if not os.path.lexists(aside):
             os.mkdir(aside, 0o700)
         _refuse_strange(aside)
