@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox import Mailbox, Registration
+from agent_mailbox.clients.hooks import session
+from agent_mailbox.core import address
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Program, Result, record, utf16
 
 if TYPE_CHECKING:
@@ -329,6 +332,20 @@ def test_what_cannot_be_had_is_told_and_left_out(client: Client, variable: str, 
     kept = {"project:inscription", *(("role:good",) if variable == "AGENT_MAILBOX_TAGS" else ("domain:good",))}
     assert set(agent["tags"]) == (set() if is_bare else kept)
     assert client.context("SessionStart", source="compact", env={**good, variable: value}) in ("", text)
+
+
+def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version allowed it: the session goes on without the name, and is told."""
+    box = Mailbox(str(client.post.box))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(address, "SHOWN", ())
+        box.register(Registration(session_id=ME, name="You", client="7"), ME)
+    box.end(ME, "freeze", ME, session.CLEARED)
+    told = session.enter(box, OTHER, session.CLEARED, str(client.post.cwd), {"CLAUDE_PID": "7", **client.post.env})
+    assert "the name 'You' is reserved; left out" in told
+    assert (client.agent(OTHER)["name"], client.agent(OTHER)["continues"]) == (None, [ME])
 
 
 def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:

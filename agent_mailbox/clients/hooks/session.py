@@ -12,7 +12,7 @@ from ...core.address import check_id, check_name, check_role, check_tag
 from ...core.records import USER
 from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
-from ...errors import MailboxError, Refused
+from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables
 from ...mailbox.registry import Registry
 from ...store import creation, paths
@@ -66,7 +66,7 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
     for attempt in (request, request.replace(name=None), bare):
         try:
             _, decision = Registry.sharing(desk).register(attempt, request.session_id)
-        except Refused as error:
+        except (Refused, Malformed) as error:
             if attempt is bare:
                 raise
             told.append(f"{error.what}; left out")
