@@ -7,7 +7,6 @@ permission. Such a key in it is ignored with a warning: an error would stop the 
 
 from __future__ import annotations
 
-import os
 import tomllib
 from functools import partial
 
@@ -15,6 +14,7 @@ from .core.address import MODES, NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS
 from .errors import BadData
+from .store import system
 from .store.paths import storage_failed
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ preview."""
 def read(fd: int, path: str) -> dict[str, Any]:
     """Return the fields of ``config.Config`` that an open file sets, and close it; raises ``BadData`` naming what is
     wrong."""
-    there = os.fstat(fd)
+    there = system.fstat(fd)
     return {**parsed(_table(fd, path), path), "stamp": (there.st_ino, there.st_size, there.st_mtime_ns)}
 
 
@@ -77,7 +77,7 @@ def read_own(fd: int, path: str, mailbox: str) -> dict[str, Any]:
 
 def _table(fd: int, path: str) -> dict[str, Any]:
     try:
-        with open(fd, "rb") as file:
+        with system.stream(fd, "rb") as file:
             return tomllib.load(file)
     except OSError as error:
         raise storage_failed("read", path, error) from None
@@ -134,8 +134,8 @@ def _special(table: Mapping[str, Any], path: str, mailbox: str) -> Mapping[str, 
     boxes = table.get(_MAILBOX, {})
     if not isinstance(boxes, dict) or not all(isinstance(box, dict) for box in boxes.values()):
         raise _wrong(path, _MAILBOX, "tables named by the mailboxes' paths")
-    real = os.path.realpath(mailbox)
-    return next((box for name, box in boxes.items() if os.path.realpath(os.path.expanduser(name)) == real), {})
+    real = system.real_path(mailbox)
+    return next((box for name, box in boxes.items() if system.real_path(system.at_home(name)) == real), {})
 
 
 def parsed(table: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -35,7 +35,29 @@ COMMANDS = re.compile(r"(control|console|swarm|teams)\.\w+_(commands?|output|con
 """The command line's part of a room, which stands beside what it is for."""
 LOOSE = {"errors", "config", "config_file", "own_config", "launch"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
-MAY_LOCK = {"store.rotation", "upkeep.steward"}
+DOOR = "store.system"
+"""The one module through which these rooms ask the operating system: the simulation replaces it."""
+BEHIND_THE_DOOR = ("store", "mailbox", "upkeep", "control", "config", "config_file", "own_config", "clients.hooks")
+BEHIND = tuple(f"{room}." for room in BEHIND_THE_DOOR)
+SYSTEM = {
+    *("_socket", "_sqlite3", "asyncio", "ctypes", "datetime", "fcntl", "fileinput", "glob", "mmap", "os", "pathlib"),
+    *("posix", "pwd", "random", "resource", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3"),
+    *("subprocess", "tempfile", "threading", "time", "uuid"),
+}
+"""The modules of Python that ask the system; ``builtins.open`` is one more."""
+BYPASSES = {
+    ("store.index", "_sqlite3"): "SQLite does its own input and output",
+    ("upkeep.steward", "subprocess"): "crontab is a program",
+    ("upkeep.steward", "pathlib"): "the place of the package",
+    ("upkeep.extras", "pathlib"): "the place of the package",
+    ("store.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
+    ("control.shutdown", "subprocess"): "the person's own program",
+    ("control.control_commands", "threading"): "a number alone",
+    ("control.control_output", "os"): "the command's own output",
+    ("control.control_output", "select"): "the command's own output",
+}
+"""The imports that go past the door, each with its reason."""
+MAY_LOCK = {DOOR, "store.rotation"}
 
 
 class Import:
@@ -211,13 +233,27 @@ def test_nobody_but_the_command_line_knows_the_swarm() -> None:
 
 
 def test_only_the_store_touches_locks() -> None:
-    """``fcntl`` is imported on the store's floor alone, portalocker where maintenance runs take their lock."""
+    """``fcntl`` is imported by the door to the system alone, portalocker where maintenance runs take their lock."""
     for imported in ALL:
         module, top = module_of(imported.path), imported.target.split(".")[0]
         if top == "fcntl":
-            assert room_of(module) == "store", imported
+            assert module == DOOR, imported
         if top == "portalocker":
             assert module in MAY_LOCK, imported
+
+
+def test_nothing_bypasses_the_door_to_the_system() -> None:
+    """The store, the facade and its kin ask the system as ``system.NAME`` alone, where a simulation can answer; the
+    exceptions are few, each with its reason, and none is left over."""
+    behind = {p: m for p in SOURCES if (m := module_of(p)) != DOOR and f"{m}.".startswith(BEHIND)}
+    imports = [i for i in ALL if i.path in behind]
+    past = {(behind[i.path], top): i for i in imports if (top := i.target.split(".")[0]) in SYSTEM}
+    assert {key: i for key, i in past.items() if key not in BYPASSES} == {}
+    assert BYPASSES.keys() - past.keys() == set()
+    assert [i for i in imports if (own(i.target) or "").startswith(f"{DOOR}.")] == []  # a copy of a name stays
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in behind}
+    calls = [(path, node.func) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert [path for path, func in calls if isinstance(func, ast.Name) and func.id in ("open", "input")] == []
 
 
 def test_hot_modules_avoid_the_heavy_ones() -> None:

@@ -6,12 +6,9 @@ Belongs here: the directory, its logs and configuration, the clock. ``mailbox.de
 
 from __future__ import annotations
 
-import time
-
 from .. import config as configuration
-from ..store import logs, paths
+from ..store import logs, paths, system
 from ..store.lock import WAIT
-from ..store.system import environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ def nobody(_: str) -> str | None:
 
 def wall_clock() -> int:
     """Return the milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000
+    return system.time_ns() // 1_000_000
 
 
 class OpenMailbox:
@@ -53,7 +50,7 @@ class OpenMailbox:
         prove: Callable[[str], str | None] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
-        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environment())
+        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, system.environment())
         self.now = clock
         self.prove = prove or nobody
         self._config: Config | None = None

@@ -107,7 +107,7 @@ HOT_MODULES = {
 """Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 
 _PACKAGE = __name__.partition(".")[0]
-_COMPILED = {"_json": "core.codec", "fcntl": "store.lock", "_blake2": "store.keys"}
+_COMPILED = {"_json": "core.codec", "fcntl": "store.system", "_blake2": "store.keys"}
 """Compiled modules, each a file of its own in most builds, with the first of our modules that imports it."""
 _LINK = "__modules__"
 """The name by which a bundled module knows the others."""

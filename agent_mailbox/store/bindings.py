@@ -15,7 +15,8 @@ def everyone(state: str) -> dict[str, list[str]]:
     found = {}
     try:
         for session_id in system.listdir(directory):
-            with open(system.join(directory, session_id), encoding="utf-8", errors="surrogateescape") as file:
+            path = system.join(directory, session_id)
+            with system.stream(path, "r", encoding="utf-8", errors="surrogateescape") as file:
                 found[session_id] = file.read(1 << 16).splitlines()
     except OSError:
         pass

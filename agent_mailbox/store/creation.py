@@ -1,11 +1,9 @@
 """Making a mailbox, and the names of places.
 
-Belongs here: steps done once for a mailbox or a session, with all of ``os`` at hand.
+Belongs here: steps done once for a mailbox or a session.
 """
 
 from __future__ import annotations
-
-import os
 
 from ..errors import Refused
 from . import bindings, custody, custody_setup, keys, system, user_state
@@ -19,16 +17,16 @@ if TYPE_CHECKING:
 def repository(directory: str) -> str | None:
     """Return the name of the git repository that holds a directory (its main worktree's), or None outside one."""
     here = root(directory)
-    return None if here is None else os.path.basename(main_worktree(here) or here)
+    return None if here is None else system.basename(main_worktree(here) or here)
 
 
 def root(directory: str) -> str | None:
     """Return the top of the git worktree that holds a directory, or None outside one."""
-    here = os.path.realpath(directory)
+    here = system.real_path(directory)
     while True:
-        if os.path.lexists(os.path.join(here, ".git")):
+        if system.exists(system.join(here, ".git")):
             return here
-        parent = os.path.dirname(here)
+        parent = system.dirname(here)
         if parent == here:
             return None
         here = parent
@@ -40,12 +38,12 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
     try:
         system.make_directory(directory, parents=0o755)
-        directory = os.path.realpath(directory)
+        directory = system.real_path(directory)
         for name in (HEARTBEATS, ARCHIVE):
-            system.make_directory(os.path.join(directory, name))
-        path = os.path.join(directory, MESSAGES)
-        is_new = not os.path.lexists(path)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            system.make_directory(system.join(directory, name))
+        path = system.join(directory, MESSAGES)
+        is_new = not system.exists(path)
+        system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
     check_owner(directory)
@@ -69,24 +67,25 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
         return
     path = trusted_file(environ)
     try:
-        system.make_directory(os.path.dirname(path), parents=0o755)
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        system.make_directory(system.dirname(path), parents=0o755)
+        fd = system.open(path, system.O_WRONLY | system.O_APPEND | system.O_CREAT | system.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, os.fsencode(directory) + b"\n")
+            system.write(fd, system.encoded(directory) + b"\n")
         finally:
-            os.close(fd)
+            system.close(fd)
     except OSError as error:
         raise storage_failed("record the mailbox in", path, error) from None
 
 
 def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
     """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe"."""
-    path = os.path.join(os.path.dirname(trusted_file(environ)), "sessions", session_id)
+    path = system.join(system.dirname(trusted_file(environ)), "sessions", session_id)
     try:
-        system.make_directory(os.path.dirname(path), parents=0o755)
-        aside = f"{path}.{os.getpid()}"
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(os.fsencode(os.path.realpath(directory)) + b"\n")  # as stamps name it (``stamps``)
-        os.replace(aside, path)
+        system.make_directory(system.dirname(path), parents=0o755)
+        aside = f"{path}.{system.getpid()}"
+        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC
+        with system.stream(system.open(aside, flags, 0o600), "wb") as file:
+            file.write(system.encoded(system.real_path(directory)) + b"\n")  # as stamps name it (``stamps``)
+        system.replace(aside, path)
     except OSError:
         pass

@@ -18,8 +18,6 @@ record are ``proofs.BEFORE``.
 
 from __future__ import annotations
 
-import fcntl
-
 from ..core import seals
 from . import paths, system, user_state
 from .lines import chunks
@@ -160,7 +158,7 @@ class Kept:
         try:
             fd = system.open(self.path, flags, 0o600)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                system.flock(fd, system.LOCK_EX)
                 before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
                 after = how(before)
                 if after != before:

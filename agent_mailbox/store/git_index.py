@@ -6,8 +6,7 @@ paths: none is found there.
 
 from __future__ import annotations
 
-import os
-
+from . import system
 from .paths import main_worktree
 
 TYPE_CHECKING = False
@@ -17,28 +16,28 @@ if TYPE_CHECKING:
 
 def tracked(directory: str, names: Iterable[str]) -> list[str]:
     """Return the names in the directory that its git repository tracks; none if there is no repository."""
-    directory = os.path.realpath(directory)
+    directory = system.real_path(directory)
     root = directory
-    while not os.path.lexists(os.path.join(root, ".git")):
-        if root == os.path.dirname(root):
+    while not system.exists(system.join(root, ".git")):
+        if root == system.dirname(root):
             return []
-        root = os.path.dirname(root)
+        root = system.dirname(root)
     try:
-        with open(os.path.join(_gitdir(root), "index"), "rb") as file:
+        with system.stream(system.join(_gitdir(root), "index"), "rb") as file:
             index = file.read()
     except OSError:
         return []
-    inside = os.path.relpath(directory, root)
-    return [name for name in names if _holds(index, os.fsencode(os.path.normpath(os.path.join(inside, name))))]
+    inside = directory[len(root) :].lstrip("/")
+    return [name for name in names if _holds(index, system.encoded(system.join(inside, name)))]
 
 
 def _gitdir(root: str) -> str:
     """Return the repository's own directory: ``.git``, or the target of a linked worktree's ``.git`` file."""
-    path = os.path.join(root, ".git")
-    if main_worktree(root) is None or os.path.isdir(path):
+    path = system.join(root, ".git")
+    if main_worktree(root) is None or system.is_directory(path):
         return path
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return os.path.join(root, file.readline().strip().removeprefix("gitdir:").strip())
+    with system.stream(path, "r", encoding="utf-8", errors="surrogateescape") as file:
+        return system.join(root, file.readline().strip().removeprefix("gitdir:").strip())
 
 
 def _holds(index: bytes, path: bytes) -> bool:

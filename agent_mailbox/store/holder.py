@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 from ..core import instant
+from . import system
 
 
 def holder_of(fd: int) -> str:
@@ -15,8 +13,8 @@ def holder_of(fd: int) -> str:
     T is when the process started. For a stopped process, the text names the command that continues it.
     """
     try:
-        inode = f":{os.fstat(fd).st_ino} "
-        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+        inode = f":{system.fstat(fd).st_ino} "
+        with system.stream("/proc/locks", "r", encoding="ascii", errors="replace") as locks:
             pid = next(line.split()[4] for line in locks if inode in line and " FLOCK " in line and "->" not in line)
     except (OSError, StopIteration, IndexError):
         return ""
@@ -27,15 +25,15 @@ def holder_of(fd: int) -> str:
 
 def _process(pid: str) -> str:
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
+        with system.stream(f"/proc/{pid}/cmdline", "rb") as file:
             command = " ".join(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").split())
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        with system.stream(f"/proc/{pid}/stat", "r", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()  # from the third on: the second may hold anything
         state, ticks = fields[0], int(fields[19])
-        with open("/proc/uptime", encoding="ascii") as file:
-            age = float(file.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+        with system.stream("/proc/uptime", "r", encoding="ascii") as file:
+            age = float(file.read().split()[0]) - ticks / system.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return "ended"
-    since = instant.text(int((time.time() - age) * 1000))[:19] + "Z"
+    since = instant.text(int((system.time_ns() / 1e9 - age) * 1000))[:19] + "Z"
     stopped = f", stopped: `kill -CONT {pid}` has it go on" if state in "Tt" else ""
     return f"{command or 'no command'}, since {since}{stopped}"

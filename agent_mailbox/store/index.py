@@ -16,10 +16,8 @@ the steward moved keeps its entry and gets its new place.
 
 from __future__ import annotations
 
-import os
-import stat
-
 from ..errors import MailboxError
+from . import system
 from .index_keys import Doubt
 from .indexing import Intake
 from .lock import FileLock
@@ -76,7 +74,7 @@ class MailIndex:
         if sqlite3 is None or not self._logs.derives:
             return None
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            system.make_directory(system.dirname(self._path))
             lock = FileLock(self._logs.cache(LOCK), self._logs.wait).__enter__()
         except (OSError, MailboxError):
             return None
@@ -108,18 +106,18 @@ class MailIndex:
             finally:
                 db.close()
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def _file(self, fresh: bool) -> int:
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = system.O_RDWR | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
         if not fresh:
-            return os.open(self._path, flags)
+            return system.open(self._path, flags)
         for suffix in ("", "-journal", "-wal", "-shm"):
             try:
-                os.unlink(self._path + suffix)
+                system.unlink(self._path + suffix)
             except FileNotFoundError:
                 pass
-        return os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        return system.open(self._path, flags | system.O_CREAT | system.O_EXCL, 0o600)
 
     def _prepare(self, db: sqlite3.Connection, fd: int, fresh: bool) -> None:
         """Check the seal *after* the first read, which would play back a journal that another program left."""
@@ -130,8 +128,8 @@ class MailIndex:
             db.executescript(_SCHEMA)
             return
         sealed = db.execute("PRAGMA user_version").fetchone() == (VERSION,) and db.execute("SELECT stamp FROM seal")
-        here, there = os.fstat(fd), os.stat(self._path)
-        if not sealed or sealed.fetchone() != (here.st_mtime_ns,) or not stat.S_ISREG(here.st_mode):
+        here, there = system.fstat(fd), system.stat(self._path)
+        if not sealed or sealed.fetchone() != (here.st_mtime_ns,) or here.st_mode & system.S_IFMT != system.S_IFREG:
             raise Doubt("not as we left it")
         if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
             raise Doubt("replaced meanwhile")
@@ -139,7 +137,7 @@ class MailIndex:
 
 def _seal(db: sqlite3.Connection, fd: int) -> None:
     """Commit, and mark the file as ours: an even second, which every file system can hold, within 1970 to 1987."""
-    stamp = (int.from_bytes(os.urandom(4), "big") >> 4) * 2_000_000_000
+    stamp = (int.from_bytes(system.urandom(4), "big") >> 4) * 2_000_000_000
     db.execute("UPDATE seal SET stamp = ?", (stamp,))
     db.execute("COMMIT")
-    os.utime(fd, ns=(stamp, stamp))
+    system.utime(fd, ns=(stamp, stamp))

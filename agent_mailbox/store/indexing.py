@@ -6,13 +6,12 @@ not know the questions to the index (``lookup``), nor who uses the file when (``
 
 from __future__ import annotations
 
-import os
 import zlib
 
 from ..core import codec
 from ..core.records import BadLine, Record
 from ..core.words import folded
-from . import cache
+from . import cache, system
 from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, first_place, id_term, term_of
 from .lines import boundary, lines_of
 
@@ -49,11 +48,11 @@ def sources(live: OpenLogs, archive: Archive) -> Iterator[IndexSource]:
         for name, log in ((month, archive.log(month)), (f"{month} reads", archive.reads_log(month))):
             fd = log.open()
             try:
-                end = 0 if fd is None else os.fstat(fd).st_size
+                end = 0 if fd is None else system.fstat(fd).st_size
                 yield IndexSource(name=name, first=first, reads=name != month, fd=fd, end=end)
             finally:
                 if fd is not None:
-                    os.close(fd)
+                    system.close(fd)
     yield IndexSource(name="live", first=LIVE, reads=False, fd=live.messages, end=live.messages_end)
     yield IndexSource(name="live reads", first=LIVE, reads=True, fd=live.reads, end=live.reads_end)
 

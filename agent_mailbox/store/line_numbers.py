@@ -5,9 +5,8 @@ Belongs here: counting. A log's own reader knows positions only.
 
 from __future__ import annotations
 
-import os
-
 from ..core.codec import MAX_LINE
+from . import system
 from .lines import chunks, lines_of
 
 TYPE_CHECKING = False
@@ -25,7 +24,7 @@ def numbered(log: Log, end: int | None = None) -> Iterator[tuple[int, bytes]]:
     try:
         yield from numbered_in(fd, end)
     finally:
-        os.close(fd)
+        system.close(fd)
 
 
 def numbered_in(fd: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:

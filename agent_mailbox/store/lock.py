@@ -10,8 +10,6 @@ Order, to be taken only from left to right: session delivery, role delivery, mes
 from __future__ import annotations
 
 import errno
-import fcntl
-import time
 
 from ..errors import Busy, StorageFailed
 from . import system
@@ -55,7 +53,7 @@ class FileLock:
 
     def take(self) -> Self:
         """Get the lock, ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
-        deadline = time.monotonic() + self._wait
+        deadline = system.monotonic() + self._wait
         while True:
             fd = self._open()
             try:
@@ -78,7 +76,7 @@ class FileLock:
         """Give the lock back. Closing alone would keep it if a process started in between has the descriptor too."""
         if self.fd >= 0:
             try:
-                fcntl.flock(self.fd, fcntl.LOCK_UN)
+                system.flock(self.fd, system.LOCK_UN)
             except OSError:
                 pass  # the work under it is done
             self.close()
@@ -118,7 +116,7 @@ def acquire(fd: int, path: str, deadline: float) -> None:
     turns, pause = _TURNS, 0.00005
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.flock(fd, system.LOCK_EX | system.LOCK_NB)
             return
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EINTR):
@@ -130,9 +128,9 @@ def acquire(fd: int, path: str, deadline: float) -> None:
             turns -= 1
             system.sched_yield()
             continue
-        if time.monotonic() >= deadline:
+        if system.monotonic() >= deadline:
             from .holder import holder_of  # only to explain a time-out
 
             raise Busy(f"{path} is locked{holder_of(fd)}", "try again; nothing was changed")
-        time.sleep(pause)
+        system.sleep(pause)
         pause = min(pause * 1.5, 0.002)

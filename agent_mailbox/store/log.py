@@ -6,8 +6,6 @@ knows that a position is a byte offset.
 
 from __future__ import annotations
 
-import fcntl
-
 from ..core import proofs as proven
 from ..errors import StorageFailed
 from . import system
@@ -302,7 +300,7 @@ class HeldLog(FileLock):
             fd = system.open(
                 aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
             )
-            with open(fd, "wb") as file:
+            with system.stream(fd, "wb") as file:
                 file.writelines(line + b"\n" for line in lines)
                 base = file.tell()
                 file.writelines(line + b"\n" for line in misplaced)
@@ -365,7 +363,7 @@ class HeldLog(FileLock):
 
     def _unlock_then_sync(self) -> None:
         try:
-            fcntl.flock(self.fd, fcntl.LOCK_UN)
+            system.flock(self.fd, system.LOCK_UN)
             system.fdatasync(self.fd)
             if self._kept is not None and self._end:
                 self._settle(self._kept)

@@ -5,13 +5,13 @@ Belongs here: queries of the index, and reading back the lines they name. Must n
 
 from __future__ import annotations
 
-import os
 import zlib
 from heapq import merge
 
 from ..core import codec
 from ..core.claims import Reads
 from ..core.records import BadLine
+from . import system
 from .index_keys import EVER, EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, id_term, month_of, rank, term_of
 from .lines import line_at
 from .logs import parse_reads, weighed
@@ -172,7 +172,7 @@ class IndexView:
         try:
             return line_at(fd, place & POSITION)
         finally:
-            os.close(fd)
+            system.close(fd)
 
 
 def _position(place: int) -> int | None:

@@ -13,10 +13,10 @@ lines here.
 from __future__ import annotations
 
 import hashlib
-import os
 
 from ..core import codec
 from ..core.records import BadLine, Record
+from . import system
 from .line_numbers import numbered
 from .lines import boundary, chunks
 from .log import Log
@@ -70,7 +70,7 @@ class Manifest:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self.log = Log(os.path.join(archive.directory, NAME))
+        self.log = Log(system.join(archive.directory, NAME))
         self.files: dict[str, list[SealedStretch]] = {}
         self.strays: list[Stray] = []
         for number, line in numbered(self.log):
@@ -97,7 +97,7 @@ class Manifest:
     def unsealed(self) -> Iterator[tuple[str, int]]:
         """Yield (file, bytes) for the bytes behind the last stretch of each file."""
         for name in self._archive.files():
-            size = os.stat(os.path.join(self._archive.directory, name)).st_size
+            size = system.stat(system.join(self._archive.directory, name)).st_size
             if size > self.sealed(name):
                 yield name, size - self.sealed(name)
 
@@ -117,11 +117,11 @@ class Manifest:
             self.files.setdefault(name, []).append(stretch)
 
     def _sealing(self, name: str) -> Iterator[SealedStretch]:
-        fd = Log(os.path.join(self._archive.directory, name)).open()
+        fd = Log(system.join(self._archive.directory, name)).open()
         if fd is None:
             return
         try:
-            start, end = self.sealed(name), boundary(fd, os.fstat(fd).st_size)
+            start, end = self.sealed(name), boundary(fd, system.fstat(fd).st_size)
             while start < end:
                 step = STRETCH
                 while (stop := boundary(fd, min(start + step, end))) <= start:
@@ -129,12 +129,12 @@ class Manifest:
                 yield SealedStretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
                 start = stop
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def damage(self) -> Iterator[Damage]:
         """Yield every sealed stretch whose bytes differ or are missing. Reads the whole archive, a chunk at a time."""
         for name, stretches in self.files.items():
-            fd = Log(os.path.join(self._archive.directory, name)).open()
+            fd = Log(system.join(self._archive.directory, name)).open()
             number = 1
             try:
                 for stretch in stretches:
@@ -147,15 +147,15 @@ class Manifest:
                     number += newlines
             finally:
                 if fd is not None:
-                    os.close(fd)
+                    system.close(fd)
 
 
 def _drop_torn_end(fd: int) -> None:
     """Cut off half an entry that a killed run left: its bytes are sealed now. Only stewards write here."""
-    size = os.fstat(fd).st_size
+    size = system.fstat(fd).st_size
     end = boundary(fd, size)
-    if end < size and isinstance(codec.parse(os.pread(fd, size - end, end)), BadLine):
-        os.ftruncate(fd, end)
+    if end < size and isinstance(codec.parse(system.pread(fd, size - end, end)), BadLine):
+        system.ftruncate(fd, end)
 
 
 def _entry(entry: dict[str, Any], number: int) -> tuple[str, SealedStretch] | None:

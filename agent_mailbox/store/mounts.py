@@ -5,7 +5,7 @@ Belongs here: recognising those whose locks, renames or syncs depend on another 
 
 from __future__ import annotations
 
-import os
+from . import system
 
 MOUNTINFO = "/proc/self/mountinfo"
 NETWORK = {
@@ -18,8 +18,8 @@ NETWORK = {
 def doubt(path: str) -> str | None:
     """Return a warning about a path on a network file system; None if it is on another, or on an unknown one."""
     try:
-        with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
-            kind = _kind(os.path.realpath(path), file.read().split("\n"))
+        with system.stream(MOUNTINFO, "r", encoding="utf-8", errors="surrogateescape") as file:
+            kind = _kind(system.real_path(path), file.read().split("\n"))
     except OSError:
         return None
     if kind not in NETWORK:

@@ -102,15 +102,14 @@ def common_directory(directory: str) -> str | None:
     common = _one_line(system.join(gitdir, "commondir"))
     if common is None:
         return None
-    from os.path import realpath  # a linked worktree is the rare case
-
-    return realpath(system.join(gitdir, common))
+    return system.real_path(system.join(gitdir, common))
 
 
 def _one_line(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline(4096).strip()
+        with system.stream(path, "r", encoding="utf-8") as file:
+            first: str = file.readline(4096)
+            return first.strip()
     except (OSError, ValueError):
         return None
 
@@ -177,7 +176,7 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
     known: list[bytes] = []
     for path in _trusted_files(environ):
         try:
-            with open(path, "rb") as file:
+            with system.stream(path) as file:
                 known += file.read().split(b"\n")
         except OSError:
             pass

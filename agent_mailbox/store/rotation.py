@@ -13,10 +13,9 @@ the moved mail are still in the live log, and the next run moves them.
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 
-import portalocker
+from portalocker import LockException
 
 from ..core import codec, instant, proofs
 from ..core.claims import Reads
@@ -25,7 +24,7 @@ from ..core.records import BadLine, Record
 from ..core.retention import compacted
 from ..core.roster import DEAD, Roster
 from ..errors import Busy, Refused, StorageFailed
-from . import paths
+from . import paths, system
 from .archive import LOCK, Archive
 from .lines import boundary, chunks, lines_of
 from .log import Log
@@ -35,6 +34,8 @@ from .manifest import Manifest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import portalocker
 
     from ..core.records import RosterEvent
     from ..core.retention import RetentionPlan
@@ -57,13 +58,13 @@ class Rotated(Record):
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
     """Return the lock of the mailbox's maintenance, as portalocker has it; see ``alone``."""
-    path = os.path.join(archive.directory, LOCK)
+    path = system.join(archive.directory, LOCK)
     try:
-        os.makedirs(archive.directory, mode=0o700, exist_ok=True)
-        os.close(paths.open_file(path, os.O_WRONLY | os.O_CREAT))
+        system.make_directory(archive.directory)
+        system.close(paths.open_file(path, system.O_WRONLY | system.O_CREAT))
     except OSError as error:
         raise paths.storage_failed("make", path, error) from None
-    return portalocker.Lock(path, mode="a", timeout=wait, flags=portalocker.LOCK_EX | portalocker.LOCK_NB)
+    return system.library_lock(path, wait)
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
     lock = exclusively(archive, wait)
     try:
         lock.acquire()
-    except portalocker.LockException:
+    except LockException:
         raise Busy(
             f"another steward is at work in {archive.directory}", "wait for it, then try again: it does the same work"
         ) from None
@@ -84,7 +85,7 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
 
 def at_work(archive: Archive) -> bool:
     """Return whether a process maintains the mailbox at this moment."""
-    if not os.path.exists(os.path.join(archive.directory, LOCK)):
+    if not system.exists(system.join(archive.directory, LOCK)):
         return False
     try:
         with alone(archive, 0):
@@ -99,9 +100,9 @@ def note_run(logs: Logs, now: int) -> None:
     """Set the time of a file to this run's (``now`` in ms); if that fails, the doctor just knows less."""
     path = logs.cache(LAST_RUN)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        os.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+        system.make_directory(system.dirname(path))
+        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
+        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
     except OSError:
         pass
 
@@ -109,7 +110,7 @@ def note_run(logs: Logs, now: int) -> None:
 def last_run(logs: Logs) -> int | None:
     """Return when (ms) the steward last ran here; None if that is unknown."""
     try:
-        return os.lstat(logs.cache(LAST_RUN)).st_mtime_ns // 1_000_000
+        return system.lstat(logs.cache(LAST_RUN)).st_mtime_ns // 1_000_000
     except OSError:
         return None
 
@@ -139,7 +140,7 @@ def rotate(
         moved_reads, kept_reads = _split(read_lines, months, _read_id)
         for name in archive.files():
             _drop_torn_copy(
-                Log(os.path.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
+                Log(system.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
             )
         for month, lines in moved.items():
             _add(archive.log(month), lines)
@@ -243,16 +244,16 @@ def _every_line(fd: int, view: ProofView | None) -> None:
         return
     if view.trusted and view.entry.generation != view.kept.entry().generation:
         view.kept.follow(view.entry)
-    for position, line in lines_of(fd, 0, boundary(fd, os.fstat(fd).st_size)):
+    for position, line in lines_of(fd, 0, boundary(fd, system.fstat(fd).st_size)):
         view.read(line, position)
 
 
 def _clear_leftover(log: HeldLog) -> None:
     """Remove a killed run's fresh log that never replaced the old one."""
     path = f"{log.path}.new"
-    if os.path.lexists(path):
+    if system.exists(path):
         try:
-            os.unlink(path)
+            system.unlink(path)
         except OSError as error:
             raise paths.storage_failed("remove", path, error) from None
 
@@ -315,16 +316,16 @@ def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
     fd = log.open()
     if fd is None:
         return
-    size = os.fstat(fd).st_size
+    size = system.fstat(fd).st_size
     try:
-        whole = size == 0 or os.pread(fd, 1, size - 1) == b"\n"
+        whole = size == 0 or system.pread(fd, 1, size - 1) == b"\n"
     finally:
-        os.close(fd)
+        system.close(fd)
     if whole:
         return
     with log.held() as held:
-        size = os.fstat(held.fd).st_size
+        size = system.fstat(held.fd).st_size
         end = boundary(held.fd, size)
-        torn = os.pread(held.fd, size - end, end)
+        torn = system.pread(held.fd, size - end, end)
         if any(line.startswith(torn) for line in live):
-            os.ftruncate(held.fd, end)
+            system.ftruncate(held.fd, end)

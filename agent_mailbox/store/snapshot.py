@@ -7,11 +7,10 @@ file is open. Copying takes its time; the locks are held for some system calls.
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 
 from ..core.records import Record
-from . import paths, rotation
+from . import paths, rotation, system
 from .lines import boundary, chunks
 from .manifest import NAME
 
@@ -50,12 +49,12 @@ class Snapshot:
         with self._open, ExitStack() as locks:
             locks.enter_context(rotation.alone(self._archive, self._logs.wait))
             for log in (self._logs.messages, self._logs.reads, self._logs.roster):
-                if os.path.exists(log.path):  # looking makes no file
+                if system.exists(log.path):  # looking makes no file
                     locks.enter_context(log.held())
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
                 self._take(name, self._logs.path(name), whole_lines=False)
             for name in (*self._archive.files(), NAME):
-                path = os.path.join(self._archive.directory, name)
+                path = system.join(self._archive.directory, name)
                 self._take(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
             self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
             self._open = self._open.pop_all()
@@ -67,9 +66,9 @@ class Snapshot:
     def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
         """Take a file; of an archived log only whole lines, since the next run may cut off a killed run's torn end."""
         try:
-            fd = paths.open_file(path, os.O_RDONLY)
+            fd = paths.open_file(path, system.O_RDONLY)
         except FileNotFoundError:
             return
-        self._open.callback(os.close, fd)
-        size = os.fstat(fd).st_size
+        self._open.callback(system.close, fd)
+        size = system.fstat(fd).st_size
         self.parts.append(SnapshotFile(name, fd, boundary(fd, size) if whole_lines else size))

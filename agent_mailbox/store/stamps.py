@@ -158,9 +158,7 @@ class Trail:
             pass
 
     def _line(self) -> bytes:
-        from os.path import realpath  # only to make a stamp, once in a while
-
-        return realpath(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
+        return system.real_path(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
 
     def _is_said(self, path: str) -> bool:
         """Return whether a stamp names this mailbox."""

@@ -1,27 +1,55 @@
-"""The system calls, from where Python keeps them.
+"""The one door to the operating system: system calls, locks, clocks, sleep, watches, random numbers, environment.
 
-Belongs here: ``posix``, and the few path functions the hot path needs. ``os`` is the same with a layer on top. Its
-import costs 1.2 ms, a third of a poll's budget; modules off the hot path use it as usual.
+Belongs here: ``posix``, from where Python keeps it, and the few functions beside it. ``os`` is the same with a layer on
+top, whose import costs 1.2 ms, a third of a poll's budget.
+
+The rooms of the mailbox ask the system only as ``system.NAME``, so whoever replaces a name here replaces it for all of
+them. The simulation does so with every name (docs/internals/simulation.md). Functions below look up each other and the
+system calls in this module, too. ``tests/test_layers.py`` holds that nothing bypasses the door.
 """
 
 from __future__ import annotations
 
+import builtins
 import posix
+from fcntl import LOCK_EX as LOCK_EX
+from fcntl import LOCK_NB as LOCK_NB
+from fcntl import LOCK_SH as LOCK_SH
+from fcntl import LOCK_UN as LOCK_UN
+from fcntl import flock as flock
 from posix import *  # noqa: F403 - this module is their name; ``system.open`` is the system's open, not Python's
-from posix import lstat, mkdir, stat  # used below
+from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink  # used below
+from posix import open as open
+from time import monotonic as monotonic
+from time import sleep as sleep
+from time import time_ns as time_ns
 
 if not hasattr(posix, "fdatasync"):  # macOS
     from posix import fsync as fdatasync  # noqa: F401
 
-S_IFMT, S_IFREG, S_IFDIR, S_IFIFO, S_IFSOCK = 0o170000, 0o100000, 0o040000, 0o010000, 0o140000
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import IO, Any
+
+    import portalocker
+
+S_IFMT, S_IFREG, S_IFDIR, S_IFIFO, S_IFSOCK, S_IFLNK = 0o170000, 0o100000, 0o040000, 0o010000, 0o140000, 0o120000
 """The bits of ``st_mode`` that tell a file's kind (inode(7))."""
+_CHANGES = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800
+"""IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (inotify(7))."""
+
+
+def encoded(path: str) -> bytes:
+    """Return a path in the system's bytes."""
+    return path.encode("utf-8", "surrogateescape")
 
 
 def environment() -> dict[str, str]:
     """Return the environment as text (``os.environ`` would be the first to import ``os``)."""
     return {
         key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
-        for key, value in posix.environ.items()
+        for key, value in environ.items()
     }
 
 
@@ -71,17 +99,46 @@ def is_directory(path: str) -> bool:
 def real_directory(path: str) -> str:
     """Return a directory's path without links; the path itself if there is no directory."""
     try:
-        fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        fd = open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     except OSError:
         return path
     try:
-        return posix.readlink(f"/proc/self/fd/{fd}")
+        return readlink(f"/proc/self/fd/{fd}")
     except OSError:  # no /proc, as on macOS
-        from os.path import realpath
-
-        return realpath(path)
+        return real_path(path)
     finally:
-        posix.close(fd)
+        close(fd)
+
+
+def real_path(path: str) -> str:
+    """Return a path, absolute and without links, as far as it exists."""
+    from os.path import realpath
+
+    return realpath(path)
+
+
+def absolute(path: str) -> str:
+    """Return a path, absolute and without ``.`` and ``..``."""
+    from os.path import abspath
+
+    return abspath(path)
+
+
+def home() -> str:
+    """Return the user's home by the password database; empty if that lacks the user, as in some containers."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(geteuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def at_home(path: str) -> str:
+    """Return a path with the user's home in the place of a leading ``~``."""
+    from os.path import expanduser
+
+    return expanduser(path)
 
 
 def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
@@ -98,11 +155,80 @@ def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
 
 def sync_directory(path: str) -> None:
     """Make a new or renamed name in a directory durable."""
-    fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    fd = open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
-        posix.fsync(fd)
+        fsync(fd)
     finally:
-        posix.close(fd)
+        close(fd)
+
+
+def empty(path: str) -> None:
+    """Remove everything in a directory; follow no link."""
+    for name in listdir(path):
+        below = join(path, name)
+        if _is_own_directory(below):
+            empty(below)
+            rmdir(below)
+        else:
+            unlink(below)
+
+
+def tree(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each directory from a path downwards, with the names in it that are no directories; follow no link."""
+    try:
+        names = listdir(path)
+    except OSError:
+        return
+    below = [name for name in names if _is_own_directory(join(path, name))]
+    yield path, [name for name in names if name not in below]
+    for name in below:
+        yield from tree(join(path, name))
+
+
+def _is_own_directory(path: str) -> bool:
+    try:
+        return lstat(path).st_mode & S_IFMT == S_IFDIR
+    except OSError:
+        return False
+
+
+def stream(file: str | int, mode: str = "rb", **text: Any) -> IO[Any]:
+    """Open a path or a descriptor as Python's own ``open`` does, with a buffer; ``text``: how to decode."""
+
+    return builtins.open(file, mode, **text)
+
+
+def library_lock(path: str, wait: float) -> portalocker.Lock:
+    """Return the lock of an existing file as portalocker has it, which waits so many seconds."""
+    import portalocker  # 70 ms, only for maintenance
+
+    return portalocker.Lock(path, mode="a", timeout=wait, flags=portalocker.LOCK_EX | portalocker.LOCK_NB)
+
+
+def watched(places: Iterable[str]) -> int:
+    """Return a descriptor that becomes readable when a directory or file changes; -1 if the system gives none.
+
+    inotify(7) comes through ``ctypes``: the standard library has no binding, and three calls do not justify a
+    dependency.
+    """
+    import ctypes
+
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd: int = libc.inotify_init1(posix.O_NONBLOCK | posix.O_CLOEXEC)
+        if fd >= 0 and any(libc.inotify_add_watch(fd, encoded(place), _CHANGES) < 0 for place in places):
+            close(fd)
+            return -1
+        return fd
+    except (OSError, AttributeError):
+        return -1
+
+
+def readable(fds: Sequence[int], seconds: float | None) -> list[int]:
+    """Block until data is in one of the descriptors, at most that many seconds; return those with data."""
+    from select import select
+
+    return select(fds, [], [], seconds)[0]
 
 
 def checksum(data: bytes) -> int:

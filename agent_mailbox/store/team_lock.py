@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-
 from . import system
 
 TYPE_CHECKING = False
@@ -28,7 +26,7 @@ def runs(logs: Logs, tag: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        system.flock(fd, system.LOCK_SH | system.LOCK_NB)
     except OSError:
         return True
     finally:

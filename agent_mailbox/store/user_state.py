@@ -46,12 +46,7 @@ def configuration(environ: Mapping[str, str]) -> str:
 def _place(environ: Mapping[str, str], *below: str) -> str:
     if is_switched(environ):
         return environ[SWITCH].rstrip("/") or "/"
-    import pwd
-
-    try:
-        home = pwd.getpwuid(system.geteuid()).pw_dir
-    except KeyError:  # a user missing in the database, as in some containers
-        home = environ.get("HOME") or "/"
+    home = system.home() or environ.get("HOME") or "/"
     return system.join(home, *below, "agent-mailbox")
 
 

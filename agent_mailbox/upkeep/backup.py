@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import shutil
-import stat
 import tarfile
 
 from ..core import codec, instant
 from ..core.address import check_id
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
-from ..store import creation, custody, custody_setup, paths
+from ..store import creation, custody, custody_setup, paths, system
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
-from ..store.system import make_directory, sync_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,35 +55,35 @@ def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
     Raises ``Refused`` if the file exists, unless ``force``; ``Busy`` while a steward runs; ``StorageFailed``;
     ``BadData`` if the result does not verify.
     """
-    file = os.path.abspath(file)
+    file = system.absolute(file)
     _refuse_existing(file, force)
-    directory, name = os.path.split(file)
+    directory, name = system.dirname(file), system.basename(file)
     try:
-        with FileLock(os.path.join(directory, f".{name}.unfinished"), mailbox.logs.wait) as aside:
+        with FileLock(system.join(directory, f".{name}.unfinished"), mailbox.logs.wait) as aside:
             try:
                 made = _written(mailbox, aside)
                 _refuse_existing(file, force)
-                os.rename(aside.path, file)
+                system.rename(aside.path, file)
             except BaseException:
-                os.unlink(aside.path)
+                system.unlink(aside.path)
                 raise
-            sync_directory(directory)
+            system.sync_directory(directory)
     except OSError as error:
         raise paths.storage_failed("write", file, error) from None
     return made.replace(file=file)
 
 
 def _written(mailbox: Mailbox, aside: FileLock) -> Backup:
-    os.ftruncate(aside.fd, 0)  # the remains of a killed backup
+    system.ftruncate(aside.fd, 0)  # the remains of a killed backup
     _fill(_Unbuffered(aside.fd), mailbox)
-    os.fsync(aside.fd)
+    system.fsync(aside.fd)
     return verify(aside.path)
 
 
 def _refuse_existing(file: str, force: bool) -> None:
-    if os.path.isdir(file):
+    if system.is_directory(file):
         raise Refused(f"the backup file is a directory: {file}", "name a file in it")
-    if os.path.lexists(file) and not force:
+    if system.exists(file) and not force:
         raise Refused(
             f"the backup file exists already: {file}", "name another file, or overwrite it with --force", code="exists"
         )
@@ -139,7 +135,7 @@ class _Unbuffered(io.BytesIO):
 
 def _write(fd: int, data: bytes) -> None:
     while data:
-        data = data[os.write(fd, data) :]
+        data = data[system.write(fd, data) :]
 
 
 class _Chunks(io.RawIOBase):
@@ -169,7 +165,7 @@ def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None
     Raises ``NotFound``, ``BadData`` with the damage, or ``StorageFailed``.
     """
     try:
-        with open(file, "rb") as source, tarfile.open(fileobj=source, mode="r:") as tar:
+        with system.stream(file, "rb") as source, tarfile.open(fileobj=source, mode="r:") as tar:
             return _verified(file, tar, take)
     except FileNotFoundError:
         raise NotFound(
@@ -277,20 +273,20 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
 
     Raises as ``verify`` does, and ``Refused`` if the directory exists and is not empty.
     """
-    directory = os.path.realpath(directory)
+    directory = system.real_path(directory)
     _refuse_used(directory)
-    parent, name = os.path.split(directory)
-    aside = os.path.join(parent, f".{name}.restoring")
+    parent, name = system.dirname(directory), system.basename(directory)
+    aside = system.join(parent, f".{name}.restoring")
     try:
-        make_directory(parent, parents=0o755)
-        if not os.path.lexists(aside):
-            os.mkdir(aside, 0o700)
+        system.make_directory(parent, parents=0o755)
+        if not system.exists(aside):
+            system.mkdir(aside, 0o700)
         _refuse_strange(aside)
         with FileLock(aside, 0):
             backup = _unpack(file, aside)
             _refuse_used(directory)
-            os.rename(aside, directory)
-            sync_directory(parent)
+            system.rename(aside, directory)
+            system.sync_directory(parent)
     except OSError as error:
         raise paths.storage_failed("restore", directory, error) from None
     known = custody.find(directory, environ)
@@ -304,14 +300,14 @@ def _refuse_used(directory: str) -> None:
     if paths.is_mailbox(directory):
         hint = f"name another directory; if you just restored this one, run `agent-mailbox init {directory}`"
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
-    if os.path.lexists(directory) and not (os.path.isdir(directory) and not os.listdir(directory)):
+    if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):
         raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")
 
 
 def _refuse_strange(aside: str) -> None:
     """Raise ``Refused`` unless the path, about to be emptied, is the user's own directory and no link."""
-    there = os.lstat(aside)
-    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
+    there = system.lstat(aside)
+    if there.st_mode & system.S_IFMT != system.S_IFDIR or there.st_uid != system.geteuid():
         raise Refused(
             f"the path for unpacking is taken: {aside}",
             "move it away, then repeat `agent-mailbox restore`",
@@ -321,32 +317,30 @@ def _refuse_strange(aside: str) -> None:
 
 def _unpack(file: str, aside: str) -> Backup:
     """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
-    for entry in os.scandir(aside):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
+    system.empty(aside)
     for name in (paths.ARCHIVE, paths.HEARTBEATS):
-        os.mkdir(os.path.join(aside, name), 0o700)
+        system.mkdir(system.join(aside, name), 0o700)
 
     def take(name: str, chunks: Iterator[bytes]) -> None:
-        fd = _made(os.path.join(aside, name))
+        fd = _made(system.join(aside, name))
         try:
             for chunk in chunks:
                 _write(fd, chunk)
-            os.fsync(fd)
+            system.fsync(fd)
         finally:
-            os.close(fd)
+            system.close(fd)
 
     backup = verify(file, take)
     for session_id, at in backup.heartbeats.items():
-        path = os.path.join(aside, paths.HEARTBEATS, session_id)
-        os.close(_made(path))
-        os.utime(path, ns=(at, at))
+        path = system.join(aside, paths.HEARTBEATS, session_id)
+        system.close(_made(path))
+        system.utime(path, ns=(at, at))
     for name in (paths.ARCHIVE, paths.HEARTBEATS, ""):
-        sync_directory(os.path.join(aside, name))
+        system.sync_directory(system.join(aside, name))
     return backup
 
 
 def _made(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return system.open(
+        path, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
+    )

@@ -7,8 +7,6 @@ shown stays unread. Shown means written and flushed; only then is it recorded.
 
 from __future__ import annotations
 
-import time
-
 from ...core import codec
 from ...core.address import check_id
 from ...core.records import USER, BadLine, Record
@@ -171,7 +169,7 @@ class Hook(Record):
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:
-                    time.sleep(pause)
+                    system.sleep(pause)
                     left = receipts.settle(self.desk, self.call.session_id, judge)
             return left
         except Busy:

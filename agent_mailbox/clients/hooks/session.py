@@ -6,8 +6,6 @@ Belongs here: the environment variables, the client's environment file. The rule
 
 from __future__ import annotations
 
-import os
-
 from ...core.address import check_id, check_name, check_role, check_tag
 from ...core.records import USER
 from ...core.roster import DEAD, FROZEN, Agent, Roster
@@ -15,7 +13,7 @@ from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables
 from ...mailbox.registry import Registry
-from ...store import creation, paths
+from ...store import creation, paths, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +108,7 @@ def _listed(words: str | None) -> list[str]:
 
 def _project(directory: str) -> tuple[str, ...]:
     """Return ``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
-    name = creation.repository(directory) or os.path.basename(os.path.realpath(directory))
+    name = creation.repository(directory) or system.basename(system.real_path(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 
@@ -133,7 +131,7 @@ def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
         return
     line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
     try:
-        with open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+        with system.stream(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
             file.seek(0)
             present = file.read()
             if line not in present:

@@ -7,13 +7,11 @@ idempotent, also after a kill.
 
 from __future__ import annotations
 
-import os
-
 from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store import index as search_index
-from ...store import paths, rotation
+from ...store import paths, rotation, system
 from ...store.lines import chunks
 from ...store.lock import FileLock
 from ...store.log import Log
@@ -74,7 +72,7 @@ def repair(mailbox: Mailbox, environ: Mapping[str, str] | None = None) -> list[P
 
 def _close(path: str) -> None:
     try:
-        os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)
+        system.chmod(path, 0o700 if system.is_directory(path) else 0o600)
     except OSError as error:
         raise paths.storage_failed("change the mode of", path, error) from None
 
@@ -84,10 +82,10 @@ def _remove_derived(mailbox: Mailbox, path: str) -> None:
     lock = mailbox.logs.cache(search_index.LOCK) if path == mailbox.logs.cache(search_index.FILE) else None
     try:
         if lock is None:
-            os.unlink(path)
+            system.unlink(path)
         else:
             with FileLock(lock, mailbox.logs.wait):  # so that no search uses it
-                os.unlink(path)
+                system.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -106,7 +104,7 @@ def _log(mailbox: Mailbox, path: str) -> Log:
 def _without_torn_lines(log: Log, when: str) -> None:
     """Remove a log's torn lines, under its lock; keep the original as ``.damaged-…``."""
     with log.held() as held:
-        size = os.fstat(held.fd).st_size
+        size = system.fstat(held.fd).st_size
 
         def lines(misplaced: bool) -> Iterator[bytes]:
             whole = _whole_lines(held.fd, size)
@@ -117,11 +115,11 @@ def _without_torn_lines(log: Log, when: str) -> None:
 
 def _aside(path: str, when: str, fd: int) -> str | None:
     """Return a name for the kept original; None if a killed repair kept it already."""
-    directory, name = os.path.split(path)
-    here = os.fstat(fd)
-    for other in os.listdir(directory):
+    directory, name = system.dirname(path), system.basename(path)
+    here = system.fstat(fd)
+    for other in system.listdir(directory):
         if other.startswith(f"{name}.damaged-"):
-            there = os.lstat(os.path.join(directory, other))
+            there = system.lstat(system.join(directory, other))
             if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
                 return None
     return f"{path}.damaged-{when.replace(':', '')}"

@@ -5,9 +5,7 @@ Belongs here: the manifest's sums and its own lines. ``log_checks`` reads the re
 
 from __future__ import annotations
 
-import os
-
-from ...store import paths
+from ...store import paths, system
 from ...store.manifest import Manifest
 from .findings import REMOVE_TORN, Problem
 from .torn_lines import is_torn
@@ -39,9 +37,9 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     damaged = set()
     for damage in manifest.damage():
         damaged.add(damage.file)
-        yield Problem(os.path.join(archive.directory, damage.file), _line(damage), _what(damage))
+        yield Problem(system.join(archive.directory, damage.file), _line(damage), _what(damage))
     for name, size in sizes.items():
-        path = os.path.join(archive.directory, name)
+        path = system.join(archive.directory, name)
         unsealed = size - manifest.sealed(name)
         if unsealed <= 0:
             continue
@@ -57,7 +55,7 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
 
 def _size(archive: Archive, name: str) -> int:
     try:
-        return os.stat(os.path.join(archive.directory, name)).st_size
+        return system.stat(system.join(archive.directory, name)).st_size
     except OSError:
         return 0
 
@@ -83,12 +81,12 @@ def _reads_alone(mailbox: Mailbox, manifest: Manifest) -> Iterator[Problem]:
         month = name.removesuffix("-reads.jsonl")
         if month != name and month not in archive.months() and not manifest.sealed(f"{month}.jsonl"):
             what = f"{month} has reads but no messages: restore {month}.jsonl from a backup"
-            yield Problem(os.path.join(archive.directory, name), None, what)
+            yield Problem(system.join(archive.directory, name), None, what)
 
 
 def _leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
         path = mailbox.logs.path(f"{name}.new")
-        if os.path.lexists(path) and not at_work() and os.path.lexists(path):  # the steward may have ended by now
+        if system.exists(path) and not at_work() and system.exists(path):  # the steward may have ended by now
             what = "left by an interrupted archive run; `agent-mailbox steward run` completes it"
             yield Problem(path, None, what)

@@ -9,7 +9,6 @@ Writers continue during the checks. So a difference is checked again under the l
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from functools import partial
 
@@ -19,7 +18,7 @@ from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
-from ...store import cache, stamps
+from ...store import cache, stamps, system
 from ...store.lines import lines_of
 from ...store.logs import Logs, parse_roster, read_head
 from ...store.poll import CURSORS, Poll
@@ -113,7 +112,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
 
 def _names(mailbox: Mailbox, directory: str) -> list[str]:
     try:
-        return sorted(os.listdir(mailbox.logs.cache(directory)))
+        return sorted(system.listdir(mailbox.logs.cache(directory)))
     except OSError:
         return []
 
@@ -123,7 +122,7 @@ def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
     with ExitStack() as stack:
         try:
             for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
-                if os.path.exists(log.path):
+                if system.exists(log.path):
                     stack.enter_context(log.held())
         except MailboxError:
             stack.close()
@@ -179,7 +178,7 @@ def _ends(mailbox: Mailbox) -> Iterator[Problem]:
 def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
     left = mailbox.logs.trail.ended(log.path)
     try:
-        at = os.stat(log.path)
+        at = system.stat(log.path)
     except OSError:
         return None
     if left is None or left[:2] == (at.st_ino, at.st_size):
@@ -217,7 +216,7 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(path, None, "cannot be read", REMOVE_DERIVED)
     finally:
         if fd is not None:
-            os.close(fd)
+            system.close(fd)
 
 
 def _differs(written: Rollbook, told: Roster) -> bool:
@@ -243,7 +242,7 @@ def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
 def _unsound(path: str) -> Iterator[Problem]:
     """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
     try:
-        with open(path, "rb") as file:
+        with system.stream(path, "rb") as file:
             head = file.read(64)
     except OSError:
         return

@@ -5,11 +5,11 @@ Belongs here: the order of reading, and findings about one record. ``id_index`` 
 
 from __future__ import annotations
 
-import os
 from array import array
 
 from ...core import codec, instant
 from ...core.records import BadLine
+from ...store import system
 from ...store.line_numbers import newlines, numbered, numbered_in
 from ...store.manifest import Manifest
 from .clock_checks import Clock
@@ -41,7 +41,7 @@ def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) ->
 
 def _size(log: Log) -> int:
     try:
-        return os.stat(log.path).st_size
+        return system.stat(log.path).st_size
     except OSError:
         return 0
 
@@ -77,9 +77,9 @@ def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int |
     if fd is None:
         return CheckedLog(log.path, lambda: iter(()), month)
     try:
-        sealed = newlines(fd, 0, manifest.sealed(os.path.basename(log.path)))
+        sealed = newlines(fd, 0, manifest.sealed(system.basename(log.path)))
     finally:
-        os.close(fd)
+        system.close(fd)
     return CheckedLog(log.path, lambda: numbered(log, end), month, sealed)
 
 

@@ -5,12 +5,9 @@ Belongs here: everything about the files except their content.
 
 from __future__ import annotations
 
-import os
-import stat
-
 from ... import config, own_config
 from ...errors import MailboxError
-from ...store import mounts, paths
+from ...store import mounts, paths, system
 from ...store.git_index import tracked
 from .findings import CHMOD, Problem
 
@@ -55,18 +52,18 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
 def _reach(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files and directories that belong to others, or that others may reach. The mailbox directory itself may
     be readable: it may be older than the mailbox."""
-    me = os.geteuid()
-    for directory, _, files in os.walk(mailbox.directory):
+    me = system.geteuid()
+    for directory, files in system.tree(mailbox.directory):
         closed = 0o022 if directory == mailbox.directory else 0o077
-        names = (os.path.join(directory, name) for name in files if not name.startswith(".git"))
+        names = (system.join(directory, name) for name in files if not name.startswith(".git"))
         for path, forbidden in [(directory, closed), *((name, 0o077) for name in names)]:
             try:
-                there = os.lstat(path)
+                there = system.lstat(path)
             except OSError:
                 continue
-            mode = stat.S_IMODE(there.st_mode)
+            mode = there.st_mode & 0o7777
             if there.st_uid != me:
                 what = f"belongs to another user (uid {there.st_uid}): change its owner with chown, or move it away"
                 yield Problem(path, None, what)
-            elif mode & forbidden and not stat.S_ISLNK(there.st_mode):
+            elif mode & forbidden and there.st_mode & system.S_IFMT != system.S_IFLNK:
                 yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)

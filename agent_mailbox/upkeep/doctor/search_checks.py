@@ -5,14 +5,13 @@ Belongs here: comparing every entry with its line, and every line with the entri
 
 from __future__ import annotations
 
-import os
 import zlib
 from urllib.parse import quote
 
 from ...core import codec
 from ...core.records import BadLine
 from ...errors import MailboxError
-from ...store import cache, index
+from ...store import cache, index, system
 from ...store.indexing import sources
 from ...store.lines import lines_of
 from ...store.lock import FileLock
@@ -34,7 +33,7 @@ UNSOUND = "changed since its last use (another program wrote, or a writer was ki
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the problem of the index; nothing if there is no index, or a search is updating it."""
     path = mailbox.logs.cache(index.FILE)
-    if sqlite3 is None or not os.path.exists(path):
+    if sqlite3 is None or not system.exists(path):
         return
     try:
         lock = FileLock(mailbox.logs.cache(index.LOCK), 0).take()
@@ -59,7 +58,7 @@ def _sound(db: sqlite3.Connection, path: str) -> str | None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != index.VERSION:
         return f"of another version ({version}); the next search rebuilds it"
-    if db.execute("SELECT stamp FROM seal").fetchone() != (os.stat(path).st_mtime_ns,):
+    if db.execute("SELECT stamp FROM seal").fetchone() != (system.stat(path).st_mtime_ns,):
         return UNSOUND
     return None
 
