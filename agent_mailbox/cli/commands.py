@@ -1,12 +1,38 @@
-"""Every command, imported so that each registers with the program."""
+"""The modules of the commands; each registers its own with the program when it is imported.
 
-from ..console import console_command as console_command
-from ..control import control_commands as control_commands
-from ..swarm import swarm_commands as swarm_commands
-from ..swarm import swarm_mail_commands as swarm_mail_commands
-from ..teams import teams_commands as teams_commands
-from . import install_command as install_command
-from . import mail as mail
-from . import roster_commands as roster_commands
-from . import send_commands as send_commands
-from . import upkeep as upkeep
+Belongs here: which module has a command. One command needs one module: all of them take longer to import than most
+commands take to run.
+"""
+
+from .group import SECTIONS
+
+
+def load(name: str) -> None:
+    """Import the module of a command; an unknown name has none."""
+    match name:
+        case "send" | "reply":
+            from . import send_commands as send_commands
+        case "roster" | "mute" | "unmute":
+            from . import roster_commands as roster_commands
+        case "install" | "uninstall":
+            from . import install_command as install_command
+        case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export":
+            from . import upkeep as upkeep
+        case "control":
+            from ..control import control_commands as control_commands
+        case "teams":
+            from ..teams import teams_commands as teams_commands
+        case "swarm":
+            from ..swarm import swarm_commands as swarm_commands
+            from ..swarm import swarm_mail_commands as swarm_mail_commands
+        case "console":
+            from ..console import console_command as console_command
+        case name if name in SECTIONS["Mail"]:
+            from . import mail as mail
+
+
+def load_all() -> None:
+    """Import every command's module."""
+    for names in SECTIONS.values():
+        for name in names:
+            load(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -40,9 +41,17 @@ class Commands(click.Group):
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
     sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - as above; none: one list
+    load: Callable[[str], object] = staticmethod(str)  # none to load
+    """Has a command register; the program's sets this, and the sections then name all its commands."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return super().get_command(ctx, self.aliases.get(name, name))
+        name = self.aliases.get(name, name)
+        if name not in self.commands:
+            self.load(name)
+        return super().get_command(ctx, name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(name for names in self.sections.values() for name in names) or super().list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command, cut between clauses only."""

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import click
 
 from ..errors import Malformed, StorageFailed
-from . import boundary
+from . import boundary, commands
 from .group import cli
 from .options import App
 
+cli.load = commands.load
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
 
@@ -28,8 +29,6 @@ def _usage(error: click.UsageError) -> Malformed:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; return the exit code."""
-    from . import commands  # noqa: F401 - they register
-
     app = App()
     unparsed = False
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_mailbox.cli import commands as _registered  # noqa: F401 - importing registers
+from agent_mailbox.cli import commands as registered
 from agent_mailbox.cli.group import Commands, cli
 
 from .markdown import anchor, code, paragraph, plain, table
@@ -26,6 +26,7 @@ SHARED = ("--dir", "--json")
 
 def text() -> str:
     """Return the generated part of the page: an overview, then every command by the sections of the help."""
+    registered.load_all()
     parts = []
     for title, names in cli.sections.items():
         parts += [f"## {title}", _overview(names)]
