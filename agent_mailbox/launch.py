@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .start.bundle import Contents
 
-VERBS = ("check", "hook", "search", "send")
+VERBS = ("ack", "check", "hook", "release", "reply", "search", "send", "show")
 """The hot verbs."""
 
 _HEAD = 11

@@ -258,6 +258,14 @@ class Context:
             sys.stdout = None
             self.warn(f"the command succeeded, but its output was lost: {error}")
 
+    def out(self, text: str, value: object) -> None:
+        """Print the JSON document under ``--json``, else the text."""
+        self.print(mail_output.json(value) if self.json else text)
+
+    def done(self, text: str, value: object) -> None:
+        """Print likewise the answer of a command that changed something; see ``confirm``."""
+        self.confirm(mail_output.json(value) if self.json else text)
+
     def warn(self, text: str) -> None:
         """Print one line on standard error."""
         if sys.stderr is not None:

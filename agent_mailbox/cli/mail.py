@@ -87,19 +87,7 @@ def show(app: App, /, message_id: str) -> None:
     Receipts: offered (a hook showed it), read (`check` showed it), seen (the model continued after a hook showed it),
     ack (dealt with), release (given back).
     """
-    found = app.mailbox.find(message_id)
-    receipts = app.mailbox.receipts(found.message)
-    roster = app.mailbox.logs.read_roster()
-    lines = render.message_text(found.message, roster, app.style)
-    resolved = app.mailbox.delivery(found.message, roster)
-    lines += ["", *render.receipts_text(found.message, resolved, receipts, roster)]
-    lines += [] if receipts else ["no agent has read it"]
-    value = {
-        "message": mail_output.message_json(found.message, found.reads),
-        "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
-        "receipts": [render.receipt_json(r) for r in receipts],
-    }
-    app.out("\n".join(lines) + "\n", value)
+    verbs.show(app, app.mailbox, message_id)
 
 
 @cli.command(cls=Verb)
@@ -182,8 +170,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 @pass_app
 def ack(app: App, /, message_id: str, session: str | None) -> None:
     """Acknowledge message ID: tell its sender that you have dealt with it."""
-    message = app.mailbox.ack(message_id, app.who(session))
-    app.done(f"acknowledged {word(message.id)}\n", {"message_id": message.id, "event": "ack"})
+    verbs.ack(app, app.mailbox, message_id, session)
 
 
 @cli.command(cls=Verb)
@@ -192,8 +179,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
 @pass_app
 def release(app: App, /, message_id: str, session: str | None) -> None:
     """Give message ID back: it becomes unread again; another holder of its role may take it."""
-    message = app.mailbox.release(message_id, app.who(session))
-    app.done(f"released {word(message.id)}\n", {"message_id": message.id, "event": "release"})
+    verbs.release(app, app.mailbox, message_id, session)
 
 
 @cli.command("dead-letters", cls=Verb)

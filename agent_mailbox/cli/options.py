@@ -13,7 +13,7 @@ import click
 from ..core.records import USER
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from . import mail_output, reserved
+from . import reserved
 from .context import Context
 from .mailbox_place import environment, locate
 
@@ -30,14 +30,6 @@ class App(Context):
     def library(self) -> Library:
         """Return the mailbox's queries."""
         return Library(self.mailbox)
-
-    def out(self, text: str, value: Any) -> None:
-        """Print the JSON document under ``--json``, else the text."""
-        self.print(mail_output.json(value) if self.json else text)
-
-    def done(self, text: str, value: Any) -> None:
-        """Print likewise the answer of a command that changed something; see ``confirm``."""
-        self.confirm(mail_output.json(value) if self.json else text)
 
     def who(self, given: str | None) -> str:
         """Return the session that the command acts as; see ``Context.me``."""

@@ -1,10 +1,11 @@
-"""``check``, ``send`` and ``search``, for either parser: one call on the mailbox, one answer.
+"""The hot verbs, for either parser: one call on the mailbox, one answer.
 
 Belongs here: the hot verbs once their arguments are parsed. Must not import click.
 """
 
 from __future__ import annotations
 
+from ..core import frame
 from . import mail_output
 from .output import PATIENCE
 
@@ -70,6 +71,36 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
         app.confirm(mail_output.json(mail_output.sent_json(sent)))
     else:
         app.confirm(mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), app.style))
+
+
+def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
+    """Print one message with its receipts, and the agents it reaches now."""
+    from . import render
+
+    found = mailbox.find(message_id)
+    roster = mailbox.logs.read_roster()
+    resolved = mailbox.delivery(found.message, roster)
+    lines = render.message_text(found.message, roster, app.style)
+    lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
+    lines += [] if found.receipts else ["no agent has read it"]
+    value = {
+        "message": mail_output.message_json(found.message, found.reads),
+        "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
+        "receipts": [render.receipt_json(r) for r in found.receipts],
+    }
+    app.out("\n".join(lines) + "\n", value)
+
+
+def ack(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+    """Record that the session dealt with a message."""
+    message = mailbox.ack(message_id, app.me(session, mailbox))
+    app.done(f"acknowledged {frame.word(message.id)}\n", {"message_id": message.id, "event": "ack"})
+
+
+def release(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+    """Give a message back."""
+    message = mailbox.release(message_id, app.me(session, mailbox))
+    app.done(f"released {frame.word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 def recipients(to: Sequence[str]) -> tuple[str, ...]:

@@ -7,11 +7,15 @@ in ``mailbox.queries``, upkeep in ``upkeep``. A hook imports just the part it ne
 
 from __future__ import annotations
 
+import itertools
+
 from ..core import claims, codec, ids
 from ..core.address import check_id, is_remote
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
-from ..store.logs import weighed
+from ..store.index_keys import NEWS
+from ..store.logs import end_of, parse_reads, weighed
+from ..store.prefilter import may_be_about, may_be_message, may_begin_with
 from ..store.stamps import EVERYONE
 from .delivery import Delivery
 from .registry import Registry
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from ..control.requests import Control
     from ..core.compose import Draft
     from ..core.roster import Roster
+    from ..store.lookup import IndexView
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
@@ -31,11 +36,24 @@ MIN_MESSAGE_PREFIX = 4
 
 
 class FoundMessage(Record):
-    """A message looked up by id, with the reads that concern it; ``archived``: is it in the archive?"""
+    """A message looked up by id, with all that is recorded about it, oldest first.
+
+    ``position``: its place in the live log, None if it is archived.
+    """
 
     message: Message
-    reads: claims.Reads
-    archived: bool
+    receipts: tuple[Read, ...]
+    position: int | None
+
+    @property
+    def reads(self) -> claims.Reads:
+        """Return what is recorded about it, folded."""
+        return claims.Reads(self.receipts)
+
+    @property
+    def archived(self) -> bool:
+        """Return whether it is in the archive."""
+        return self.position is None
 
 
 class Mailbox(Posting, Delivery, Registry):
@@ -52,14 +70,15 @@ class Mailbox(Posting, Delivery, Registry):
         """Answer a message in its thread, to its sender unless ``draft.to`` says otherwise.
 
         An answer also acks the message if that asks for it. Raises as ``find`` and ``send`` do."""
-        parent = self.find(message_id).message
+        found = self.find(message_id)
+        parent = found.message
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
         draft = draft.replace(thread=parent.id, to=draft.to or (parent.sender,))
         sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
         if parent.ack:
             try:
-                self.ack(parent.id, draft.sender)
+                self._ack(found, draft.sender)
             except Refused:
                 pass  # it never read the message: a reply, but nothing it owed
             except Busy as error:  # the reply is sent, and settles by itself what was owed
@@ -71,6 +90,10 @@ class Mailbox(Posting, Delivery, Registry):
     def ack(self, message_id: str, session_id: str) -> Message:
         """Record that the session dealt with a message; idempotent. Raises ``Refused`` if it has not read it."""
         found = self.find(message_id)
+        self._ack(found, session_id)
+        return found.message
+
+    def _ack(self, found: FoundMessage, session_id: str) -> None:
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
         if not found.reads.acked(found.message, lineage):
@@ -79,7 +102,6 @@ class Mailbox(Posting, Delivery, Registry):
             self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
         else:
             self._sync_reads()
-        return found.message
 
     def release(self, message_id: str, session_id: str) -> Message:
         """Give a message back, unread again; idempotent. Raises ``Refused`` for archived mail, and for non-readers."""
@@ -95,14 +117,17 @@ class Mailbox(Posting, Delivery, Registry):
             Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
         ]
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
-            _refuse_archived(found.message, not self._is_live(found.message.id))
+            _refuse_archived(found.message, not self._is_live(found))
             log.append(map(codec.read_line, records), EVERYONE, [self.prove(session_id)] * len(records))
             log.sync()
         return found.message
 
-    def _is_live(self, message_id: str) -> bool:
-        lines = (line for _, line in self.logs.messages.lines() if message_id.encode() in line)
-        return any(isinstance(m, Message) and m.id == message_id for m in map(codec.message, lines))
+    def _is_live(self, found: FoundMessage) -> bool:
+        """Return whether the message is in the live log: first where it was found, else anywhere."""
+        wanted = {found.message.id.encode()}
+        place = itertools.islice(self.logs.messages.lines(found.position or 0), 1)
+        lines = (line for _, line in itertools.chain(place, self.logs.messages.lines()) if may_be_message(line, wanted))
+        return any(isinstance(m, Message) and m.id == found.message.id for m in map(codec.message, lines))
 
     def _sync_reads(self) -> None:
         """Sync the reads before an ack is confirmed again: its writer may have died before the sync."""
@@ -111,34 +136,69 @@ class Mailbox(Posting, Delivery, Registry):
 
     def find(self, message_id: str) -> FoundMessage:
         """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
-        matches: dict[str, tuple[Message, bool]] = {}
-        for message, archived in self._matching(message_id):
-            matches.setdefault(message.id, (message, archived))
+        if self._size() > NEWS:
+            from ..store.index import MailIndex  # SQLite, which a small mailbox does not need
+
+            found = MailIndex(self.logs, self.archive).ask(lambda index: _indexed(message_id, index), at_once=True)
+            if found is not None:
+                return found
+        return self._scanned(message_id)
+
+    def _size(self) -> int:
+        """Return the bytes of all messages, live and archived."""
+        archived = (self.archive.log(month).path for month in self.archive.months())
+        return sum(size for _, size in map(end_of, (self.logs.messages.path, *archived)))
+
+    def _scanned(self, message_id: str) -> FoundMessage:
+        matches: dict[str, tuple[Message, int | None]] = {}
+        for message, position in self._matching(message_id):
+            matches.setdefault(message.id, (message, position))
         exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
         found = ids.only_match(message_id, list(exact or matches), "messages")
         if found is None:
             raise NotFound(f"no message {message_id!r}", "`agent-mailbox history` shows ids")
-        message, archived = matches[found]
-        return FoundMessage(message=message, reads=claims.Reads(self.receipts(message)), archived=archived)
+        message, position = matches[found]
+        return FoundMessage(message=message, receipts=tuple(self.receipts(message)), position=position)
 
     def receipts(self, message: Message) -> list[Read]:
         """Return everything recorded about a message, oldest first."""
-        live = list(self.logs.read_records())  # before the archive: a record moves from here to there, never back
-        everything = [*self.archive.reads_of(message), *live]
-        return list(dict.fromkeys(record for record in everything if record.message_id == message.id))
+        about = {message.id.encode()}
+        live = [at for at in self.logs.reads.lines() if may_be_about(at[1], about)]
+        # The live ones are read before the archive: a record moves from here to there, never back.
+        records = [*self.archive.reads_of(message), *parse_reads(live, self.logs.reads.view())]
+        return list(dict.fromkeys(record for record in records if record.message_id == message.id))
 
-    def _matching(self, wanted: str) -> Iterator[tuple[Message, bool]]:
-        """Yield the messages whose id is ``wanted`` or begins with it, in any case, live ones first."""
-        wanted = wanted.casefold()
-        prefixes = len(wanted) >= MIN_MESSAGE_PREFIX
+    def _matching(self, word: str) -> Iterator[tuple[Message, int | None]]:
+        """Yield the messages whose id is the word or begins with it, in any case, live ones first.
+
+        Each comes with its position in the live log, or None.
+        """
+        wanted = word.casefold()
+        prefixes, begins = _may_be_prefix(word), wanted.encode("utf-8", "replace")
         view = self.logs.messages.view()
-        live = [*self.logs.messages.lines()]  # before the archive: a message moves from here to there, never back
-        for position, line in (*live, *((None, line) for line in self.archive.lines())):
+        # The live ones are read before the archive: a message moves from here to there, never back.
+        live = [at for at in self.logs.messages.lines() if may_begin_with(at[1], begins)]
+        archived = ((None, line) for line in self.archive.lines() if may_begin_with(line, begins))
+        for position, line in itertools.chain[tuple[int | None, bytes]](live, archived):
             message = codec.message(line)
             if isinstance(message, Message):
                 found = message.id.casefold()
                 if found == wanted or (prefixes and found.startswith(wanted)):
-                    yield weighed(message, view, line, position), position is None
+                    yield weighed(message, view, line, position), position
+
+
+def _may_be_prefix(word: str) -> bool:
+    return len(word.casefold()) >= MIN_MESSAGE_PREFIX
+
+
+def _indexed(word: str, index: IndexView) -> FoundMessage | None:
+    """Return the one message that the word means; None for no message, and for several, which a scan tells apart."""
+    matches = index.ids(word, prefix=_may_be_prefix(word))
+    found = index.found(*matches) if len(matches) == 1 else None
+    if found is None:
+        return None
+    message, receipts, position = found
+    return FoundMessage(message=message, receipts=receipts, position=position)
 
 
 def _refuse_archived(message: Message, archived: bool) -> None:

@@ -1,5 +1,4 @@
-"""The hot verbs in their plain form, without click: ``check``, ``send``, ``search`` and ``hook`` as agents and clients
-call them.
+"""The hot verbs in their plain form, without click, as agents and clients call them.
 
 Belongs here: recognising those forms, exactly. Click gets anything else: another option, an abbreviation, a missing
 value, an error. It parses these forms alike; a test holds the two to the same answer.
@@ -9,12 +8,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
+    from ..cli.context import Context
+    from ..core.compose import Draft
+    from ..mailbox.facade import Mailbox
+    from ..mailbox.opened import OpenMailbox
+
+    D = TypeVar("D", bound=OpenMailbox)
     Given = dict[str, list[str]]
 
 _CHECK = {"--session": 1, "--limit": 1, "--dir": 1, "--peek": 0, "--json": 0}
-_SEND = {
+_WRITING = {
     "--from": 1,
     "--to": 1,
     "--subject": 1,
@@ -28,6 +34,8 @@ _SEND = {
     "--strict": 0,
 }
 _SEARCH = {"--json": 0}
+_SHOW = {"--dir": 1, "--json": 0}
+_SETTLE = {"--session": 1, "--dir": 1, "--json": 0}
 _REPEATED = ("--to",)
 
 
@@ -61,8 +69,12 @@ def run(arguments: Sequence[str]) -> int | None:
         given = parsed(words, _CHECK)
         return None if given is None else _check(given)
     if verb == "send":
-        given = parsed(words, _SEND)
-        return None if given is None or "--to" not in given or "--body" not in given else _send(given)
+        given = parsed(words, _WRITING)
+        return None if given is None else _send(given)
+    if verb in ("ack", "release", "reply", "show") and words and not words[0].startswith("-"):
+        known = {"reply": _WRITING, "show": _SHOW}.get(verb, _SETTLE)
+        given = parsed(words[1:], known)
+        return None if given is None else _about(verb, words[0], given)
     if verb == "search":
         query = [word for word in words if not word.startswith("-")]
         given = parsed([word for word in words if word.startswith("-")], _SEARCH)
@@ -82,68 +94,94 @@ def _number(given: Given, option: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
+def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int:
+    """Run a verb on the part of the facade that it needs; return the exit code."""
+    from ..cli import boundary
+    from ..cli.context import Context
+
+    app = Context(_one(given, "--dir"))
+    app.json = "--json" in given
+
+    def work() -> int:
+        do(app, app.desk(kind))
+        return 0
+
+    return boundary.guarded(work, lambda: app.json and not app.answered)
+
+
 def _check(given: Given) -> int | None:
     limit = _number(given, "--limit")
     if limit == -1:
         return None
-    from ..cli import boundary, verbs
-    from ..cli.context import Context
+    from ..cli import verbs
     from ..mailbox.delivery import Delivery
 
-    app = Context(_one(given, "--dir"))
-    app.json = "--json" in given
-
-    def work() -> int:
-        desk = app.desk(Delivery)
-        verbs.check(app, desk, _one(given, "--session"), "--peek" in given, 20 if limit is None else limit)
-        return 0
-
-    return boundary.guarded(work, lambda: app.json and not app.answered)
+    most = 20 if limit is None else limit
+    return _run(
+        given, Delivery, lambda app, desk: verbs.check(app, desk, _one(given, "--session"), "--peek" in given, most)
+    )
 
 
 def _search(query: Sequence[str], given: Given) -> int | None:
-    from ..cli import boundary, verbs
-    from ..cli.context import Context
+    from ..cli import verbs
     from ..mailbox.facade import Mailbox
 
-    app = Context()
-    app.json = "--json" in given
+    return _run(given, Mailbox, lambda app, desk: verbs.search(app, desk, " ".join(query), verbs.SEARCH_LIMIT))
 
-    def work() -> int:
-        verbs.search(app, app.desk(Mailbox), " ".join(query), verbs.SEARCH_LIMIT)
-        return 0
 
-    return boundary.guarded(work, lambda: app.json and not app.answered)
+def _about(verb: str, message_id: str, given: Given) -> int | None:
+    if verb == "reply" and not _is_written(given):
+        return None
+    from ..cli import verbs
+    from ..mailbox.facade import Mailbox
+
+    def do(app: Context, desk: Mailbox) -> None:
+        if verb == "reply":
+            verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), strict="--strict" in given))
+        elif verb == "show":
+            verbs.show(app, desk, message_id)
+        else:
+            settle = verbs.ack if verb == "ack" else verbs.release
+            settle(app, desk, message_id, _one(given, "--session"))
+
+    return _run(given, Mailbox, do)
 
 
 def _send(given: Given) -> int | None:
-    hours, body = _number(given, "--ttl-hours"), given["--body"][0]
-    if hours == -1 or body == "-" or body.startswith("@"):
+    if "--to" not in given or not _is_written(given):
         return None
-    from ..cli import boundary, verbs
-    from ..cli.context import Context
-    from ..core.compose import Draft
+    from ..cli import verbs
     from ..mailbox.sending import Posting
 
-    app = Context(_one(given, "--dir"))
-    app.json = "--json" in given
+    return _run(
+        given,
+        Posting,
+        lambda app, desk: verbs.confirm_sent(
+            app, desk, desk.send(_draft(app, desk, given), strict="--strict" in given)
+        ),
+    )
 
-    def work() -> int:
-        desk = app.desk(Posting)
-        draft = Draft(
-            sender=app.me(_one(given, "--from"), desk),
-            to=verbs.recipients(given["--to"]),
-            content=body,
-            subject=_one(given, "--subject"),
-            ttl_hours=hours,
-            ack="--ack" in given,
-            priority=_one(given, "--priority") or "normal",
-            type=_one(given, "--type") or "message",
-        )
-        verbs.confirm_sent(app, desk, desk.send(draft, strict="--strict" in given))
-        return 0
 
-    return boundary.guarded(work, lambda: app.json and not app.answered)
+def _is_written(given: Given) -> bool:
+    """Return whether the words themselves have the text, and hours that click would take."""
+    body = _one(given, "--body") or "-"
+    return body != "-" and not body.startswith("@") and _number(given, "--ttl-hours") != -1
+
+
+def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:
+    from ..cli import verbs
+    from ..core.compose import Draft
+
+    return Draft(
+        sender=app.me(_one(given, "--from"), desk),
+        to=verbs.recipients(given.get("--to", ())),
+        content=given["--body"][0],
+        subject=_one(given, "--subject"),
+        ttl_hours=_number(given, "--ttl-hours"),
+        ack="--ack" in given,
+        priority=_one(given, "--priority") or "normal",
+        type=_one(given, "--type") or "message",
+    )
 
 
 def _one(given: Given, option: str) -> str | None:

@@ -11,7 +11,7 @@ from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
 from .paths import MESSAGES, READS
-from .prefilter import may_be_message
+from .prefilter import may_be_about, may_be_message
 from .proof_view import ProofView
 
 TYPE_CHECKING = False
@@ -83,9 +83,10 @@ class Archive:
             yield from parse_reads(((None, line) for _, line in self.reads_log(month).lines()), view)
 
     def reads_of(self, message: Message) -> Iterator[Read]:
-        """Return the archived read records of the message's month."""
-        lines = self.reads_log(instant.month(message.timestamp)).lines()
-        return parse_reads(((None, line) for _, line in lines), self.view(READS))
+        """Return the archived read records that may be about the message: those of its month."""
+        about = {message.id.encode()}
+        lines = (line for _, line in self.reads_log(instant.month(message.timestamp)).lines())
+        return parse_reads(((None, line) for line in lines if may_be_about(line, about)), self.view(READS))
 
     def mentioning(self, ids: set[str]) -> Iterator[bytes]:
         """Return the archived message lines that may have one of the ids."""

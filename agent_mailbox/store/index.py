@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ..errors import MailboxError
 from . import system
-from .index_keys import Doubt
+from .index_keys import NEWS, Doubt
 from .indexing import Intake
 from .lock import FileLock
 from .lookup import IndexView
@@ -69,20 +69,23 @@ class MailIndex:
         self._archive = archive
         self._path = logs.cache(FILE)
 
-    def ask(self, question: Callable[[IndexView], T]) -> T | None:
-        """Return the answer from an index caught up with the logs, rebuilt if need be; None if there is no index."""
+    def ask(self, question: Callable[[IndexView], T], *, at_once: bool = False) -> T | None:
+        """Return the answer from an index caught up with the logs, rebuilt if need be; None if there is no index.
+
+        ``at_once``: also None if the answer would wait for another process, or for more than ``NEWS`` bytes of logs.
+        """
         if sqlite3 is None or not self._logs.derives:
             return None
         try:
             system.make_directory(system.dirname(self._path))
-            lock = FileLock(self._logs.cache(LOCK), self._logs.wait).__enter__()
+            lock = FileLock(self._logs.cache(LOCK), 0 if at_once else self._logs.wait).__enter__()
         except (OSError, MailboxError):
             return None
         try:
             with self._logs.open() as live:
-                for fresh in (False, True):
+                for fresh in (False,) if at_once else (False, True):
                     try:
-                        return self._answer(question, live, fresh)
+                        return self._answer(question, live, fresh, NEWS if at_once else None)
                     except (sqlite3.Error, OSError, Doubt):
                         continue
                     except (ValueError, TypeError, ArithmeticError, LookupError):
@@ -94,13 +97,13 @@ class MailIndex:
         finally:
             lock.__exit__(None, None, None)
 
-    def _answer(self, question: Callable[[IndexView], T], live: OpenLogs, fresh: bool) -> T:
+    def _answer(self, question: Callable[[IndexView], T], live: OpenLogs, fresh: bool, most: int | None) -> T:
         fd = self._file(fresh)
         try:
             db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             try:
                 self._prepare(db, fd, fresh)
-                if Intake(db, live, self._archive).catch_up():
+                if Intake(db, live, self._archive).catch_up(most):
                     _seal(db, fd)
                 return question(IndexView(db, live, self._archive))
             finally:

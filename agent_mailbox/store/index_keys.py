@@ -19,6 +19,8 @@ class Doubt(Exception):
     """The index differs from the logs, or from what we left."""
 
 
+NEWS = 4 << 20
+"""Bytes of logs that the index takes in about as fast as a scan reads a million messages."""
 BITS = 43
 POSITION = (1 << BITS) - 1
 LIVE = (1 << 20) - 1 << BITS

@@ -12,7 +12,7 @@ from ..core import codec
 from ..core.records import BadLine, Record
 from ..core.words import folded
 from . import cache, system
-from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, first_place, id_term, term_of
+from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, first_place, id_term, term_of
 from .lines import boundary, lines_of
 
 TYPE_CHECKING = False
@@ -68,13 +68,18 @@ class Intake:
         self._next: int = db.execute("SELECT next FROM seal").fetchone()[0]
         self._new: dict[str, list[Any]] = {table: [] for table in ("messages", "terms", _WORDS)}
 
-    def catch_up(self) -> bool:
-        """Take in new lines and forget stale ones; return True if that leaves a transaction to commit."""
+    def catch_up(self, most: int | None = None) -> bool:
+        """Take in new lines and forget stale ones; return True if that leaves a transaction to commit.
+
+        Raises ``Doubt`` for more than ``most`` bytes of new lines.
+        """
         known = {name: at for name, *at in self._db.execute("SELECT * FROM sources")}
         held = {source.name: source.end for source in sources(self._live, self._archive) if self._holds(source, known)}
         lost = known.keys() - held.keys()
         if not lost and held == {name: at[1] for name, at in known.items()}:
             return False
+        if most is not None and sum(held.values()) - sum(known[name][1] for name in held if name in known) > most:
+            raise Doubt("too far behind")
         self._db.execute("BEGIN IMMEDIATE")
         for name in lost:
             self._forget(name)

@@ -102,6 +102,15 @@ class IndexView:
             i for i in found if prefix and i.casefold().startswith(wanted)
         }
 
+    def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None] | None:
+        """Return a message, the records about it, and its position in the live log (None: archived); None if it is
+        not there."""
+        known = self._standing(message_id)
+        if known is None:
+            return None
+        (_, place, _), message = known
+        return message, tuple(dict.fromkeys(self.records([message]))), _position(place)
+
     def related(self, message_id: str) -> tuple[dict[str, Message], Reads]:
         """Return every message connected to one by replies, in order, with the reads; the core makes the thread of
         them."""

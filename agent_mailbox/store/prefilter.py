@@ -30,6 +30,12 @@ def may_be_message(line: bytes, ids: set[bytes]) -> bool:
     return found is None or found in ids
 
 
+def may_begin_with(line: bytes, wanted: bytes) -> bool:
+    """Return whether the line is a message whose id begins with the lower-case ``wanted``, in any case, or may be."""
+    found = _message_id(line)
+    return found is None or not found.isascii() or found.lower().startswith(wanted)
+
+
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
     """Return the id of a message to none of the ``addresses``; None if it may be to one, or is spelt differently from
     ours."""

@@ -105,6 +105,7 @@ def test_a_package_that_cannot_be_written_works(checkout: Checkout) -> None:
     assert not (checkout.package / "__pycache__").exists()
 
 
+ASKED = "a5ced000-0000-4000-8000-000000000000"
 HOT_RUNS = (
     ("send", "--from", "x", "--to", "me", "--body", "hi"),
     ("check", "--session", "me"),
@@ -112,7 +113,19 @@ HOT_RUNS = (
     ("hook", "UserPromptSubmit"),
     ("hook", "Stop"),
     ("search", "hi"),
+    ("show", ASKED),
+    ("reply", ASKED, "--from", "me", "--body", "done"),
+    ("ack", ASKED, "--session", "me"),
+    ("release", ASKED, "--session", "me"),
 )
+
+
+def ask(post: Post) -> None:
+    """Me, with a question that was read, and unread mail."""
+    post.register("me")
+    post.ok("send", "--from", "x", "--to", "me", "--body", "asked", "--ack", "--id", ASKED)
+    post.ok("check", "--session", "me")
+    post.send("x", "me", "hi")
 
 
 @pytest.mark.parametrize("words", HOT_RUNS, ids=" ".join)
@@ -127,8 +140,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "sys.stderr.write(' '.join(sorted(n for n, m in ours.items() if m.__spec__.loader)))"
     )
-    post.register("me")
-    post.send("x", "me", "hi")
+    ask(post)
     assert post.run(*words, python=("-c", load), stdin='{"session_id": "me"}').stderr == ""
 
 
@@ -155,7 +167,7 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
         "import sys\nfrom agent_mailbox.launch import main\nmain(sys.argv[1:])\n"
         "sys.stderr.write(' '.join(n for n in sys.modules if n.startswith('agent_mailbox.')))"
     )
-    post.register("me")
+    ask(post)
     verbs: dict[str, set[str]] = {}
     for words in HOT_RUNS:
         if words[-1] != "Stop":  # which is the hook with nothing to show

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEND = ("send", "--from", "bob", "--to", "alice")
+ASKED = "a5ced000-0000-4000-8000-000000000000"
+ALICE = ("--session", "alice")
 HOOK = json.dumps({"session_id": "alice", "source": "startup", "hook_event_name": "SessionStart"})
 CASES: list[tuple[str, ...]] = [
     ("check", "--session", "alice"),
@@ -72,6 +74,35 @@ CASES: list[tuple[str, ...]] = [
     ("send", "--from", "bob", "--to", "dead", "--body", "x"),
     ("send", "--from", "bob", "--to", "projekt:x", "--body", "x", "--json"),
     ("send", "--help"),
+    ("show", ASKED),
+    ("show", ASKED[:5].upper(), "--json"),
+    ("show", ASKED, "--dir", "nowhere"),
+    ("show", "--json", ASKED),
+    ("show", "nothing"),
+    ("show", "xyz", "--json"),
+    ("show", ""),
+    ("show", ASKED, "more"),
+    ("show",),
+    ("show", "--help"),
+    ("ack", ASKED, "--session", "alice"),
+    ("ack", ASKED, "--session=alice", "--json"),
+    ("ack", "--session", "alice", ASKED),
+    ("ack", ASKED, "--session", "dead", "--json"),
+    ("ack", ASKED, "--from", "alice"),
+    ("ack", ASKED),
+    ("ack",),
+    ("release", ASKED, "--session", "alice", "--json"),
+    ("release", ASKED, "--session", "nobody"),
+    ("release", ASKED[:3], "--session", "alice"),
+    ("reply", ASKED, "--from", "alice", "--body", "done"),
+    ("reply", ASKED[:4], "--from=alice", "--body", "done", "--to", "all", "--to", "bob,dead", "--json"),
+    ("reply", ASKED, "--from", "alice", "--body", "done", "--ttl-hours", "x"),
+    ("reply", ASKED, "--from", "alice", "--body", "done", "--id", "short", "--json"),
+    ("reply", ASKED, "--from", "alice", "--body", "-"),
+    ("reply", ASKED, "--from", "alice", "--body", "@nowhere"),
+    ("reply", ASKED, "--from", "alice"),
+    ("reply", "nothing", "--from", "alice", "--body", "done", "--ack", "--strict", "--priority", "high"),
+    ("reply", ASKED, "--body", "done"),
     ("hook", "SessionStart"),
     ("hook", "user-prompt-submit"),
     ("hook", "Stop"),
@@ -93,6 +124,9 @@ def prepared(place: Path) -> Post:
     post.ok("roster", "retire", "dead")
     for to in ("alice", "role:builder", "all"):
         post.send("bob", to, f"for {to}")
+    post.ok("send", "--from", "bob", "--to", "alice", "--body", "asked", "--ack", "--id", ASKED)
+    post.ok("check", "--session", "alice", "--limit", "0")
+    post.send("bob", "alice", "later")
     return post
 
 
@@ -117,7 +151,7 @@ def test_the_short_way_and_the_long_way_answer_alike(
 
 
 def test_the_short_way_imports_no_command_line_library(post: Post) -> None:
-    """check, send and the hooks start without click, orjson, portalocker, json, re and the like."""
+    """Each starts without click, orjson, portalocker, json, re and the like."""
     heavy = ("click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib", "argparse", "asyncio")
     code = (
         "import sys\nfrom agent_mailbox.launch import main\nbefore = set(sys.modules)\ncode = main(sys.argv[1:])\n"
@@ -125,6 +159,13 @@ def test_the_short_way_imports_no_command_line_library(post: Post) -> None:
         "sys.exit(code)"
     )
     post.register("alice")
-    for words in ((*SEND, "--body", "x"), ("check", "--session", "alice", "--json"), ("hook", "SessionStart")):
+    post.ok("send", "--from", "bob", "--to", "alice", "--body", "asked", "--ack", "--id", ASKED)
+    runs = (
+        ("check", "--session", "alice", "--json"),
+        ("hook", "SessionStart"),
+        ("show", ASKED),
+        ("ack", ASKED, *ALICE),
+    )
+    for words in ((*SEND, "--body", "x"), *runs, ("reply", ASKED, "--from", "alice", "--body", "done")):
         result = post.run(*words, python=("-S", "-c", code), stdin=HOOK, env={"PYTHONSAFEPATH": None})
         assert (result.rc, result.stderr.splitlines()[-1].strip()) == (0, "loaded"), result

@@ -25,6 +25,7 @@ from agent_mailbox.core import claims, codec, instant, retention, threads, words
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
+from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import creation, index, indexing, paths, rotation, user_state
 from agent_mailbox.store.lock import FileLock
@@ -121,6 +122,21 @@ def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) 
         chain = threads.thread_of(message_id, state.messages)
         for word in (message_id, message_id.upper(), message_id[:12]):
             assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
+            if library is Indexed:
+                found, plainly = looked_up(box, word), box._scanned(word)
+                assert (found.message, found.position) == (plainly.message, plainly.position)
+                assert told([found.message], found.reads) == told([found.message], state.reads)
+
+
+def looked_up(box: Mailbox, word: str) -> facade.FoundMessage:
+    """A message by the index alone."""
+    found = index.MailIndex(box.logs, box.archive).ask(lambda view: facade._indexed(word, view), at_once=True)
+    assert found is not None, "scanned"
+    return found
+
+
+def one(found: facade.FoundMessage) -> object:
+    return found.position, told([found.message], found.reads)
 
 
 # -- random histories -------------------------------------------------------------------------------------------------
@@ -675,6 +691,7 @@ def test_no_read_is_filed_under_another_message(
 WORKER = """
 import sys
 from agent_mailbox import Draft, Mailbox
+from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.core import retention
 from agent_mailbox.store import rotation
@@ -717,6 +734,36 @@ def test_three_processes_write_rotate_and_ask_at_once(post: Post) -> None:
             _, err = child.communicate(timeout=PATIENCE)
             assert child.returncode == 0, err.decode()
     compare(Mailbox(str(post.box)))
+
+
+def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
+    box: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Far behind, held by another, or not there yet, it is not waited for: the logs are scanned."""
+    wanted = next(iter(whole(box).messages))
+    scanned = box._scanned(wanted)
+    ways: list[object] = []
+
+    def scan(*words: object) -> facade.FoundMessage:
+        ways.append(words)
+        return scanned
+
+    def scans() -> int:
+        ways.clear()
+        assert one(box.find(wanted)) == one(scanned)
+        return len(ways)
+
+    monkeypatch.setattr(Mailbox, "_scanned", scan)
+    monkeypatch.setattr(facade, "NEWS", 0)
+    assert scans() == 1
+    assert not os.path.exists(index_file(box))
+    Library(box).search("alpha", 1)
+    assert scans() == 0
+    with FileLock(box.logs.cache(index.LOCK), 1):
+        assert scans() == 1
+    monkeypatch.setattr(index, "NEWS", 10)
+    box.send(Draft(sender="amy", to=("bob",), content="one more"))
+    assert scans() == 1
 
 
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
