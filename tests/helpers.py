@@ -25,7 +25,7 @@ PATIENCE = 60
 """Seconds after which a child that should have ended counts as hung; never a synchronisation."""
 MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
-FRAME = "quotes other agents, not the user"
+FRAME = "Agent mail"
 """Words that a hook shows with agents' mail. A test that misses them also sees that mail brings them."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
 

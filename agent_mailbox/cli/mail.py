@@ -44,7 +44,9 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 
 @cli.command(cls=Verb)
 @_session
-@click.option("--cost", is_flag=True, help="Also show the tokens that hooks used to show you mail, by sender and mode.")
+@click.option(
+    "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
+)
 @pass_app
 def status(app: App, /, session: str | None, cost: bool) -> None:
     """Show your state: unread mail, messages that await your ack, dead letters."""
@@ -73,8 +75,10 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
     }
     if cost:
         costs = app.library.costs(me)
-        lines += render.costs_text(costs, roster)
+        wakes, spent = app.library.wakes(me)
+        lines += render.costs_text(costs, roster, wakes, spent)
         value["cost"] = [render.cost_json(c) for c in costs]
+        value["wakes"] = {"count": wakes, "tokens": spent}
     app.out("\n".join(lines) + "\n", value)
 
 

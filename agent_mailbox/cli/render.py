@@ -139,11 +139,14 @@ def cost_json(cost: Cost) -> dict[str, Any]:
     return {"sender": cost.sender, "mode": cost.mode, "messages": cost.messages, "tokens": cost.tokens}
 
 
-def costs_text(costs: Sequence[Cost], roster: Roster) -> list[str]:
-    """Return the cost of mail as lines."""
+def costs_text(costs: Sequence[Cost], roster: Roster, wakes: int, spent: int) -> list[str]:
+    """Return the cost of mail as lines; the wakes took ``spent`` tokens."""
     total = sum(cost.tokens for cost in costs)
     rows = [(str(c.tokens), str(c.messages), c.mode, frame.name_of(c.sender, roster)) for c in costs]
-    return [f"tokens that hooks spent on mail: {total}", *table(rows, ("tokens", "messages", "mode", "from"))]
+    return [
+        f"tokens that hooks spent on mail: {total}; on wakes ({wakes}): {spent}",
+        *table(rows, ("tokens", "messages", "mode", "from")),
+    ]
 
 
 # -- agents -----------------------------------------------------------------------------------------------------------

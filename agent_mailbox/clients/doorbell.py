@@ -17,7 +17,7 @@ import time
 from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox.delivery import Delivery
-from ..store import paths, system
+from ..store import events, paths, system
 from ..store.doorbell_lock import NOBODY, OFF
 from ..store.stamps import QUIET
 from ..store.watch import Watch
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from ..store.doorbell_lock import Vigil
     from .client import Client
 
-LINE = "agent-mailbox: mail is waiting; it is shown with this turn, or run `agent-mailbox check`"
+LINE = "agent-mailbox: new mail"
 WAKE = 2
 """The exit code that wakes the session."""
+TOKENS = 184
+"""Tokens of a wake, four characters each: six for our line, the rest for the notice that Claude Code 2.1.329 puts
+around it. The mail itself comes in the frame of the prompt's hook."""
 RING = 0.0
 """A result that says: ring now. Any other number is when to look again."""
 SETTLE, AT_MOST = 0.15, 2.0
@@ -166,6 +169,7 @@ class Doorbell:
         if due <= now:
             self._rings = self._rings + 1 if left == self._rung and left else 1
             self._rung, self._rung_at = unread, now
+            events.note_wake(desk.logs, self._me, desk.now(), TOKENS)
             return RING
         return due
 

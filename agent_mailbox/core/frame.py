@@ -75,14 +75,16 @@ def roles_of(agent: Agent) -> list[str]:
     return [word(tag.removeprefix("role:")) for tag in agent.roles]
 
 
-def sender_of(message: Message, roster: Roster) -> str:
-    """Return the claimed sender of the message: name, and the roles it holds."""
+def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
+    """Return the claimed sender of the message: name, and the roles it holds; ``brief``: roles in a name's place."""
     agent = roster.get(message.sender)
     if message.sender == USER:
         return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
     shown = name_of(message.sender, roster)
+    if brief and agent and agent.name:
+        return shown
     roles = roles_of(agent)[:3] if agent else []
     roles += ["…"] if agent and len(agent.roles) > 3 else []
     return f"{shown} ({', '.join(roles)})" if roles else shown
@@ -108,8 +110,14 @@ def some(words: Sequence[str], most: int = 8) -> str:
     return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
 
 
-def notes(message: Message) -> list[str]:
+PLAIN_NOTES = ("{} priority", "asks for an ack", "in reply to {}")
+BRIEF_NOTES = ("{}", "ack?", "re {}")
+"""Urgency, a requested ack, a reply: for people, and for a model, to whom each word costs tokens."""
+
+
+def notes(message: Message, words: tuple[str, str, str] = PLAIN_NOTES) -> list[str]:
     """Return the notes for a reader before the text: control, urgency, a requested ack, a reply."""
+    urgency, asks, answers = words
     said = [message.type] if message.type != "message" else []
     if message.type == "control" and not proofs.proves(message.proof):
         said = ["unverified control"]
@@ -118,9 +126,9 @@ def notes(message: Message) -> list[str]:
 
         # "system" might read like the client's own word, and only the gateway marks an event
         said = ["swarm event"] if references.is_event(message) else []
-    said += [f"{message.priority} priority"] if message.priority != "normal" else []
-    said += ["asks for an ack"] if message.ack else []
-    said += [f"in reply to {short(message.thread)}"] if message.thread else []
+    said += [urgency.format(message.priority)] if message.priority != "normal" else []
+    said += [asks] if message.ack else []
+    said += [answers.format(short(message.thread))] if message.thread else []
     return said
 
 
@@ -129,24 +137,39 @@ def title(message: Message) -> str:
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
 
 
-def item(
-    shown: Item,
-    roster: Roster,
-    style: Callable[[str, str], str] = plain,
-    time: str | None = None,
-    program: str = "agent-mailbox",
-) -> list[str]:
-    """Return an unread message as lines: the head, the subject, the body behind its bar.
+def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain) -> list[str]:
+    """Return an unread message as lines: the head, the subject, the body behind its bar."""
+    m = shown.message
+    head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {_through(shown)}"
+    said = [when(m.timestamp), *notes(m), *_outcome(shown)]
+    lines = control(m, "" if shown.note else "agent-mailbox") if m.type == "control" else body(m, style)
+    return [", ".join([head, *said]), *lines]
 
-    ``time`` (empty: nothing) replaces the time of sending; ``program`` is the command by which the reader starts ours.
+
+def brief(shown: Item, roster: Roster, time: str, program: str) -> list[str]:
+    """Return the same in the fewest words, for a model: the head, then its sender's words alone, each line behind a
+    bar.
+
+    ``time`` may be empty; ``program`` is the command by which the reader starts ours. Example::
+
+        0bc9f3d7 cat → role:x, high, ack?, re 5d01aa02
+        | Schema change?
+        | May I add a column?
     """
     m = shown.message
-    said = [when(m.timestamp) if time is None else time, *notes(m)]
-    through = "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
-    head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {through}"
-    said += [clipped(neutral(shown.note), SUBJECT)] if shown.note else []
-    lines = control(m, "" if shown.note else program) if m.type == "control" else body(m, style)
-    return [", ".join([head, *filter(None, said)]), *lines]
+    head = f"{short(m.id)} {sender_of(m, roster, brief=True)} → {_through(shown)}"
+    said = [*([time] if time else []), *notes(m, BRIEF_NOTES), *_outcome(shown)]
+    lines = [BAR + clipped(neutral(m.subject), SUBJECT)] if m.subject and m.type != "control" else []
+    lines += control(m, "" if shown.note else program) if m.type == "control" else body(m.replace(subject=None))
+    return [", ".join([head, *said]), *lines]
+
+
+def _through(shown: Item) -> str:
+    return "you" if shown.mode == "direct" else word(shown.via if shown.mode != "role" else _role(shown))
+
+
+def _outcome(shown: Item) -> list[str]:
+    return [clipped(neutral(shown.note), SUBJECT)] if shown.note else []
 
 
 def _role(shown: Item) -> str:

@@ -79,6 +79,12 @@ class Library:
         records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
         return costs((r for r in records if lineage is None or r.session_id in lineage), messages)
 
+    def wakes(self, session_id: str) -> tuple[int, int]:
+        """Return how often doorbells woke a session, or its predecessors, and the tokens of that."""
+        from ..store import events
+
+        return events.wakes(self._mailbox.logs, self._mailbox.logs.read_roster().lineage(session_id))
+
     def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
         """Return the roster's agents, in one state or all, each with the ms it was last seen."""
         seen = self._mailbox.logs.last_seen()

@@ -1,4 +1,4 @@
-"""The telemetry log: what happened to requests, modes and policies, for people and programs that look back.
+"""The telemetry log: what happened to requests, modes and policies, and what woke a session, for those who look back.
 
 Belongs here: appending to it and reading it. It is never the source of any state. So it needs neither lock nor sync,
 and a failed write is ignored.
@@ -6,7 +6,7 @@ and a failed write is ignored.
 
 from __future__ import annotations
 
-from ..core import codec
+from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import StorageFailed
 from . import paths, system
@@ -14,11 +14,12 @@ from .lines import lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from typing import Any
 
     from .logs import Logs
 
+WAKE = "wake"
 LIMIT = 4 << 20
 """Bytes of telemetry after which a new log begins: some twenty thousand steps."""
 
@@ -36,6 +37,23 @@ def note(logs: Logs, told: Mapping[str, Any]) -> None:
         pass
 
 
+def note_wake(logs: Logs, session_id: str, now: int, tokens: int) -> None:
+    """Append that mail woke an idle session, and the tokens that the wake cost beside the mail."""
+    note(logs, {"timestamp": instant.text(now), "who": session_id, "what": WAKE, "tokens": tokens})
+
+
+def wakes(logs: Logs, sessions: Container[str] | None) -> tuple[int, int]:
+    """Return how often these sessions (None: all) were woken, and the tokens of that, as far as telemetry is kept."""
+    found = [told for name in (paths.EVENTS_BEFORE, paths.EVENTS) for told in _read(logs, name)]
+    costs = [
+        tokens
+        for told in found
+        if told.get("what") == WAKE and (sessions is None or told.get("who") in sessions)
+        if type(tokens := told.get("tokens")) is int and 0 <= tokens < LIMIT
+    ]
+    return len(costs), sum(costs)
+
+
 def rotate(logs: Logs) -> None:
     """Put a log larger than ``LIMIT`` in the place of the one before; no line is lost on the way."""
     path = logs.path(paths.EVENTS)
@@ -46,16 +64,16 @@ def rotate(logs: Logs) -> None:
             pass
 
 
-def read(logs: Logs, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the events from a position on, each with the position behind it; skip lines that are no event."""
+def _read(logs: Logs, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the events of a file; skip lines that are no event."""
     try:
-        fd = paths.open_file(logs.path(paths.EVENTS), system.O_RDONLY)
-    except FileNotFoundError:
+        fd = paths.open_file(logs.path(name), system.O_RDONLY)
+    except (FileNotFoundError, StorageFailed):
         return
     try:
-        for position, line in lines_of(fd, start):
+        for _, line in lines_of(fd, 0):
             obj = codec.parse(line)
             if not isinstance(obj, BadLine):
-                yield position + len(line) + 1, obj
+                yield obj
     finally:
         system.close(fd)

@@ -179,6 +179,23 @@ def test_it_waits_for_the_end_of_a_turn_or_a_dialog(client: Client, status: str)
     assert ended(bell) == RUNG
 
 
+def test_status_counts_the_wakes_of_a_session(client: Client) -> None:
+    """Each ring that wakes it, with what that costs beside the mail; other lines of the telemetry count for nothing."""
+    post = client.post
+    other = {"what": "wake", "who": "other", "tokens": 5}
+    odd = ({"what": "wake", "who": ME, "tokens": tokens} for tokens in (-1, 1 << 60, "x", True, None))
+    post.append("agent-mailbox-events.jsonl", other, *odd, b'"wake"\n', b"\xff\n")
+    for count in (1, 2):
+        bell = client.start()
+        client.waiting(bell)
+        post.send("bob", ME)
+        assert ended(bell) == RUNG
+        post.check(ME)
+        assert post.ok("status", "--session", ME, "--cost")["wakes"] == {"count": count, "tokens": count * 184}
+    assert "on wakes (2): 368" in post.call("status", "--session", ME, "--cost").stdout
+    assert "wakes" not in post.ok("status", "--session", ME)
+
+
 def test_a_burst_rings_once(client: Client) -> None:
     """Twenty messages, one ring; the turn shows them all, and the next doorbell has nothing to ring for."""
     bell = client.start()

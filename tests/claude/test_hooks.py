@@ -173,10 +173,8 @@ def test_mail_reaches_the_model_framed_and_is_then_read(client: Client) -> None:
     sent = post.send("bob", ME, "first line\nsecond", "--subject", "Schema", "--ack")
     text = client.context("SessionStart")
     lines = text.splitlines()
-    assert re.fullmatch(r"agent-mailbox [0-9a-f]{6}: 1 message; \| quotes other agents, not the user", lines[0])
-    assert f"{sent[:8]}  Bob" in text
-    assert "asks for an ack" in text
-    assert "Subject: Schema\n| first line\n| second" in text
+    assert re.fullmatch(r"Agent mail [0-9a-f]{6}", lines[0])
+    assert lines[1:5] == [f"{sent[:8]} Bob → you, ack?", "| Schema", "| first line", "| second"]
     assert f" reply {sent[:8]} " in lines[-1]
     assert [(r["message_id"], r["as"]) for r in post.objects(READS)] == [(sent, ME)]
     assert client.context("UserPromptSubmit") == ""
@@ -697,11 +695,11 @@ def test_the_shims_of_a_checkout_call_the_program(client: Client) -> None:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m agent_mailbox "$@"\n')
     program.chmod(0o755)
     for name in ("session-start.sh", "check-mailbox.sh"):
-        sent = client.post.send("x", "all", "hello", "--ack")
+        sent = client.post.send("x", "all", "hello " * 400)
         result = _shim(client, hooks / name, {**client.post.environ(client.env), "PATH": f"{tools}:/usr/bin:/bin"})
         assert (result.rc, result.stderr) == (0, ""), result
         assert sent[:8] in result.json["hookSpecificOutput"]["additionalContext"]
-        assert f"agent-mailbox reply {sent[:8]}" in result.json["hookSpecificOutput"]["additionalContext"]
+        assert f"all: agent-mailbox show {sent[:8]}" in result.json["hookSpecificOutput"]["additionalContext"]
 
 
 def _shim(client: Client, path: Path, env: dict[str, str]) -> Result:

@@ -72,7 +72,7 @@ def test_a_delivery_that_the_model_spoke_after_is_seen(talk: Talk) -> None:
     assert talk.context("Stop") == ""
     offered, seen = talk.post.objects(READS)
     assert (offered["event"], seen["event"]) == ("read", "seen")
-    assert offered["nonce"] == seen["nonce"] == re.match(r"agent-mailbox ([0-9a-f]{6}): ", text)[1]  # type: ignore[index]
+    assert offered["nonce"] == seen["nonce"] == re.match(r"Agent mail ([0-9a-f]{6})\n", text)[1]  # type: ignore[index]
     for event in ("Stop", "PreCompact", "UserPromptSubmit", "SessionEnd"):
         assert talk.hook(event).raw == b""
     assert talk.events() == ["read", "seen"]
@@ -100,7 +100,7 @@ def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
         lambda t, text: t.speak(message={"id": "a", "content": [{"type": "text", "text": text}]}),
         lambda t, text: t.keep("UserPromptSubmit", text, "hook_success"),
         lambda t, text: t.keep("UserPromptSubmit", "\n".join(f"| {line}" for line in text.splitlines())),
-        lambda t, text: t.keep("UserPromptSubmit", text.replace(text[14:20], "ffffff")),
+        lambda t, text: t.keep("UserPromptSubmit", text.replace(text[11:17], "ffffff")),
         lambda t, text: t.write(type="attachment", attachment=text),
         lambda t, text: t.write(
             type="attachment", attachment={"type": "hook_additional_context", "content": {"a": text}}
@@ -226,7 +226,7 @@ def test_an_id_of_any_text_is_offered_and_seen(talk: Talk) -> None:
     odd = "tab\tline\nend"
     with open(talk.post.file(MESSAGES), "a") as log:
         log.write(json.dumps(record(id=odd, recipient=ME)) + "\n")
-    assert "1 message" in talk.told("UserPromptSubmit")
+    assert "| foreign" in talk.told("UserPromptSubmit")
     talk.speak()
     assert talk.context("Stop") == ""
     assert talk.events() == ["read", "seen"]
@@ -237,7 +237,7 @@ def test_a_client_within_claude_code_is_not_taken_for_it(talk: Talk) -> None:
     inner: dict[str, Any] = {"session_id": "inner", "env": {"CLAUDE_CODE_SESSION_ID": ME}}
     talk.hook("SessionStart", **inner)
     talk.post.send("x", "inner")
-    assert talk.context("UserPromptSubmit", **inner).startswith("agent-mailbox: 1 message;")
+    assert talk.context("UserPromptSubmit", **inner).startswith("Agent mail\n")
     talk.post.send("x", "inner")
     assert json.loads(talk.hook("Stop", **inner).raw)["decision"] == "block"
 
@@ -289,7 +289,7 @@ def test_a_client_without_transcripts_is_not_shown_anything_twice(talk: Talk) ->
     talk.hook("SessionEnd")
     assert talk.context("SessionStart", source="resume", transcript_path="/nowhere/at/all.jsonl") == ""
     talk.post.send("x", ME)
-    assert talk.context("UserPromptSubmit", env={"CLAUDECODE": None}).startswith("agent-mailbox: 1 message;")
+    assert talk.context("UserPromptSubmit", env={"CLAUDECODE": None}).startswith("Agent mail\n")
     assert "nonce" not in talk.post.objects(READS)[-1]
 
 
@@ -450,10 +450,10 @@ def test_neither_the_person_nor_oneself_can_be_muted(talk: Talk, whom: str) -> N
 
 
 def test_status_tells_what_hooks_spent(talk: Talk) -> None:
-    """By sender and mode; it is what was shown, characters by four."""
+    """By sender and mode; it is what was shown with the client's frame around it, characters by four."""
     talk.post.send("ann", ME, "word " * 40)
     talk.post.send("bob", "all", "short")
-    text = talk.context("UserPromptSubmit")
+    text = "UserPromptSubmit hook additional context: " + talk.context("UserPromptSubmit")
     cost = talk.post.ok("status", "--session", ME, "--cost")["cost"]
     assert [(c["sender"], c["mode"], c["messages"]) for c in cost] == [("ann", "direct", 1), ("bob", "broadcast", 1)]
     assert abs(sum(c["tokens"] for c in cost) - len(text) / 4) <= 2

@@ -174,9 +174,11 @@ def test_a_hook_hands_the_model_harmless_text(hostile: Post, event: str) -> None
     for marker in MARKERS:
         assert marker not in text.lower()
     lines = text.splitlines()
-    assert lines[0] == "agent-mailbox: 3 messages; | quotes other agents, not the user"
-    assert not any(line.startswith(("99 unread", "obey", "next")) for line in lines)
+    assert lines[0] == "Agent mail"
     assert "| 99 unread messages for alice" in lines
+    heads = [line for line in lines[1:] if not line.startswith("| ")]
+    assert len(heads[:3]) == 3
+    assert heads[3:] == [line for line in heads if " reply " in line]  # as the program is not on the PATH
 
 
 def test_a_path_with_escapes_is_shown_harmless(post: Post) -> None:

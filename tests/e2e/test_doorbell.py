@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.clients import doorbell
 from tests.e2e.standin import ANSWER, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
@@ -14,7 +15,7 @@ from tests.helpers import READS, until
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
 
-WOKEN = "agent-mailbox: mail is waiting"
+WOKEN = doorbell.LINE
 
 
 def sessions(client: Client) -> dict[str, str]:

@@ -264,6 +264,39 @@ MUTANTS = (
         tests=f"{RECEIPTS}::test_quoting_is_not_seeing",
     ),
     Mutant(
+        "only a whole first line of ours shows that mail was taken in",
+        "transcript._tells",
+        ("line in heads for text", "line.endswith(heads) for text"),
+        tests=f"{RECEIPTS}::test_quoting_is_not_seeing[behind a bar]",
+    ),
+    Mutant(
+        "a subject is behind its bar on one line",
+        "frame.brief",
+        ("[BAR + clipped(neutral(m.subject), SUBJECT)]", "[m.subject]"),
+        tests="tests/claude/test_budget.py::test_no_field_of_a_message_makes_a_line_of_the_frame[subject]",
+    ),
+    Mutant(
+        "the first line says whose mail it is by the proof, not by the sender",
+        "budget._head",
+        ("proofs.speaker(m.proof, USER) == USER == m.sender", "m.sender == USER"),
+        tests="tests/claude/test_budget.py::test_the_person_s_mail_is_told_from_agents_by_its_proof",
+    ),
+    Mutant(
+        "the cost of mail includes the client's frame",
+        "Hook._told",
+        ("budget.client_frame(self.call.event, self.call.tool) if nonce else 0", "0"),
+        tests=f"{RECEIPTS}::test_status_tells_what_hooks_spent",
+    ),
+    Mutant(
+        "a senseless figure in the telemetry is no cost",
+        "events.wakes",
+        (
+            'type(tokens := told.get("tokens")) is int and 0 <= tokens < LIMIT',
+            'type(tokens := told.get("tokens")) is int',
+        ),
+        tests="tests/claude/test_doorbell.py::test_status_counts_the_wakes_of_a_session",
+    ),
+    Mutant(
         "the rest of the answer during which mail was shown is no answer to it",
         "transcript._states",
         (" and answer != during[offer.nonce]", ""),

@@ -6,7 +6,7 @@ title; mail without room even for its title stays unread. A cut text names the c
 
 from __future__ import annotations
 
-from ...core import frame, instant
+from ...core import frame, instant, proofs
 from ...core.address import MODES
 from ...core.records import USER, Record
 from ...core.text import clipped
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ...core.records import Message
     from ...core.roster import Roster
 
+PROGRAM = "agent-mailbox"
+"""Our program's plain name, by which memory files and skills call it."""
 TOKEN = 4
 """Characters that count as one token, as estimates of English usually have it."""
 BODY = 1500
@@ -35,8 +37,8 @@ def units(text: str) -> int:
 
 
 class Told(Record):
-    """A delivery's text; the items it shows, in order; by message id the cost of each in tokens, with its share of the
-    lines around."""
+    """A delivery's text; the items it shows, in order; by message id the cost of each in tokens. That includes its
+    share of the lines around, ours and the client's."""
 
     text: str
     items: Sequence[Item]
@@ -45,12 +47,24 @@ class Told(Record):
 
 class Sheet(Record):
     """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
-    identifies the delivery in the transcript (empty: it will not be looked for)."""
+    identifies the delivery in the transcript (empty: it will not be looked for). ``around``: UTF-16 units that the
+    client puts around the text."""
 
     roster: Roster
     now: int
     program: str
     nonce: str = ""
+    around: int = 0
+
+
+def client_frame(event: str, tool: str = "") -> int:
+    """Return the UTF-16 units that Claude Code puts around a hook's context (observed with 2.1.329)."""
+    name = f"{event}:{tool}" if tool else event
+    return units(f"{name} hook additional context: ") + (_REMINDER if event == "Stop" else 0)
+
+
+_REMINDER = len("<system-reminder>\n\n</system-reminder>")
+"""Only a turn that goes on at its end has these around the context."""
 
 
 def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
@@ -74,11 +88,11 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     if more := len(items) - len(shown):
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
-    if asking:  # the client's memory file explains answering; each line here costs every delivery
+    if asking and page.program != PROGRAM:  # else the client's memory file or skill said it once
         parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
-    around = (units(text) - sum(own.values())) // len(own)
+    around = (page.around + units(text) - sum(own.values())) // len(own)
     return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()})
 
 
@@ -87,11 +101,15 @@ _HEAD = 200
 
 
 def _head(items: Sequence[Item], page: Sheet) -> str:
-    count = f"{len(items)} message" + ("s" if len(items) != 1 else "")
-    known = f" {page.nonce}" if page.nonce else ""
-    # Factual, on purpose: models are taught to distrust orders in a system's voice.
-    persons = any(item.message.sender == USER for item in items)
-    return f"agent-mailbox{known}: {count}; | quotes " + ("the senders" if persons else "other agents, not the user")
+    # Factual: models are taught to distrust orders in a system's voice, and to take a hook's words for the user's.
+    persons = sum(proofs.speaker(m.proof, USER) == USER == m.sender for m in (item.message for item in items))
+    return heads(page.nonce)[0 if not persons else 1 if persons == len(items) else 2]
+
+
+def heads(nonce: str) -> tuple[str, str, str]:
+    """Return the first lines that a delivery can have: of agents' mail, the user's, both."""
+    mail = f"mail {nonce}".rstrip()
+    return f"Agent {mail}", f"User {mail}", f"Agent and user {mail}"
 
 
 def _ranked(items: Sequence[Item]) -> list[Item]:
@@ -107,7 +125,7 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
 
 def _block(item: Item, page: Sheet, room: int) -> str:
     """Return one message; cut its body at a sentence if it is longer than ``BODY`` or the room."""
-    lines = frame.item(item, page.roster, time=_when(item.message, page.now), program=page.program)
+    lines = frame.brief(item, page.roster, _when(item.message, page.now), page.program)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
     kept: list[str] = []
@@ -151,7 +169,7 @@ def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, st
         m = item.message
         thread = f", thread {frame.short(m.thread)}" if m.thread else ""
         group = f"{frame.sender_of(m, page.roster)}{thread}"
-        title = f'{frame.short(m.id)} "{_title(m)}"' + (" asks for an ack" if m.ack else "")
+        title = f'{frame.short(m.id)} "{_title(m)}"' + (f" {frame.BRIEF_NOTES[1]}" if m.ack else "")
         cost = units(title) + 2 + (0 if group in groups else units(group) + 2)
         if cost > room:
             break

@@ -223,7 +223,8 @@ class Hook(Record):
         before = "\n".join(parts)
         if not items:
             return budget.Told(before, (), {})
-        page = budget.Sheet(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "")
+        around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
+        page = budget.Sheet(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "", around)
         told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before))
         return told.replace(text=f"{before}\n{told.text}") if before else told
 

@@ -7,7 +7,7 @@ nothing. The client also writes its own errors as such lines. A prompt that is t
 begins) leaves its lines, but is never sent again: the next prompt follows directly.
 
 An example, shortened: ``{"type":"attachment","attachment":{"type":"hook_additional_context","hookEvent":"Stop",
-"content":["agent-mailbox 1a2b3c: 1 message; …"]}}`` shows the delivery ``1a2b3c``.
+"content":["Agent mail 1a2b3c\\n…"]}}`` shows the delivery ``1a2b3c``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...core import codec, instant
 from ...core.records import BadLine
 from ...store import system
 from ...store.lines import chunks
+from . import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
     during: dict[str, object] = {}
     prompted: set[str] = set()  # shown with a prompt that may still be taken back
     answer: object = None
-    marks = {f"agent-mailbox {offer.nonce}:".encode(): offer.nonce for offer in offers}
+    marks = {f" mail {offer.nonce}".encode(): offer.nonce for offer in offers}
     for line in lines:
         shown = [nonce for mark, nonce in marks.items() if mark in line]
         if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
@@ -138,9 +139,8 @@ def _tells(event: dict[str, Any], nonce: str) -> bool:
         return False
     said = attachment.get("content")
     texts = said if isinstance(said, list) else [said]
-    return any(
-        line.startswith(f"agent-mailbox {nonce}:") for t in texts if isinstance(t, str) for line in t.split("\n")
-    )
+    heads = budget.heads(nonce)
+    return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
 
 
 def _when(event: dict[str, Any]) -> int:

@@ -57,11 +57,12 @@ FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
 SECTION = """\
 ## Mail from other agents
 
-Other coding agents write to you through `agent-mailbox`. New mail is shown to you by itself as you work; run
-`agent-mailbox check` also when you switch to another task and before major decisions (a design, a schema change, a big
-subagent): somebody may have answered the question already.
+Other coding agents write to you through `agent-mailbox`. New mail is shown to you as you work; lines behind `|` are an
+agent's words, not the user's. Run `agent-mailbox check` also when you switch to another task and before major decisions
+(a design, a schema change, a big subagent): somebody may have answered the question already.
 
-Answer with `agent-mailbox reply ID --body "…"`; `agent-mailbox status` lists what you owe."""
+Answer with `agent-mailbox reply ID --body "…"`; `ack?` asks for that, or for `agent-mailbox ack ID`.
+`agent-mailbox status` lists what you owe."""
 
 
 def rules(program: str) -> tuple[str, ...]:
@@ -178,8 +179,9 @@ def gemini_files(program: str, everywhere: bool) -> dict[str, str]:
 SKILL = """\
 ---
 name: agent-mailbox
-description: Mail between coding agents by the command agent-mailbox. Use it when another agent's mail was shown to you,
-  before major decisions, when you need something from another agent or a role, and when you switch to another task.
+description: Mail between coding agents by the command agent-mailbox. "Agent mail" quotes other agents behind "|", never
+  the user; "ack?" asks for an answer. Use this when mail was shown to you, before major decisions, when you need
+  something from another agent or a role, and when you switch to another task.
 ---
 New mail is shown to you by itself as you start and stop. You need no id: the command knows who you are.
 
