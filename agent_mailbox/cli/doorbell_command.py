@@ -26,12 +26,17 @@ def keep(directory: str | None) -> int:
         place = None if pid is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or pid is None:
             return 0
-        proven(call, environ)
+        prove = proven(call, environ)
         with client.Client(pid, environ) as beside:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
             code = _keep(mailbox, check_id(call.session_id), pid, beside)
+            if not beside.lives():
+                from ..mailbox import absence  # once, at the client's end
+                from ..mailbox.opened import OpenMailbox
+
+                absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
     except (OSError, MailboxError):
         return 0
     if code == doorbell.WAKE and sys.stderr is not None:

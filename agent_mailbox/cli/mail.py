@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..core.frame import word
+from ..core.roster import shown_state
 from ..errors import Malformed
 from . import mail_output, render, values, verbs
 from .group import cli
@@ -55,7 +56,7 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
     agent = found.agent
     roster = app.mailbox.logs.read_roster()
     lines = [
-        f"{me}: {agent.state if agent else 'not registered'}"
+        f"{me}: {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
     ]
@@ -72,6 +73,7 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
         "dead_letters": found.dead_letters,
         "state": agent.state if agent else None,
         "tags": list(agent.tags) if agent else [],
+        "gone": bool(found.gone),
     }
     if cost:
         costs = app.library.costs(me)

@@ -33,6 +33,7 @@ _CODES = {
     "dim": "2",
     "alive": "32",
     "frozen": "34",
+    "gone": "31",
     "dead": "31",
     "warning": "33",
 }
@@ -91,7 +92,13 @@ def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster
 
 def delivery_json(delivery: Reach, warnings: Sequence[str]) -> dict[str, Any]:
     """Return where a sent message goes, for JSON."""
-    return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), "warnings": list(warnings)}
+    return {**reach_json(delivery), "warnings": list(warnings)}
+
+
+def reach_json(delivery: Reach) -> dict[str, Any]:
+    """Return whom a message reaches, for JSON."""
+    gone = {"gone": list(delivery.gone)} if delivery.gone else {}
+    return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), **gone}
 
 
 def sent_json(sent: Sent) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from ..core import frame, instant
 from ..core.claims import OFFERED, READ
+from ..core.roster import shown_reason, shown_state
 from ..core.text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from ..core.claims import Reads
@@ -152,13 +153,14 @@ def costs_text(costs: Sequence[Cost], roster: Roster, wakes: int, spent: int) ->
 # -- agents -----------------------------------------------------------------------------------------------------------
 
 
-def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
-    """Return an agent for JSON; ``seen`` in ms."""
+def agent_json(agent: Agent, seen: int | None, gone: Collection[str]) -> dict[str, Any]:
+    """Return an agent for JSON; ``seen`` in ms. ``gone``: the agents whose client's process ended."""
     return {
         "session_id": agent.session_id,
         "name": agent.name,
         "tags": list(agent.tags),
         "state": agent.state,
+        "gone": agent.session_id in gone,
         "last_seen": None if seen is None else instant.text(seen),
         "lead": agent.lead,
         "continues": list(agent.continues),
@@ -167,30 +169,32 @@ def agent_json(agent: Agent, seen: int | None) -> dict[str, Any]:
     }
 
 
-def agents_text(agents: Sequence[tuple[Agent, int]], style: Style) -> str:
-    """Return the roster as a table."""
+def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], style: Style) -> str:
+    """Return the roster as a table; some agents are ``gone``."""
+    states = [shown_state(a, gone) for a, _ in agents]
     rows = [
         (
-            a.state,
+            state,
             frame.word(a.name) if a.name else "-",
             frame.word(a.session_id),
             frame.when(seen),
             " ".join(map(frame.word, a.tags)),
         )
-        for a, seen in agents
+        for state, (a, seen) in zip(states, agents, strict=True)
     ]
-    styles = [(a.state, "sender", "id", "dim") for a, _ in agents]
+    styles = [(state, "sender", "id", "dim") for state in states]
     return "".join(
         f"{line}\n" for line in table(rows, ("state", "name", "session", "last seen", "tags"), styles, style)
     )
 
 
-def agent_text(agent: Agent, seen: int, style: Style) -> str:
+def agent_text(agent: Agent, seen: int, gone: Collection[str], style: Style) -> str:
     """Return one agent, one fact per line."""
+    state, why = shown_state(agent, gone), neutral(shown_reason(agent, gone))
     rows = [
         ("session", frame.word(agent.session_id)),
         ("name", frame.word(agent.name) if agent.name else "-"),
-        ("state", style(agent.state, agent.state) + (f" ({neutral(agent.reason)})" if agent.reason else "")),
+        ("state", style(state, state) + (f" ({why})" if why else "")),
         ("last seen", frame.when(seen)),
         ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
         ("lead", frame.word(agent.lead) if agent.lead else "-"),

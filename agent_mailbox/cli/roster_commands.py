@@ -11,6 +11,7 @@ from ..core.address import check_id
 from ..core.roster import STATES, Agent
 from ..core.roster_changes import Registration
 from ..errors import Malformed, NotFound
+from ..mailbox import absence
 from . import render
 from .group import Commands, cli
 from .options import App, Verb, complete_address, complete_session, pass_app
@@ -20,8 +21,8 @@ from .options import App, Verb, complete_address, complete_session, pass_app
 def roster() -> None:
     """List agents, and manage their names, roles, tags and states.
 
-    An agent is alive, frozen (away: its direct mail waits and does not expire) or dead. Clients with hooks register
-    their sessions themselves; register a shell or a script by hand.
+    An agent is alive, frozen (away: its direct mail waits and does not expire) or dead; it is gone if its client was
+    killed. Clients with hooks register their sessions themselves; register a shell or a script by hand.
     """
 
 
@@ -79,6 +80,7 @@ def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
         remove_tags=_listed(given["remove_tags"]),
         lead=given["lead"],
     )
+    absence.note_bearer(app.mailbox, request.name, app.acts(me))
     agent, decision = app.mailbox.register(request, app.acts(me))
     for warning in decision.warnings:
         app.warn(warning)
@@ -87,8 +89,9 @@ def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
 
 def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
     agent, seen = app.library.agent(agent.session_id)
-    value = {"agent": render.agent_json(agent, seen), "warnings": list(warnings)}
-    app.done(render.agent_text(agent, seen, app.style), value)
+    gone = app.library.gone([agent])
+    value = {"agent": render.agent_json(agent, seen, gone), "warnings": list(warnings)}
+    app.done(render.agent_text(agent, seen, gone, app.style), value)
 
 
 @roster.command(cls=Verb)
@@ -226,8 +229,9 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
 def list_agents(app: App, /, state: str | None) -> None:
     """List all agents with their state, name, id, tags and the time each was last seen."""
     agents = app.library.agents(state)
-    value = {"agents": [render.agent_json(agent, seen) for agent, seen in agents]}
-    app.out(render.agents_text(agents, app.style), value)
+    gone = app.library.gone(agent for agent, _ in agents)
+    value = {"agents": [render.agent_json(agent, seen, gone) for agent, seen in agents]}
+    app.out(render.agents_text(agents, gone, app.style), value)
 
 
 @roster.command("show", cls=Verb)
@@ -237,4 +241,5 @@ def list_agents(app: App, /, state: str | None) -> None:
 def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
     """Show one agent, by id, name or id prefix (default: yours)."""
     agent, seen = app.library.agent(_which(app, session_id, word))
-    app.out(render.agent_text(agent, seen, app.style), {"agent": render.agent_json(agent, seen)})
+    gone = app.library.gone([agent])
+    app.out(render.agent_text(agent, seen, gone, app.style), {"agent": render.agent_json(agent, seen, gone)})

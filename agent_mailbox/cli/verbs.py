@@ -85,7 +85,7 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     lines += [] if found.receipts else ["no agent has read it"]
     value = {
         "message": mail_output.message_json(found.message, found.reads),
-        "delivery": {"agents": list(resolved.agents), "waiting_for": list(resolved.waiting_for)},
+        "delivery": mail_output.reach_json(resolved),
         "receipts": [render.receipt_json(r) for r in found.receipts],
     }
     app.out("\n".join(lines) + "\n", value)

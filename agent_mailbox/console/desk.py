@@ -54,6 +54,10 @@ class Looking:
         """Return the present roster."""
         return self.mailbox.logs.read_roster()
 
+    def gone(self) -> set[str]:
+        """Return the agents whose client's process is gone."""
+        return self.library.gone(self.roster.agents.values())
+
     def letters(self) -> list[Item]:
         """Return the person's unread mail without control messages, which ``requests`` covers."""
         return [item for item in self.mailbox.peek(USER) if item.message.type != "control"]

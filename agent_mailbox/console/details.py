@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import claims, frame
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
-from ..core.roster import ALIVE, DEAD
+from ..core.roster import ALIVE, DEAD, shown_state
 from . import presenters
 from .views import MOST, SIGNS
 
@@ -62,11 +62,16 @@ def rail(now: Looking, survey: Survey) -> dict[str, Any]:
     """Return the content of the rail."""
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]
-    living.sort(key=lambda a: (a.state != ALIVE, presenters.name(a.session_id, roster).casefold()))
+    gone = now.gone()
+    states = {a.session_id: shown_state(a, gone) for a in living}
+    living.sort(key=lambda a: (states[a.session_id] != ALIVE, presenters.name(a.session_id, roster).casefold()))
     return {
         "counts": counts(now, survey),
         "channels": presenters.channels(roster)[:60],
-        "direct": [(a.session_id, presenters.name(a.session_id, roster), a.state, SIGNS[a.state]) for a in living[:60]],
+        "direct": [
+            (a.session_id, presenters.name(a.session_id, roster), states[a.session_id], SIGNS[states[a.session_id]])
+            for a in living[:60]
+        ],
         "directory": presenters.line(now.mailbox.directory),
     }
 
@@ -75,7 +80,8 @@ def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
     requests = now.requests()
     mine = sum(USER in now.control.deciders(request) for request in requests)
-    states = [line.agent.state for line in survey.lines.values()]
+    gone = now.gone()
+    states = [shown_state(line.agent, gone) for line in survey.lines.values()]
     return {
         "waiting": mine + len(now.letters()) + len(survey.owed),
         "pending": len(requests) + len(survey.unread) if survey.unread is not None else None,

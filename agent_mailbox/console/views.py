@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ..core import claims, instant
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
-from ..core.roster import ALIVE, DEAD, FROZEN
+from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Position
 from ..mailbox.selection import Selection
 from . import cards, charts, presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
 
@@ -34,7 +33,7 @@ MOST = 200
 HOURS = (6, 24, 72, 168)
 MOST_DRAWN = 5000
 """The newest messages that a timeline draws: a second of work, and more than a chart can show."""
-SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○"}
+SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○", GONE: "◌"}
 
 
 def selection(path: str, params: Params) -> Selection | None:
@@ -143,11 +142,11 @@ def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
 
 def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return all agents, living ones first, dead ones on request."""
-    roster, clock = now.roster, now.mailbox.now()
+    roster, gone = now.roster, now.gone()
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
     called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
     everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
-    gone = [agent for agent in everyone if agent.state == DEAD]
+    dead = [agent for agent in everyone if agent.state == DEAD]
     listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
     open_of: dict[str, int] = {}
     for request in now.requests():
@@ -155,22 +154,26 @@ def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
             open_of[who] = open_of.get(who, 0) + 1
     return {
         "title": "Agents",
-        "agents": [_agent(survey, a.session_id, roster, clock, open_of) for a in listed[: 2 * MOST]],
+        "agents": [_agent(survey, a.session_id, now, gone, open_of) for a in listed[: 2 * MOST]],
         "more": max(len(listed) - 2 * MOST, 0),
-        "dead": len(gone),
+        "dead": len(dead),
         "shows_dead": bool(params.get("dead")),
     }
 
 
-def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of: Mapping[str, int]) -> dict[str, Any]:
+def _agent(
+    survey: Survey, session_id: str, now: Looking, gone: Collection[str], open_of: Mapping[str, int]
+) -> dict[str, Any]:
+    roster, clock = now.roster, now.mailbox.now()
     agent = roster.find(session_id)
+    state = shown_state(agent, gone)
     line = survey.lines.get(agent.session_id)
     seen = line.seen if line is not None else agent.registered
     return {
         "id": agent.session_id,
         "name": presenters.name(agent.session_id, roster),
-        "state": agent.state,
-        "sign": SIGNS[agent.state],
+        "state": state,
+        "sign": SIGNS[state],
         "roles": [(presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.roles],
         "tags": [
             (presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles
@@ -182,7 +185,7 @@ def _agent(survey: Survey, session_id: str, roster: Roster, clock: int, open_of:
         "open": open_of.get(agent.session_id, 0),
         "lead": presenters.name(agent.lead, roster) if agent.lead else "",
         "client": agent.client or "",
-        "reason": presenters.line(agent.reason or ""),
+        "reason": presenters.line(shown_reason(agent, gone)),
     }
 
 
@@ -192,7 +195,7 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     session_id = roster.find(params.get("id", "")).session_id
     if session_id == USER:
         return {"title": "You", "who": None, "standing": None, "owed": [], **listing(now, "/agent", {"id": USER})}
-    one = _agent(survey, session_id, roster, clock, {})
+    one = _agent(survey, session_id, now, now.gone(), {})
     line = survey.lines.get(session_id)
     standing = now.control.standing(session_id)
     requests = [r for r in now.requests() if session_id in (r.asker, *now.control.deciders(r))]
@@ -215,8 +218,10 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
 def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the mail and members of an address, and a form to write there."""
     address, roster = params.get("to", ""), now.roster
+    gone = now.gone()
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
-    members = [(presenters.name(a.session_id, roster), a.state, SIGNS[a.state], a.session_id) for a in holders]
+    states = {a.session_id: shown_state(a, gone) for a in holders}
+    members = [(presenters.name(i, roster), state, SIGNS[state], i) for i, state in states.items()]
     rows = listing(now, "/channel", params)
     return {
         "title": presenters.label(address),
@@ -233,10 +238,12 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = listing(now, "/direct", {**params, "with": who.session_id})
+    state = shown_state(who, now.library.gone([who]))
     return {
         "title": presenters.name(who.session_id, roster),
         "who": who,
-        "sign": SIGNS[who.state],
+        "state": state,
+        "sign": SIGNS[state],
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
         "priorities": PRIORITIES,
         **rows,

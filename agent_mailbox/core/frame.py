@@ -97,11 +97,8 @@ def target_of(message: Message, roster: Roster) -> str:
 
 def reach(delivery: Reach, called: Callable[[str], str], now: str = "will see it now") -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
-    return [
-        (label, some([*map(called, parties)]))
-        for label, parties in ((now, delivery.agents), ("waits for", delivery.waiting_for))
-        if parties
-    ]
+    ways = ((now, delivery.agents), ("waits for", delivery.waiting_for), ("gone, client ended", delivery.gone))
+    return [(label, some([*map(called, parties)])) for label, parties in ways if parties]
 
 
 def some(words: Sequence[str], most: int = 8) -> str:

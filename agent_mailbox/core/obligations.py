@@ -71,17 +71,15 @@ def staleness(message: Message, state: MailState, now: int) -> str:
 
 
 def owed_on_death(session_id: str, state: MailState) -> list[str]:
-    """Return the ids of mail that a dead agent gives back; none while a living agent continues it and so owes the mail.
+    """Return the ids of mail that a dead agent gives back.
 
-    These are role mail that it claimed, had to ack and neither acked nor answered; and mail that was offered to it and
-    never seen.
+    These are mail that was offered to it and never seen; and role mail that it claimed, had to ack and neither acked
+    nor answered, unless a living agent continues it and so owes the ack.
     """
     line = tuple(agent.session_id for agent in state.roster.line(session_id))
-    if state.roster.heirs(session_id):
-        return []
     owed = {
         m.id
-        for m in obligations(session_id, state)
+        for m in (() if state.roster.heirs(session_id) else obligations(session_id, state))
         if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m, line)
     }
     owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))

@@ -9,17 +9,26 @@ from .address import ALL, DIRECT, ROLE, role_of
 from .records import Message, Record
 from .roster import ALIVE, FROZEN, Agent, Roster
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 
 class Reach(Record):
     """The answer for a sender: agents that will see the message now, and those it waits for (frozen agents, empty
-    roles)."""
+    roles). ``gone``: agents that would have seen it if the processes of their clients still ran."""
 
     agents: tuple[str, ...]
     waiting_for: tuple[str, ...]
+    gone: tuple[str, ...] = ()
 
 
-def delivery(message: Message, roster: Roster) -> Reach:
-    """Return the agents a message reaches at the moment of sending."""
+def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Reach:
+    """Return the agents a message reaches at the moment of sending; the ``gone`` count as frozen."""
+
+    def is_there(session_id: str) -> bool:
+        return session_id not in gone and roster.state(session_id) == ALIVE
+
     now: dict[str, None] = {}
     waiting: dict[str, None] = {}
     for stored in message.recipients:
@@ -27,16 +36,16 @@ def delivery(message: Message, roster: Roster) -> Reach:
         if mode == DIRECT:
             for session_id in roster.heirs(stored):
                 if session_id != message.sender:
-                    (now if roster.state(session_id) == ALIVE else waiting)[session_id] = None
+                    (now if is_there(session_id) else waiting)[session_id] = None
             continue
         others = [a for a in _bearing(stored, mode, roster) if a.session_id != message.sender]
-        living = dict.fromkeys(a.session_id for a in others if a.state == ALIVE)
+        living = dict.fromkeys(a.session_id for a in others if is_there(a.session_id))
         now.update(living)
         if mode != ROLE:
-            waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN))
+            waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN or a.session_id in gone))
         elif not living:
             waiting[stored] = None
-    return Reach(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now))
+    return Reach(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now), gone=tuple(sorted(gone)))
 
 
 def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:

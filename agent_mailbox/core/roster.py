@@ -14,10 +14,14 @@ from .text import near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
 STATES = (ALIVE, FROZEN, DEAD)
+GONE = "gone"
+"""The word for a session whose client's process ended without a word: it is no state of the roster."""
+CLIENT_ENDED = "its client's process ended"
+"""The reason by which the gone are frozen."""
 
 TRANSITIONS = {
     (None, "register"): ALIVE,
@@ -74,6 +78,21 @@ class Agent(Record):
     def roles(self) -> tuple[str, ...]:
         """Return the role tags it carries."""
         return tuple(tag for tag in self.tags if tag.startswith("role:"))
+
+    @property
+    def may_be_gone(self) -> bool:
+        """Return whether it counts as alive, or as frozen since its client's process was gone."""
+        return self.state == ALIVE or (self.state == FROZEN and self.reason == CLIENT_ENDED)
+
+
+def shown_state(agent: Agent, gone: Collection[str]) -> str:
+    """Return an agent's state for people: its state in the roster, or that it is among the ``gone``."""
+    return GONE if agent.session_id in gone else agent.state
+
+
+def shown_reason(agent: Agent, gone: Collection[str]) -> str:
+    """Return the reason of that state; empty if none is known."""
+    return CLIENT_ENDED if agent.session_id in gone else agent.reason or ""
 
 
 def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:

@@ -63,6 +63,7 @@ class Delivery(OpenMailbox):
         leaves role mail for next time; without it this raises ``Busy``. Raises ``Refused`` for the dead.
         """
         self.check_in(session_id)
+        self._note_gone_holders(session_id)
         with self.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = poll.unread(self.now())
@@ -160,6 +161,19 @@ class Delivery(OpenMailbox):
         if session_id != USER and self.logs.read_roster().state(session_id) != ALIVE:
             self._admit(session_id)
         self.logs.beat(session_id, self.now())
+
+    def _note_gone_holders(self, me: str) -> None:
+        """Have the holders of this session's roles whose client's process is gone give back the mail they never saw."""
+        roster = self.logs.read_roster()
+        agent = roster.get(me)
+        others = {a.session_id for role in agent.roles for a in roster.carrying(role)} - {me} if agent else set()
+        if others and (gone := self.gone(others)):
+            from . import absence  # a client was killed
+
+            try:
+                absence.note(self, gone, me)
+            except Busy:
+                pass  # the next check, or the steward, does it
 
     def _admit(self, session_id: str) -> None:
         """Let in a session that is not alive, as far as the roster's rules allow it."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from .. import config as configuration
 from ..store import logs, paths, system
+from ..store.hosts import HostRecords
 from ..store.lock import WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Self, TypeVar
 
     from ..config import Config
@@ -99,6 +100,15 @@ class OpenMailbox:
     def broken(self) -> str | None:
         """Return why the logs do not continue where our writers left them, as far as noticed; else None."""
         return None if self.logs.custody is None else self.logs.custody.broken()
+
+    def gone(self, sessions: Iterable[str]) -> set[str]:
+        """Return those sessions that are gone: they did not end by themselves, and their client's process did.
+
+        The user's own records tell which process that was, and no line of the mailbox.
+        """
+        agents = map(self.logs.read_roster().get, sessions)
+        clients = {agent.session_id: agent.client for agent in agents if agent is not None and agent.may_be_gone}
+        return HostRecords(self.logs.trail.kept()).gone(clients) if clients else set()
 
     def state(self) -> MailState:
         """Return the live logs, folded."""

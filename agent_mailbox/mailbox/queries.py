@@ -14,7 +14,7 @@ from .selection import Selection, candidates, chooses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
     from ..core.cost import Cost
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Status(Record):
-    """A session's mail and obligations in figures, and its line of the roster."""
+    """A session's mail and obligations in figures, its line of the roster, and if it is ``gone``, its id."""
 
     session_id: str
     unread: int
@@ -37,6 +37,7 @@ class Status(Record):
     dead_letters: int
     agent: Agent | None
     last_seen: int | None
+    gone: frozenset[str]
 
 
 class Library:
@@ -60,14 +61,16 @@ class Library:
     def status(self, session_id: str) -> Status:
         """Return the session's unread count, obligations, dead letters and roster line."""
         state, now = self._mailbox.state(), self._mailbox.now()
+        agent = state.roster.get(session_id)
         return Status(
             session_id=session_id,
             unread=len(inbox.unread(session_id, state, now)),
             obligations=tuple(obligations.obligations(session_id, state)),
             reads=state.reads,
             dead_letters=len(dead_letters.dead_letters(state, now, session_id)),
-            agent=state.roster.get(session_id),
+            agent=agent,
             last_seen=self._mailbox.logs.last_seen().get(session_id),
+            gone=frozenset(self._mailbox.gone([session_id])),
         )
 
     def costs(self, session_id: str | None) -> list[Cost]:
@@ -84,6 +87,10 @@ class Library:
         from ..store import events
 
         return events.wakes(self._mailbox.logs, self._mailbox.logs.read_roster().lineage(session_id))
+
+    def gone(self, agents: Iterable[Agent]) -> set[str]:
+        """Return those agents whose client's process is gone, and which did not end by themselves."""
+        return self._mailbox.gone(agent.session_id for agent in agents)
 
     def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
         """Return the roster's agents, in one state or all, each with the ms it was last seen."""

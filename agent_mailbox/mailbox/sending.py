@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core import codec, compose, recipients
 from ..core.ids import uuid_of
 from ..core.records import Message, Record
+from ..core.roster import ALIVE
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store import paths, system
 from ..store.prefilter import may_be_message
@@ -87,7 +88,7 @@ class Posting(OpenMailbox):
             from ..control import effects  # what most mail is spared
 
             effects.sent(self, [made.message for made in prepared if made.message.type == "control"], self.send)
-        return [
+        sent = [
             Sent(
                 message=known.get(made.message.id, made.message),
                 delivery=self.delivery(made.message, roster),
@@ -95,10 +96,24 @@ class Posting(OpenMailbox):
             )
             for made in prepared
         ]
+        if gone := {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}:
+            self._note_gone(gone, prepared[0].message.sender)
+        return sent
+
+    def _note_gone(self, sessions: set[str], sender: str) -> None:
+        """Record, as far as the sender can prove anything, that these sessions are gone."""
+        from . import absence  # which most mail does not meet
+
+        try:
+            absence.note(self, sessions, sender)
+        except MailboxError:
+            pass  # the mail is sent; the steward records it
 
     def delivery(self, message: Message, roster: Roster) -> recipients.Reach:
         """Return whom a message reaches at this moment. It waits for a teammate whose team nobody bridges."""
         found = recipients.delivery(message, roster)
+        if gone := self.gone((*found.agents, *found.waiting_for)):
+            found = recipients.delivery(message, roster, gone)
         mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
         if not mates:
             return found
@@ -106,7 +121,7 @@ class Posting(OpenMailbox):
 
         idle = [mate for mate in mates if not team_lock.runs(self.logs, f"team:{mate.partition('@')[2]}")]
         agents = tuple(agent for agent in found.agents if agent not in idle)
-        return recipients.Reach(agents=agents, waiting_for=(*found.waiting_for, *idle))
+        return found.replace(agents=agents, waiting_for=(*found.waiting_for, *idle))
 
     def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
         """Append mail from elsewhere, whose ids its door knows to be new; durable when this returns.

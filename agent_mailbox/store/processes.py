@@ -23,13 +23,17 @@ _STREAM, _UNIX, _SOCKET, _PEERCRED = 1, 1, 1, 17
 
 
 class Process(Record):
-    """A process: number, parent's number, the tick it started at, its controlling terminal (0: none), its name."""
+    """A process: number, parent's number, the tick it started at, its controlling terminal (0: none), its name.
+
+    ``is_over``: it has ended, and its parent did not ask yet how (a zombie).
+    """
 
     pid: int
     parent: int
     start: str
     terminal: int
     name: str
+    is_over: bool = False
 
 
 def slurp(path: str, most: int = _MOST) -> bytes | None:
@@ -56,7 +60,8 @@ def parsed(pid: int, data: bytes) -> Process | None:
     if len(words) < 20:
         return None
     name = head.partition(b"(")[2].decode("utf-8", "replace")
-    return Process(pid, int(words[1]), words[19].decode("ascii"), int(words[4]), name)
+    is_over = words[0] in (b"Z", b"X") and words[17] in (b"0", b"1")  # else other threads of it still run
+    return Process(pid, int(words[1]), words[19].decode("ascii"), int(words[4]), name, is_over)
 
 
 def read(pid: int) -> Process | None:
@@ -82,6 +87,28 @@ def line(pid: int) -> Iterator[Process]:
 def is_whole(process: Process) -> bool:
     """Return whether no process is above this one: it is the first, or the first of its namespace."""
     return process.parent == 0
+
+
+def has_ended(pid: int, start: str) -> bool:
+    """Return whether the process that started at that tick has certainly ended. An invisible process has not."""
+    process = read(pid)
+    if process is not None:
+        return process.start != start or process.is_over
+    try:
+        system.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    return False
+
+
+def are_shown() -> bool:
+    """Return whether ``/proc`` is that of this process's own namespace; another's numbers mean other processes."""
+    try:
+        return system.readlink("/proc/self") == str(system.getpid())
+    except OSError:
+        return False
 
 
 def is_anothers(pid: int) -> bool:

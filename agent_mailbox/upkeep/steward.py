@@ -16,6 +16,7 @@ from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..core.text import shell_quoted
 from ..errors import Refused
+from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..store import events, rotation
 from . import doctor
@@ -63,7 +64,7 @@ def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
 
 
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
-    """Freeze silent agents, retire long frozen ones, and give back the unacknowledged role mail of dead ones."""
+    """Freeze the gone and the silent, retire the long frozen, and give back the mail of theirs that others can take."""
     config = mailbox.config
 
     def decide(roster: Roster) -> roster_changes.Decision:
@@ -74,14 +75,18 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
             )
         )
 
+    gone = absence.note(mailbox, mailbox.logs.read_roster().agents, STEWARD)
     decision = mailbox.change_roster(decide, STEWARD)
-    # A process killed after it recorded a death did not give back.
     state = mailbox.state()
+    offered = {r.session_id for i in state.messages for r in state.reads.unseen(i) if absence.is_by_role(r)}
+    if offered:
+        absence.hand_back(mailbox, offered, STEWARD)
+    # A process killed after it recorded a death did not give back.
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = [r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state)]
     if debtors:
         mailbox.give_back(debtors, STEWARD)
-    return decision.events
+    return (*gone, *decision.events)
 
 
 def command() -> list[str]:

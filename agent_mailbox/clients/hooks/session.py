@@ -12,6 +12,7 @@ from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables
+from ...mailbox import absence
 from ...mailbox.registry import Registry
 from ...store import creation, paths, system
 
@@ -60,6 +61,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, envir
 
 def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
     """Register with all wishes, else without the name, else without roles and tags."""
+    absence.note_bearer(desk, request.name, request.session_id)
     bare = Registration(session_id=request.session_id, client=request.client, lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare):
         try:
