@@ -191,10 +191,19 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 @cli.command("dead-letters", cls=Verb)
 @_session
 @click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
+@click.option(
+    "--since",
+    metavar="T",
+    help="Only mail since then, as in `history` (default: all live mail, and 30 days of the archive).",
+)
 @pass_app
-def dead_letters(app: App, /, session: str | None, everyones: bool) -> None:
-    """List your dead letters: mail to or from you that expired, or whose recipient died, unread."""
-    found = app.library.dead_letters(None if everyones else app.who(session))
+def dead_letters(app: App, /, session: str | None, everyones: bool, since: str | None) -> None:
+    """List your dead letters: mail to or from you that expired, or whose recipient died, unread.
+
+    The steward tells each sender once, by mail, before it archives them.
+    """
+    start = values.since(since, app.mailbox.now())
+    found = app.library.dead_letters(None if everyones else app.who(session), start)
     if not found and not app.json:
         app.nothing("no dead letters\n")
         return

@@ -1,15 +1,18 @@
 """Dead letters: mail that expired, or whose recipient died, before anyone read it.
 
-Belongs here: which mail that is, and why. Everything is a function of one ``MailState`` and ``now``.
+Belongs here: which mail that is, why, and who is to be told. Everything is a function of one ``MailState`` and ``now``.
 """
 
 from __future__ import annotations
 
-from . import claims
+from . import claims, proofs
 from .address import DIRECT, route
+from .records import USER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .inbox import MailState
     from .records import Message
     from .roster import Roster
@@ -47,3 +50,32 @@ def dead_letters(state: MailState, now: int, session_id: str | None = None) -> l
         if reason is not None:
             found.append((message, reason))
     return found
+
+
+def untold(state: MailState, now: int, told: Collection[str]) -> dict[str, list[tuple[Message, str]]]:
+    """Return the dead letters that nobody was told of, with their reason, by the agent that is to be told.
+
+    That is the sender, or the agent that continues it. Nobody is told of notices, control and events; for these their
+    own rules count.
+    """
+    found: dict[str, list[tuple[Message, str]]] = {}
+    for message in state.messages.values():
+        if message.type != "message" or message.id in told:
+            continue
+        who = _concerned(message, state.roster)
+        reason = dead_reason(message, state, now) if who is not None else None
+        if who is not None and reason is not None:
+            found.setdefault(who, []).append((message, reason))
+    return found
+
+
+def _concerned(message: Message, roster: Roster) -> str | None:
+    """Return who is to be told about a message: the person who provably sent it, or an agent that is not dead.
+
+    A client's own teams tell their members what they need.
+    """
+    if message.sender == USER:
+        return USER if proofs.speaker(message.proof, USER) == USER else None
+    agents = [agent for agent in map(roster.get, roster.heirs(message.sender)) if agent is not None]
+    found = [agent.session_id for agent in agents if not any(tag.startswith("team:") for tag in agent.tags)]
+    return message.sender if message.sender in found else next(iter(found), None)

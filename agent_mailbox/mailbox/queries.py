@@ -8,7 +8,9 @@ of them belong into the answer.
 from __future__ import annotations
 
 from ..core import claims, dead_letters, inbox, obligations, threads, words
+from ..core.instant import DAY
 from ..core.records import Message, Record
+from ..core.roster import DEAD
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from .facade import Mailbox
 
     T = TypeVar("T")
+
+
+LATELY = 30 * DAY
+"""Milliseconds for which archived dead letters are told without being asked for."""
 
 
 class Status(Record):
@@ -46,17 +52,22 @@ class Library:
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
 
-    def everything(self) -> MailState:
+    def everything(self, since: int = 0) -> MailState:
         """Return live and archived mail with its reads, oldest first (then in log order, the live log last).
 
-        A message that is in both counts once, as the live one."""
+        A message that is in both counts once, as the live one. ``since`` (ms) leaves out what was archived and sent
+        before.
+        """
         # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
         live = self._mailbox.state()
         live_reads = list(self._mailbox.logs.read_records())
         archive = self._mailbox.archive
-        messages = {i: m for i, m in archive.messages().items() if i not in live.messages} | dict(live.messages)
+        old = {i: m for i, m in archive.messages(since).items() if m.timestamp >= since and i not in live.messages}
+        messages = old | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
-        return live.replace(messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(), *live_reads]))
+        return live.replace(
+            messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(since), *live_reads])
+        )
 
     def status(self, session_id: str) -> Status:
         """Return the session's unread count, obligations, dead letters and roster line."""
@@ -103,9 +114,15 @@ class Library:
         found = self._mailbox.logs.read_roster().find(word)
         return found, last_seen(found, self._mailbox.logs.last_seen())
 
-    def dead_letters(self, session_id: str | None) -> list[tuple[Message, str]]:
-        """Return the dead letters with their reason: the session's, or everyone's."""
-        return dead_letters.dead_letters(self._mailbox.state(), self._mailbox.now(), session_id)
+    def dead_letters(self, session_id: str | None, since: int | None = None) -> list[tuple[Message, str]]:
+        """Return the dead letters with their reason: the session's, or everyone's.
+
+        Only those sent since then (ms); default: all live ones, and the archive's of the last thirty days.
+        """
+        now = self._mailbox.now()
+        state = self.everything(now - LATELY if since is None else since)
+        found = dead_letters.dead_letters(state, now, session_id)
+        return [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""
@@ -169,8 +186,12 @@ class Library:
 
 
 def last_seen(agent: Agent, seen: dict[str, int]) -> int:
-    """Return the ms an agent was last seen: its heartbeat, else its registration."""
-    return max(seen.get(agent.session_id, 0), agent.registered)
+    """Return the ms an agent was last seen: its heartbeat, else its registration; of the dead, which may have no
+    heartbeat any more, the time when it was frozen for good, or retired."""
+    beat = seen.get(agent.session_id, 0)
+    if not beat and agent.state == DEAD:
+        beat = agent.frozen[-1][0] if agent.frozen and agent.frozen[-1][1] == agent.changed else agent.changed
+    return max(beat, agent.registered)
 
 
 def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:

@@ -66,20 +66,23 @@ class Archive:
         """Return the log of the roster events that compaction replaced."""
         return Log(system.join(self.directory, ROSTER))
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield every archived message line, oldest month first."""
-        for month in self.months():
+    def _months_since(self, since: int) -> list[str]:
+        return [month for month in self.months() if month >= instant.month(since)]
+
+    def lines(self, since: int = 0) -> Iterator[bytes]:
+        """Yield the archived message lines, oldest month first, from the month of ``since`` (ms) on."""
+        for month in self._months_since(since):
             for _, line in self.log(month).lines():
                 yield line
 
-    def messages(self) -> dict[str, Message]:
-        """Return every archived message by id."""
-        return parse_messages(((None, line) for line in self.lines()), self.view(MESSAGES))
+    def messages(self, since: int = 0) -> dict[str, Message]:
+        """Return the archived messages by id, from the month of ``since`` (ms) on."""
+        return parse_messages(((None, line) for line in self.lines(since)), self.view(MESSAGES))
 
-    def reads(self) -> Iterator[Read]:
-        """Yield every archived read record."""
+    def reads(self, since: int = 0) -> Iterator[Read]:
+        """Yield the archived read records, from the month of ``since`` (ms) on."""
         view = self.view(READS)
-        for month in self.months():
+        for month in self._months_since(since):
             yield from parse_reads(((None, line) for _, line in self.reads_log(month).lines()), view)
 
     def reads_of(self, message: Message) -> Iterator[Read]:

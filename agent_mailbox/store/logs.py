@@ -186,8 +186,11 @@ class Logs:
         self._make(paths.HEARTBEATS)
         path = self.heart(session_id)
         try:
-            system.close(paths.open_file(path, system.O_WRONLY | system.O_CREAT))
-            system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+            fd = paths.open_file(path, system.O_WRONLY | system.O_CREAT)
+            try:
+                system.utime(fd, ns=(now * 1_000_000, now * 1_000_000))  # the steward may remove the name meanwhile
+            finally:
+                system.close(fd)
         except OSError as error:
             raise paths.storage_failed("touch", path, error) from None
 

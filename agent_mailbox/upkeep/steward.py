@@ -18,8 +18,8 @@ from ..core.text import shell_quoted
 from ..errors import Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
-from ..store import events, rotation
-from . import doctor
+from ..store import events, leftovers, rotation
+from . import doctor, notices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,15 +43,17 @@ def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
     limit = mailbox.config.max_live if max_live is None else max_live
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
         swept = _sweep(mailbox)
+        hopeless = notices.tell(mailbox, mailbox.now())
         moved = rotation.rotate(
             mailbox.logs,
             mailbox.archive,
             mailbox.config.ttls,
-            lambda state: retention.plan(state, mailbox.now(), limit),
+            lambda state: notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless),
         )
         oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
         rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
         events.rotate(mailbox.logs)
+        leftovers.sweep(mailbox.logs)
         rotation.note_run(mailbox.logs, mailbox.now())
     return Report(
         archived=moved.archived,

@@ -1,0 +1,111 @@
+"""Telling senders of their dead letters: once, a notice for each sender and run of the steward.
+
+Belongs here: the notice, and which letters the earlier ones named. ``core.dead_letters`` knows the letters. A letter is
+not archived before its sender was told.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, dead_letters, frame
+from ..core.compose import Draft
+from ..core.instant import DAY, HOUR
+from ..core.proofs import STEWARD
+from ..core.records import Message
+from ..core.text import clipped
+from ..errors import Busy, MailboxError, StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..core.inbox import MailState
+    from ..core.retention import RetentionPlan
+    from ..mailbox.facade import Mailbox
+
+KEY = "dead_letters"
+"""The key in a notice's metadata with the ids of the letters."""
+NAMED = 5
+"""Letters in a notice's text: it goes into a model's context, and the command lists all."""
+MOST = 500
+"""Letters of one notice; the next run tells of more."""
+LIFE = 7 * DAY // HOUR
+"""Hours for which a notice waits to be read."""
+
+
+def tell(mailbox: Mailbox, now: int) -> set[str]:
+    """Send each sender a notice of its new dead letters; return the ids of those that nobody can be told of.
+
+    A process that proves nothing sends no notice: later runs would not know it for the steward's.
+    """
+    hopeless: set[str] = set()
+    if mailbox.prove(STEWARD) is None:
+        return hopeless
+    state = mailbox.state()
+    for who, letters in _untold(mailbox, state, now).items():
+        try:
+            mailbox.send(_notice(who, letters[:MOST], state))
+        except (Busy, StorageFailed):
+            pass  # the next run tells
+        except MailboxError as error:
+            if error.code != "rate_limited":
+                hopeless.update(m.id for m, _ in letters)
+    return hopeless
+
+
+def held_back(plan: RetentionPlan, mailbox: Mailbox, state: MailState, hopeless: set[str]) -> RetentionPlan:
+    """Return the plan without the dead letters whose sender has yet to be told."""
+    if not plan.move or mailbox.prove(STEWARD) is None:
+        return plan
+    waiting = {m.id for letters in _untold(mailbox, state, mailbox.now()).values() for m, _ in letters}
+    return plan.replace(move=plan.move - (waiting - hopeless))
+
+
+def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, list[tuple[Message, str]]]:
+    found = dead_letters.untold(state, now, set(_told_live(mailbox)))
+    if not found:
+        return found
+    oldest = min(m.timestamp for letters in found.values() for m, _ in letters)
+    return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox, oldest)})
+
+
+def _notice(who: str, letters: list[tuple[Message, str]], state: MailState) -> Draft:
+    count = len(letters)
+    lines = [
+        f"{frame.short(m.id)} to {clipped(frame.target_of(m, state.roster), 60)}: {reason.replace('_', ' ')}"
+        for m, reason in letters[:NAMED]
+    ]
+    return Draft(
+        sender=STEWARD,
+        to=(who,),
+        subject="A message of yours was never read" if count == 1 else f"{count} messages of yours were never read",
+        content="\n".join([*lines, *(["more: agent-mailbox dead-letters"] if count > NAMED else [])]),
+        type="notification",
+        ttl_hours=LIFE,
+        metadata={KEY: [m.id for m, _ in letters]},
+    )
+
+
+def _told_live(mailbox: Mailbox) -> Iterator[str]:
+    """Yield the ids that live notices name. Another program's line is none: it could keep a sender from being told."""
+    view = mailbox.logs.messages.view()
+    for position, line in mailbox.logs.messages.lines():
+        if _MARK in line and (view is None or view.proof(line, position) is not None):
+            yield from _named(line)
+
+
+def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
+    """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
+    for line in mailbox.archive.lines(since):
+        if _MARK in line:
+            yield from _named(line)
+
+
+_MARK = b'"%s"' % KEY.encode()
+
+
+def _named(line: bytes) -> Iterator[str]:
+    message = codec.message(line)
+    if isinstance(message, Message) and message.sender == STEWARD and isinstance(message.metadata, dict):
+        ids: Any = message.metadata.get(KEY)
+        yield from (i for i in ids if isinstance(i, str)) if isinstance(ids, list) else ()

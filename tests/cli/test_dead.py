@@ -1,0 +1,240 @@
+"""What the dead leave: letters of which their senders are told once, and files that the steward removes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.core.proofs import STEWARD
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.store import leftovers, system
+from agent_mailbox.store.lock import FileLock
+from tests.helpers import HEARTBEATS, MESSAGES, ROSTER, record, stamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.helpers import Post
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def pair(post: Post) -> Post:
+    """Two agents, ``alice`` and ``bob``."""
+    for who in ("alice", "bob"):
+        post.register(who)
+    return post
+
+
+def expired(post: Post, sender: str = "alice", to: str = "bob", days: float = 3, **more: Any) -> str:
+    """The id of a message that expired unread, sent some days ago."""
+    at = stamp(wall_clock() - int(days * DAY))
+    old = record(sender, to, timestamp=at, ttl_hours=1, **more)
+    post.append(MESSAGES, old)
+    return str(old["id"])
+
+
+def notices(post: Post, session_id: str) -> list[dict[str, Any]]:
+    """The session's unread notices of the steward, which are read then."""
+    return [m for m in post.ok("check", "--session", session_id)["messages"] if m["sender"] == STEWARD]
+
+
+def letters(post: Post, *words: object) -> dict[str, str]:
+    """The dead letters that the command lists, with the reasons."""
+    return {m["id"]: m["reason"] for m in post.ok("dead-letters", *words)["messages"]}
+
+
+# -- letters ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sender_is_told_of_its_dead_letters_once(pair: Post) -> None:
+    """One short notice for all of a run, however often the steward runs; the next run tells of more."""
+    first = expired(pair)
+    pair.register("carl")
+    orphan = pair.send("alice", "carl")
+    pair.ok("roster", "retire", "carl")
+    pair.ok("steward", "run")
+    (notice,) = notices(pair, "alice")
+    assert notice["subject"] == "2 messages of yours were never read"
+    assert notice["content"] == f"{first[:8]} to bob: expired\n{orphan[:8]} to carl: recipient dead"
+    assert (notice["type"], notice["mode"]) == ("notification", "direct")
+    pair.ok("steward", "run")
+    assert pair.ok("steward", "run", "--max-live", 0)["kept"] == 0
+    pair.ok("steward", "run")
+    assert notices(pair, "alice") == notices(pair, "bob") == []
+    later = expired(pair)
+    pair.ok("steward", "run", "--max-live", 0)
+    assert [n["content"] for n in notices(pair, "alice")] == [f"{later[:8]} to bob: expired"]
+
+
+def test_a_notice_names_a_few_letters_and_the_command_that_lists_them(pair: Post) -> None:
+    """It goes into a model's context."""
+    for _ in range(40):
+        expired(pair)
+    pair.ok("steward", "run")
+    (notice,) = notices(pair, "alice")
+    assert notice["subject"] == "40 messages of yours were never read"
+    assert notice["content"].splitlines()[5:] == ["more: agent-mailbox dead-letters"]
+    assert len(letters(pair, "--session", "alice")) == 40
+
+
+def test_the_successor_is_told_and_nobody_where_there_is_none(pair: Post) -> None:
+    """A stranger, an agent elsewhere and the dead hear nothing; a notice that nobody read makes none."""
+    for sender in ("stranger", "swarm:home/x", "bob"):
+        expired(pair, sender, "alice")
+    expired(pair, STEWARD, "alice", type="notification")
+    pair.ok("roster", "retire", "bob")
+    pair.ok("steward", "run")
+    assert [m for m in pair.objects(MESSAGES) if m.get("metadata")] == []
+    pair.append(ROSTER, {"event": "register", "session_id": "ben", "timestamp": stamp(), "continues": "bob"})
+    pair.ok("steward", "run")
+    assert len(notices(pair, "ben")) == 1
+
+
+def test_the_person_is_told_of_their_own_letters_alone(pair: Post) -> None:
+    """Any program may write lines in their name."""
+    expired(pair, "user", "alice")
+    letter = pair.send("user", "bob")
+    pair.ok("roster", "retire", "bob")
+    pair.ok("steward", "run")
+    assert [n["metadata"] for n in notices(pair, "user")] == [{"dead_letters": [letter]}]
+
+
+def test_no_other_program_s_line_keeps_a_sender_from_being_told(pair: Post) -> None:
+    """A notice counts as told only by its seal."""
+    letter = expired(pair)
+    forged = record(STEWARD, "bob", type="notification", metadata={"dead_letters": [letter]})
+    pair.append(MESSAGES, forged, {**record(), "metadata": {"dead_letters": 1}})
+    pair.ok("steward", "run")
+    assert [n["metadata"] for n in notices(pair, "alice")] == [{"dead_letters": [letter]}]
+
+
+def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post) -> None:
+    """Where no more notices can be sent it stays; it moves with the run that tells."""
+    first, second = expired(pair, "alice", "bob"), expired(pair, "bob", "alice")
+    pair.file("config.toml").write_text("[limits]\nmessages_per_minute = 1\n")
+    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
+    assert [m["id"] for m in pair.objects(MESSAGES)][:-1] == [second]
+    pair.file("config.toml").unlink()
+    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
+    assert [n["metadata"]["dead_letters"] for who in ("alice", "bob") for n in notices(pair, who)] == [
+        [first],
+        [second],
+    ]
+
+
+def test_dead_letters_tells_of_the_archive(pair: Post) -> None:
+    """Those of the last thirty days; ``--since`` reaches further and less far. Archived mail that was read is none."""
+    new, old = expired(pair, days=20), expired(pair, days=90)
+    read = expired(pair, days=10)
+    pair.append("agent-mailbox-reads.jsonl", {"message_id": read, "reader_session_id": "bob", "timestamp": stamp()})
+    assert set(letters(pair, "--session", "alice")) == {new, old}
+    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 3
+    assert letters(pair, "--session", "alice") == {new: "expired"}
+    assert set(letters(pair, "--all", "--since", "365d")) == {new, old}
+    assert letters(pair, "--session", "bob", "--since", "5d") == {}
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def files_of(post: Post, session_id: str) -> list[str]:
+    """The files of the mailbox that bear the session's name."""
+    return sorted(str(path.relative_to(post.box)) for path in post.box.rglob(session_id))
+
+
+def test_the_steward_removes_what_the_dead_leave_and_a_return_loses_nothing(pair: Post) -> None:
+    """No mail twice, none missed: what bob read, and what came while it was dead and alive again."""
+    shown = [pair.send("alice", "bob"), pair.send("alice", "all")]
+    assert pair.check("bob") == shown
+    for name in leftovers.DERIVED:
+        pair.file(".cache", name).mkdir(mode=0o700, exist_ok=True)
+        pair.file(".cache", name, "bob").touch(0o600)
+    alive = files_of(pair, "alice")
+    assert len(files_of(pair, "bob")) == len(leftovers.DERIVED) + 1
+    pair.ok("steward", "run")
+    assert len(files_of(pair, "bob")) == len(leftovers.DERIVED) + 1
+    seen = pair.ok("roster", "show", "bob")["agent"]["last_seen"]
+    pair.ok("roster", "retire", "bob")
+    pair.ok("steward", "run")
+    assert files_of(pair, "bob") == []
+    assert files_of(pair, "alice") == alive
+    assert pair.ok("roster", "show", "bob")["agent"]["last_seen"] >= seen
+    more = pair.send("alice", "all")
+    pair.register("bob")
+    assert pair.check("bob") == [more]
+    assert pair.check("bob") == []
+    last = pair.send("alice", "bob")
+    assert pair.check("bob") == [last]
+    assert pair.doctor() == []
+
+
+def test_a_heartbeat_that_is_locked_stays(pair: Post) -> None:
+    """It is the delivery lock: whoever holds it is showing mail."""
+    pair.check("bob")
+    pair.ok("roster", "retire", "bob")
+    with FileLock(str(pair.file(HEARTBEATS, "bob"))):
+        pair.ok("steward", "run")
+        assert pair.file(HEARTBEATS, "bob").exists()
+    pair.ok("steward", "run")
+    assert not pair.file(HEARTBEATS, "bob").exists()
+
+
+def test_who_waited_for_a_removed_lock_takes_the_new_one(tmp_path: Path) -> None:
+    """The file goes between its opening and its locking: the lock on it would exclude nobody."""
+
+    class Slow(FileLock):
+        """A process that is stopped after it opened the file, once."""
+
+        def _open(self) -> int:
+            fd = super()._open()
+            if not self.path.endswith("?") and not again:
+                again.append(fd)
+                os.unlink(self.path)
+            return fd
+
+    again: list[int] = []
+    with Slow(str(tmp_path / "heart")) as lock:
+        assert lock.stands()
+
+
+def test_a_session_that_comes_back_meanwhile_keeps_its_files(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It registers after the steward looked, before that has the locks."""
+    pair.check("bob")
+    pair.ok("roster", "retire", "bob")
+    real = leftovers._remove
+
+    def late(*given: Any) -> None:
+        pair.register("bob")
+        real(*given)
+
+    monkeypatch.setattr(leftovers, "_remove", late)
+    pair.ok("steward", "run")
+    assert pair.file(HEARTBEATS, "bob").exists()
+
+
+def test_a_beat_while_the_name_goes_is_no_error(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steward removes the file between its opening and the setting of its time."""
+    real, path = system.utime, pair.file(HEARTBEATS, "bob")
+
+    def late(*given: Any, **how: Any) -> None:
+        path.unlink()
+        real(*given, **how)
+
+    monkeypatch.setattr(system, "utime", late)
+    Mailbox(str(pair.box)).logs.beat("bob", 1)
+
+
+def test_a_foreign_line_removes_no_file_elsewhere(pair: Post) -> None:
+    """An id that is a path is no session's; nor are files of unknown sessions the dead's."""
+    pair.file("victim").touch()
+    pair.file(HEARTBEATS, "unknown").touch()
+    for event in ("register", "retire"):
+        pair.append(ROSTER, {"event": event, "session_id": "../victim", "timestamp": stamp()})
+    pair.ok("steward", "run")
+    assert pair.file("victim").exists()
+    assert pair.file(HEARTBEATS, "unknown").exists()
