@@ -55,8 +55,7 @@ def dead_letters(state: MailState, now: int, session_id: str | None = None) -> l
 def untold(state: MailState, now: int, told: Collection[str]) -> dict[str, list[tuple[Message, str]]]:
     """Return the dead letters that nobody was told of, with their reason, by the agent that is to be told.
 
-    That is the sender, or the agent that continues it. Nobody is told of notices, control and events; for these their
-    own rules count.
+    That is the sender, or the agent that continues it. Notices, control and events have rules of their own.
     """
     found: dict[str, list[tuple[Message, str]]] = {}
     for message in state.messages.values():

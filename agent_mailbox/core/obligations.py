@@ -74,7 +74,7 @@ def owed_on_death(session_id: str, state: MailState) -> list[str]:
     """Return the ids of mail that a dead agent gives back.
 
     These are mail that was offered to it and never seen; and role mail that it claimed, had to ack and neither acked
-    nor answered, unless a living agent continues it and so owes the ack.
+    nor answered. A living agent that continues it owes the ack instead.
     """
     line = tuple(agent.session_id for agent in state.roster.line(session_id))
     owed = {

@@ -186,8 +186,10 @@ class Library:
 
 
 def last_seen(agent: Agent, seen: dict[str, int]) -> int:
-    """Return the ms an agent was last seen: its heartbeat, else its registration; of the dead, which may have no
-    heartbeat any more, the time when it was frozen for good, or retired."""
+    """Return the ms an agent was last seen: its heartbeat, else its registration.
+
+    A dead agent may have no heartbeat any more. Then it was last seen when it was frozen for good, or retired.
+    """
     beat = seen.get(agent.session_id, 0)
     if not beat and agent.state == DEAD:
         beat = agent.frozen[-1][0] if agent.frozen and agent.frozen[-1][1] == agent.changed else agent.changed

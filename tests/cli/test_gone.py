@@ -9,18 +9,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox.core.roster import CLIENT_ENDED
+from agent_mailbox.mailbox import absence
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store import processes
 from agent_mailbox.store.hosts import DIRECTORY
 from tests.helpers import READS, ROOT, ROSTER, Result, record, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, line, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tests.helpers import Post
@@ -194,6 +197,40 @@ def test_mail_that_the_killed_saw_or_answered_stays_with_it(post: Post, pair: tu
     assert json.loads(other.bash(line("check", "--json"), OTHER).stdout)["count"] == 0
     assert state(post, DEAD) == ("frozen", True)
     assert "release" not in [r["event"] for r in post.objects(READS)]
+
+
+def test_who_comes_back_meanwhile_is_not_frozen(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """It is judged again under the roster's lock, and under that of the reads."""
+    one, _ = pair
+    post.send("user", "role:builder")
+    offered(post, one, DEAD)
+    one.kill()
+    with ExitStack() as back:
+
+        class Late(Mailbox):
+            """A process that was stopped once it had found the session gone."""
+
+            looks = 0
+
+            def gone(self, sessions: Iterable[str]) -> set[str]:
+                found = super().gone(sessions)
+                self.looks += 1
+                if self.looks == 1:
+                    back.enter_context(started(post, DEAD))
+                return found
+
+        absence.note(Late(str(post.box)), [DEAD], "user")
+        assert state(post, DEAD) == ("alive", False)
+        assert [r["event"] for r in post.objects(READS)] == ["read"]
+
+
+def test_a_session_that_ended_by_itself_is_not_gone(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """Its hook said so before its process ended; it is frozen as ever."""
+    one, _ = pair
+    assert one.hook(DEAD, "SessionEnd", reason="other").rc == 0
+    one.kill()
+    assert state(post, DEAD) == ("frozen", False)
+    assert "gone" not in sent(post, "Ada")
 
 
 # -- who may judge, and by what ---------------------------------------------------------------------------------------

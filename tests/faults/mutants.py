@@ -17,7 +17,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_control, mutants_permissions, mutants_trust
+from tests.faults import mutants_control, mutants_dead, mutants_permissions, mutants_trust
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
@@ -360,6 +360,7 @@ MUTANTS = (
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
+    *mutants_dead.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
     Mutant(
