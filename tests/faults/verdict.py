@@ -126,8 +126,9 @@ class Verdict:
         command showed that did not live to record it may be seen twice."""
         adds = self.command.adds
         readers = [r for r in (*READERS, *(adds.keys() - set(READERS))) if r != self.command.gone]
+        notices = self._notices()
         for reader in readers:
-            self.shown.update((reader, number) for number in self.post.check(reader))
+            self.shown.update((reader, number) for number in self.post.check(reader) if number not in notices)
         again = {(reader, number) for number_of in readers for reader, number in self._unread(number_of)}
         assert not again, f"shown, and unread again: {again}"
         wanted = {(r, n) for r in readers for n in world.UNREAD.get(r, set()) | adds.get(r, set())}
@@ -141,6 +142,14 @@ class Verdict:
             assert times == 1 + (key in self.twice), (key, times)
         standing = Evidence(self.post.box).standing()
         assert all(standing[key] == 1 for key in self.shown), "recorded twice, or not at all"
+
+    def _notices(self) -> set[str]:
+        """The ids of the steward's notices, which tell each sender of each dead letter once."""
+        notices = [r for r in Evidence(self.post.box).records(MESSAGES) if r.get("sender") == "steward"]
+        told = Counter(letter for notice in notices for letter in notice["metadata"]["dead_letters"])
+        assert set(told.values()) <= {1}, f"told twice: {told}"
+        assert told or not self.command.steward, "nobody was told of the broadcast that nobody read"
+        return {notice["id"] for notice in notices}
 
     def _unread(self, reader: str) -> list[tuple[str, str]]:
         return [(reader, number) for number in self.post.unread(reader)]
