@@ -133,10 +133,12 @@ class Client:
         rc, out, err = json.loads(self.process.stdout.readline())
         return Result(rc, out.encode(), err.encode())
 
-    def hook(self, session_id: str, event: str = "SessionStart", **more: Any) -> Result:
-        """Call a hook for a session, as a client does."""
+    def hook(
+        self, session_id: str, event: str = "SessionStart", *, settings: Mapping[str, str] | None = None, **more: Any
+    ) -> Result:
+        """Call a hook for a session, as a client does; ``settings``: variables that its own files add."""
         told = {"session_id": session_id, "cwd": str(self.post.cwd), **more}
-        env = {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID", "CLAUDECODE": "1"}
+        env = {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID", "CLAUDECODE": "1", **(settings or {})}
         return self._ask(words("hook", event), env, json=json.dumps(told))
 
     def bash(self, text: str, session_id: str | None = None, **env: str) -> Result:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Registration(Record):
-    """A request for a session's entry in the roster. None leaves a field as it is."""
+    """A request for a session's entry in the roster. None leaves a field as it is.
+
+    ``lead_by_person``: the person named the lead, though the session's own client asks.
+    """
 
     session_id: str
     event: str = "register"
@@ -33,6 +36,7 @@ class Registration(Record):
     client: str | None = None
     mute: tuple[str, ...] = ()
     unmute: tuple[str, ...] = ()
+    lead_by_person: bool = False
 
 
 class Decision(Record):
@@ -69,8 +73,8 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         session_id=me,
         timestamp=now,
         name=request.name if present is None or request.name != present.name else None,
-        tags=tags if present is None or tags != present.tags else None,
-        lead=_lead(request, present, roster, actor),
+        tags=tags if present is None or set(tags) != set(present.tags) else None,
+        lead=_lead(request, present, roster, USER if request.lead_by_person else actor),
         continues=olds[0] if olds else None,
         by=actor if actor != me else None,
         client=request.client if present is None or request.client != present.client else None,

@@ -68,6 +68,21 @@ def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str |
     return proofs.of_session(session_id) if are_one else None
 
 
+def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the client's process was started with the variable as this hook has it, below no other client.
+
+    Then the person said so. A client's settings, and an agent's command, change the hook's environment alone.
+    """
+    if user_state.is_as_said(environ):
+        return True
+    hosts = HostRecords(user_state.directory(environ))
+    above = [*processes.line(system.getpid())][1:]
+    clients = [process for process in above if hosts.of(process) is not None or is_client(process)]
+    if len(clients) != 1:
+        return False
+    return (processes.variables(clients[0].pid) or {}).get(name) == environ.get(name)
+
+
 def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> str | None:
     """Return what a call from an unknown program proves. It is a client if it made the socket; it gets only sessions
     without a host on record."""

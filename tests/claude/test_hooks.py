@@ -274,6 +274,82 @@ def test_a_session_registers_with_what_its_environment_says(client: Client) -> N
     assert set(client.agent(OTHER)["tags"]) == {"role:librarian", "domain:scripts", "project:inscription"}
 
 
+WISHES: dict[str, str | None] = {
+    "AGENT_MAILBOX_ROLE": "architect",
+    "AGENT_MAILBOX_NAME": "Ann",
+    "AGENT_MAILBOX_TAGS": "concern:x",
+    "AGENT_MAILBOX_LEAD": "boss",
+}
+
+
+@pytest.mark.parametrize("before", ["resumed", "registered"])
+def test_a_known_session_gets_what_its_client_is_started_with(client: Client, before: str) -> None:
+    """Beside what it has, with the mail that follows; once, and no line of the roster when nothing changes."""
+    client.post.register("boss")
+    if before == "resumed":
+        client.hook("SessionStart")
+        client.hook("SessionEnd")
+    else:
+        client.post.register(ME)
+    client.post.ok("roster", "update", "--session-id", ME, "--add-tags", "role:builder")
+    sent = [client.post.send("x", to) for to in ("role:architect", "concern:x", "project:inscription")]
+    text = client.context("SessionStart", source="resume", env=WISHES)
+    assert [one[:8] in text for one in sent] == [True] * 3
+    agent = client.agent()
+    assert (agent["name"], agent["lead"]) == ("Ann", "boss")
+    assert set(agent["tags"]) == {"role:builder", "role:architect", "concern:x", "project:inscription"}
+    lines = client.post.lines(ROSTER)
+    assert client.context("SessionStart", source="resume", env=WISHES) == ""
+    assert client.post.lines(ROSTER) == lines
+
+
+def test_what_a_session_put_off_comes_with_the_next_client_and_not_within_the_same(client: Client) -> None:
+    """A compaction is no word of the person's; only a session's first client brings project and configuration."""
+    client.hook("SessionStart", env=WISHES)
+    client.post.file("config.toml").write_text('[session]\nrole = "librarian"\ntags = ["domain:scripts"]\n')
+    client.post.ok("roster", "update", "--session-id", ME, "--tags", "domain:y", "--remove-tags", "role:architect")
+    client.hook("SessionStart", source="compact", env=WISHES)
+    assert client.agent()["tags"] == ["domain:y"]
+    client.hook("SessionStart", source="resume", env=WISHES)
+    assert set(client.agent()["tags"]) == {"domain:y", "role:architect", "concern:x"}
+
+
+def test_a_known_session_takes_nobody_s_place_by_a_variable(client: Client) -> None:
+    """A session that is resumed within another's client leaves that its name, and is told."""
+    env: dict[str, str | None] = {"AGENT_MAILBOX_NAME": "Ann"}
+    client.hook("SessionStart", session_id=OTHER)
+    client.hook("SessionStart", env=env)
+    client.hook("SessionEnd")
+    text = client.context("SessionStart", session_id=OTHER, source="resume", env=env)
+    assert text == f"agent-mailbox: name 'Ann' is taken by {ME} (frozen); left out"
+    assert [client.agent(one)["state"] for one in (ME, OTHER)] == ["frozen", "alive"]
+
+
+def test_a_role_that_cannot_be_had_costs_no_lead(client: Client) -> None:
+    """It was left out together with the lead, which then was the person."""
+    client.post.register("boss", "--name", "Boss")
+    client.hook("SessionStart", env={**WISHES, "AGENT_MAILBOX_ROLE": "Boss"})
+    assert (client.agent()["lead"], client.agent()["tags"]) == ("boss", [])
+
+
+@pytest.mark.parametrize("end", ["SessionEnd", "retire"])
+def test_a_lead_that_is_settled_is_no_variable_s_to_change(client: Client, end: str) -> None:
+    """The session comes back under the lead it had, and is told by which command the person changes that."""
+    client.hook("SessionStart", env=WISHES)
+    if end == "retire":
+        client.post.ok("roster", "retire", ME)
+    else:
+        client.hook(end)
+    text = client.context("SessionStart", source="resume", env={"AGENT_MAILBOX_LEAD": "other"})
+    assert "lead 'other' left out: the lead is boss; " in text
+    assert f"`agent-mailbox roster update --session-id {ME} --lead other`" in text
+    assert (client.agent()["lead"], client.agent()["state"]) == ("boss", "alive")
+    for ill in ("not an id", ME):
+        text = client.context("SessionStart", source="resume", env={"AGENT_MAILBOX_LEAD": ill})
+        assert text.count("left out") == 1
+        assert client.agent()["lead"] == "boss"
+
+
 def test_a_prompt_of_an_unknown_session_registers_it(client: Client) -> None:
     """Hooks that were installed in the midst of a session."""
     client.hook("UserPromptSubmit", env={"AGENT_MAILBOX_ROLE": "architect"})

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox import Mailbox
 from agent_mailbox.cli import reserved, send_commands
 from agent_mailbox.errors import NOT_YOU, Refused
 from agent_mailbox.identity import callers, client_processes
 from agent_mailbox.store import processes, user_state
 from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, HostRecords
-from tests.helpers import MESSAGES, ROOT, ROSTER, refused, until
+from tests.helpers import MESSAGES, ROOT, ROSTER, refused, stamp, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
 
 if TYPE_CHECKING:
@@ -113,6 +114,52 @@ OTHERS = [
     ("roster", "register", "--session-id", "new", "--name", "n"),
     ("mute", "w", "--session", "boss"),
 ]
+
+
+BOUND = {"AGENT_MAILBOX_LEAD": "boss"}
+
+
+@pytest.mark.parametrize("said", ["process", "settings"])
+def test_only_the_client_s_own_process_gives_a_known_session_its_lead(post: Post, said: str) -> None:
+    """The person started that; a settings file, which an agent may write, is left out, and the session told."""
+    with Client(post) as first:
+        assert first.hook("boss").rc == 0
+        assert first.hook("w").rc == 0
+        assert first.hook("w", "SessionEnd").rc == 0
+    post.env |= BOUND if said == "process" else {}
+    with Client(post) as client:
+        post.env.pop("AGENT_MAILBOX_LEAD", None)
+        told = client.hook("w", source="resume", settings={} if said == "process" else BOUND).stdout
+        assert ("only your person names one" in told) is (said == "settings")
+    lead = post.ok("roster", "show", "w")["agent"]["lead"]
+    assert lead == ("boss" if said == "process" else None)
+    proven = Mailbox(str(post.box)).logs.read_roster().agents["w"].proven_leads
+    assert [who for _, who in proven] == ([lead] if lead else [])
+
+
+def test_a_lead_that_another_program_wrote_yields_to_the_person_s(post: Post) -> None:
+    """It binds a session that has none; it keeps nobody from being named by who starts the client."""
+    with Client(post) as first:
+        assert first.hook("boss").rc == 0
+        assert first.hook("w").rc == 0
+    post.append(ROSTER, {"event": "update", "session_id": "w", "timestamp": stamp(), "lead": "puppet"})
+    assert post.ok("roster", "show", "w")["agent"]["lead"] == "puppet"
+    post.env |= BOUND
+    with Client(post) as client:
+        post.env.pop("AGENT_MAILBOX_LEAD")
+        assert client.hook("w", source="resume").stdout == ""
+    assert Mailbox(str(post.box)).logs.read_roster().agents["w"].proven_leads[-1][1] == "boss"
+
+
+def test_an_agent_names_no_lead_for_itself_where_its_command_passes_for_a_hook(post: Post) -> None:
+    """Below a client that calls its hooks by pipes both look alike: the variable is the command's, not the client's."""
+    told = json.dumps({"session_id": "w", "cwd": str(post.cwd), "source": "resume"})
+    hook = f"echo {shlex.quote(told)} | {line('hook', 'SessionStart')}"
+    with Client(post) as client:
+        assert client.bash(hook, "w").rc == 0
+        assert "only your person names one" in client.bash(hook, "w", AGENT_MAILBOX_LEAD="puppet").stdout
+    agent = post.ok("roster", "show", "w")["agent"]
+    assert (agent["lead"], agent["state"]) == (None, "alive")
 
 
 def test_a_session_names_nobody_else(worker: Client) -> None:

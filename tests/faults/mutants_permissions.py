@@ -9,6 +9,7 @@ POLICY, COMMANDS, PERMIT, TEAMMATE = (
     *("tests/claude/test_permit.py", "tests/claude/test_teammate.py"),
 )
 HOOKS, INSTALL, CLIENTS = (f"tests/claude/test_{name}.py" for name in ("hooks", "install", "clients"))
+CALLERS = "tests/cli/test_callers.py"
 RECEIPTS, CLAIMS, CORE = "tests/claude/test_receipts.py", "tests/core/test_claims.py", "tests/core/test_receipts.py"
 PLAIN = f"{POLICY}::test_accept_edits_lets_through_the_project_s_plain_files_alone"
 WHEREVER = f"{POLICY}::test_what_is_denied_is_denied_wherever_it_stands"
@@ -295,6 +296,37 @@ ASKING = (
 
 SESSIONS = (
     Mutant(
+        "a settings file names no lead for a known session",
+        "hook_calls.is_started_with",
+        (".get(name) == environ.get(name)", " != {}"),
+        tests=f"{CALLERS}::test_only_the_client_s_own_process_gives_a_known_session_its_lead[settings]"
+        f" and {CALLERS}::test_an_agent_names_no_lead_for_itself_where_its_command_passes_for_a_hook",
+    ),
+    Mutant(
+        "a variable changes no lead that is settled",
+        "session._with_lead",
+        ("is_free = known.lead is None or not is_settled", "is_free = True"),
+        tests=f"{HOOKS}::test_a_lead_that_is_settled_is_no_variable_s_to_change",
+    ),
+    Mutant(
+        "a lead that another program wrote yields to the person's",
+        "session._with_lead",
+        ("is_free = known.lead is None or not is_settled", "is_free = known.lead is None"),
+        tests=f"{CALLERS}::test_a_lead_that_another_program_wrote_yields_to_the_person_s",
+    ),
+    Mutant(
+        "a known session takes nobody's place by a variable",
+        "session._additions",
+        ("bearer.state != DEAD", "bearer.state not in (DEAD, FROZEN)"),
+        tests=f"{HOOKS}::test_a_known_session_takes_nobody_s_place_by_a_variable",
+    ),
+    Mutant(
+        "a compaction applies no variables again",
+        "session.enter",
+        ("source in SAME_PROCESS", "source == CLEARED"),
+        tests=f"{HOOKS}::test_what_a_session_put_off_comes_with_the_next_client_and_not_within_the_same",
+    ),
+    Mutant(
         "clearing a context sheds no lead",
         "session.enter",
         ("            lead=old.lead,\n", ""),
@@ -315,8 +347,8 @@ SESSIONS = (
     ),
     Mutant(
         "in the place of a lead that cannot be had is the person",
-        "session._wishes",
-        ("good(leads, check_id)), USER) if leads", "good(leads, check_id)), None) if leads"),
+        "session._variables",
+        ("check_id, told)), USER) if leads", "check_id, told)), None) if leads"),
         tests=f"{PERMIT}::test_a_session_is_begun_with_a_lead",
     ),
     Mutant(

@@ -11,28 +11,31 @@ from ...core.records import USER
 from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
-from ...identity import client_variables
+from ...identity import client_variables, hook_calls
 from ...mailbox import absence
 from ...mailbox.registry import Registry
 from ...store import creation, paths, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ...mailbox.opened import OpenMailbox
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
+SAME_PROCESS = (CLEARED, "compact")
+"""Beginnings within a client's process, whose environment was applied as it began."""
+ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
 
 
 def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
     """Register the session, or its return; returns the lines to tell it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
-    configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A resumed or compacted
-    session stays who it was. A wish that fails (a taken name, a malformed tag) is left out and told; the session
-    registers all the same. A lead is never left out: the person replaces an unusable one.
+    configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A known session stays who it
+    was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and told; the
+    session registers all the same. A new session's lead is never left out: the person replaces an unusable one.
     """
     desk.logs.trail.disturb([session_id])  # a crash may have restored a stamp (``store.stamps``)
     roster = desk.logs.read_roster()
@@ -41,7 +44,8 @@ def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, envir
     known = roster.get(session_id)
     old = _cleared(roster, client) if source == CLEARED and known is None else None
     if known is not None and known.state != DEAD and (known.proven or known.client):
-        request = Registration(session_id=session_id, client=client)
+        goes_on = source in SAME_PROCESS
+        request = Registration(session_id=session_id) if goes_on else _additions(desk, known, directory, environ, told)
     elif old is not None:
         request = Registration(
             session_id=session_id,
@@ -49,25 +53,32 @@ def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, envir
             tags=old.tags,
             lead=old.lead,
             continues=old.session_id,
-            client=client,
         )
     else:
-        request = _wishes(desk, session_id, directory, environ, told).replace(client=client)
-    _register(desk, request, told)
+        request = _wishes(desk, session_id, directory, environ, told)
+    if known is not None and request.lead is not None:
+        request = _with_lead(desk, request, known, environ, told)
+    _register(desk, request.replace(client=client), told)
     if "AGENT_MAILBOX_DIR" not in environ:
         creation.point(session_id, desk.directory, environ)
     return told
 
 
 def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
-    """Register with all wishes, else without the name, else without roles and tags."""
+    """Register with all wishes, else without the name, else without roles and tags, else with the person as lead."""
     absence.note_bearer(desk, request.name, request.session_id)
-    bare = Registration(session_id=request.session_id, client=request.client, lead=request.lead and USER)
-    for attempt in (request, request.replace(name=None), bare):
+    bare = Registration(
+        session_id=request.session_id,
+        client=request.client,
+        lead=request.lead,
+        lead_by_person=request.lead_by_person,
+    )
+    led = bare.replace(lead=request.lead and USER)
+    for attempt in (request, request.replace(name=None), bare, led):
         try:
             _, decision = Registry.sharing(desk).register(attempt, request.session_id)
         except (Refused, Malformed) as error:
-            if attempt is bare:
+            if attempt is led:
                 raise
             told.append(f"{error.what}; left out")
         else:
@@ -81,27 +92,84 @@ def _wishes(
 ) -> Registration:
     """Return the well-formed wishes of environment and configuration."""
     config = desk.config
+    wished = _variables(desk, session_id, environ, told)
+    usual = "" if environ.get(ROLE) else config.session_role
+    roles = wished.roles or _good(_listed(usual), check_role, told)
+    tags = _good(config.session_tags, lambda tag: check_tag(tag, config.namespaces), told)
+    return wished.replace(roles=roles or None, add_tags=(*wished.add_tags, *tags, *_project(directory)))
 
-    def good(words: list[str], check: Callable[[str], str]) -> tuple[str, ...]:
-        found = []
-        for word in words:
-            try:
-                found.append(check(word))
-            except MailboxError as error:
-                told.append(f"{error.what}; left out")
-        return tuple(found)
 
+def _variables(desk: OpenMailbox, session_id: str, environ: Mapping[str, str], told: list[str]) -> Registration:
+    """Return the well-formed wishes of the environment."""
     names = [name] if (name := environ.get("AGENT_MAILBOX_NAME", "").strip()) else []
-    leads = [lead] if (lead := environ.get("AGENT_MAILBOX_LEAD", "").strip()) else []
-    roles = _listed(environ.get("AGENT_MAILBOX_ROLE") or config.session_role)
-    tags = [*_listed(environ.get("AGENT_MAILBOX_TAGS")), *config.session_tags]
+    leads = [lead] if (lead := environ.get(LEAD, "").strip()) else []
+    tags = _listed(environ.get("AGENT_MAILBOX_TAGS"))
     return Registration(
         session_id=session_id,
-        name=next(iter(good(names, check_name)), None),
-        lead=next(iter(good(leads, check_id)), USER) if leads else None,
-        roles=good(roles, check_role) or None,
-        add_tags=(*good(tags, lambda tag: check_tag(tag, config.namespaces)), *_project(directory)),
+        name=next(iter(_good(names, check_name, told)), None),
+        lead=next(iter(_good(leads, check_id, told)), USER) if leads else None,
+        roles=_good(_listed(environ.get(ROLE)), check_role, told) or None,
+        add_tags=_good(tags, lambda tag: check_tag(tag, desk.config.namespaces), told),
     )
+
+
+def _good(words: Iterable[str], check: Callable[[str], str], told: list[str]) -> tuple[str, ...]:
+    found = []
+    for word in words:
+        try:
+            found.append(check(word))
+        except MailboxError as error:
+            told.append(f"{error.what}; left out")
+    return tuple(found)
+
+
+def _additions(
+    desk: OpenMailbox, known: Agent, directory: str, environ: Mapping[str, str], told: list[str]
+) -> Registration:
+    """Return the wishes of a client's process for a session that was known before: they add to its tags.
+
+    The first client of a session brings the project and the configuration too. The session takes nobody's place: it may
+    be resumed within a client that another session named.
+    """
+    if known.client is None:
+        wished = _wishes(desk, known.session_id, directory, environ, told)
+        roles = wished.roles if environ.get(ROLE) or not known.roles else None
+    else:
+        wished = _variables(desk, known.session_id, environ, told)
+        roles = wished.roles
+    name = wished.name if wished.name != known.name else None
+    bearer = desk.logs.read_roster().bearer(name) if name is not None else None
+    if bearer is not None and bearer.state != DEAD:
+        told.append(f"name {name!r} is taken by {bearer.session_id} ({bearer.state}); left out")
+        name = None
+    return wished.replace(name=name, roles=None, add_tags=(*(roles or ()), *wished.add_tags))
+
+
+def _with_lead(
+    desk: OpenMailbox, request: Registration, known: Agent, environ: Mapping[str, str], told: list[str]
+) -> Registration:
+    """Return the request of a known session with the lead that it may have, told if that is not the one it names.
+
+    A session chooses no lead for itself: one of its own making would approve its requests. The person chooses, by the
+    environment of the client's process, and only as long as no lead is proven: a command changes that.
+    """
+    if not (known.proven or known.client or known.lead):
+        return request  # only a foreign line registered it so far: see ``core.roster_changes``
+    me, wanted = known.session_id, request.lead or USER
+    meant = desk.logs.read_roster().meant(wanted)
+    wanted = meant.session_id if meant is not None else wanted
+    is_kept = desk.logs.custody is not None
+    is_settled = not is_kept or (bool(known.proven_leads) and known.proven_leads[-1][1] == known.lead)
+    if known.lead == wanted and is_settled:
+        return request.replace(lead=None)
+    is_free = known.lead is None or not is_settled
+    if is_free and (desk.prove(me) is not None or not is_kept) and hook_calls.is_started_with(LEAD, environ):
+        return request.replace(lead_by_person=True)
+    if wanted != USER or environ.get(LEAD, "").strip() == USER:  # else it is no id, which was told
+        why = "only your person names one" if is_free else f"the lead is {known.lead}"
+        command = f"agent-mailbox roster update --session-id {me} --lead {wanted}"
+        told.append(f"lead {wanted!r} left out: {why}; at a terminal your person may run `{command}`")
+    return request.replace(lead=None)
 
 
 def _listed(words: str | None) -> list[str]:
