@@ -209,6 +209,16 @@ class Context:
         return self._speakers.get(me, me)
 
     @property
+    def own_session(self) -> str | None:
+        """Return the calling session; None for the person and for a program."""
+        if self.caller.kind == callers.AS_SAID:
+            try:
+                return client_variables.session(self.environ) or self.environ.get(client_variables.OURS)
+            except Malformed:  # two clients' variables are set
+                return None
+        return self.caller.sessions[0] if self.caller.kind == callers.SESSION else None
+
+    @property
     def is_session(self) -> bool:
         """Return whether an agent runs this command, so that its client decides what it may read."""
         if self.caller.kind != callers.AS_SAID:

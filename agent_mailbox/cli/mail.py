@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from ..core.claims import Reads
 from ..core.frame import word
+from ..core.records import Message
 from ..core.roster import shown_state
 from ..errors import Malformed
 from . import mail_output, render, values, verbs
@@ -90,8 +92,10 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
 def show(app: App, /, message_id: str) -> None:
     """Show one message with its receipts, and the agents it reaches now. ID may be a unique prefix.
 
-    Receipts: offered (a hook showed it), read (`check` showed it), seen (the model continued after a hook showed it),
+    Receipts: offered (a hook showed it), read (a command did), seen (the model continued after a hook showed it),
     ack (dealt with), release (given back).
+
+    A receipt "by title" is of the title alone: a hook had no room for the text.
     """
     verbs.show(app, app.mailbox, message_id)
 
@@ -107,9 +111,10 @@ def thread(app: App, /, message_id: str) -> None:
     blocks = [[*render.message_text(m, roster, app.style), *render.stages_text(stages[m.id], roster)] for m in messages]
     value = {"messages": [mail_output.message_json(m, reads) for m in messages], "receipts": stages}
     app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
+    verbs.note_shown(app, app.mailbox, messages, reads)
 
 
-def _listing(app: App, /, messages: Sequence[Any], reads: Any) -> None:
+def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
     if not messages and not app.json:
         app.nothing("no mail\n")
         return

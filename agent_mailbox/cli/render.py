@@ -6,7 +6,7 @@ Belongs here: pure functions for the layout and the JSON shapes. ``core.frame`` 
 from __future__ import annotations
 
 from ..core import frame, instant
-from ..core.claims import OFFERED, READ
+from ..core.claims import OFFERED, READ, TITLE_SEEN, by_title
 from ..core.roster import shown_reason, shown_state
 from ..core.text import clipped, neutral
 
@@ -62,9 +62,10 @@ def messages_text(
     rows: list[tuple[str, ...]] = []
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
-        known = [who for who, stage in stages.items() if stage != OFFERED]
-        by = frame.some([frame.name_of(who, roster) for who in known or stages], 3)
-        read = f"{'read by' if known else 'offered to'} {by}" if stages else "unread"
+        ways = {stage: _way(stage) if stage in (OFFERED, TITLE_SEEN) else _way(READ) for stage in stages.values()}
+        furthest = min(ways.values(), key=_WAYS.index, default="unread")
+        by = frame.some([frame.name_of(who, roster) for who, stage in stages.items() if ways[stage] == furthest], 3)
+        read = f"{furthest} {by}".rstrip()
         way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title(m), read))
     room = TITLE
@@ -73,6 +74,14 @@ def messages_text(
     clipped_rows = [(*row[:3], clipped(row[3], room), row[4]) for row in rows]
     styles = [("id", "dim", "sender", "", "dim")] * len(rows)
     return "".join(line + "\n" for line in table(clipped_rows, styles=styles, style=style))
+
+
+_WAYS = ("read by", "title seen by", "offered to")
+
+
+def _way(stage: str) -> str:
+    """Return the words between a stage and its reader."""
+    return {OFFERED: "offered to", TITLE_SEEN: "title seen by"}.get(stage, f"{stage} by")
 
 
 def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, style: Style) -> str:
@@ -101,24 +110,30 @@ def message_text(message: Message, roster: Roster, style: Style) -> list[str]:
     return [*head, *([f"Note: {said}"] if said else []), *frame.body(message, style)]
 
 
-def receipt_json(read: Read) -> dict[str, Any]:
-    """Return one receipt for JSON."""
-    return {
-        "session_id": read.session_id,
-        "event": read.event,
-        "timestamp": instant.text(read.timestamp),
-        "as": read.via,
-    }
+def receipts_json(records: Sequence[Read]) -> list[dict[str, Any]]:
+    """Return a message's receipts for JSON; ``by_title``: that is all its reader had."""
+    titles = by_title(records)
+    return [
+        {
+            "session_id": read.session_id,
+            "event": read.event,
+            "timestamp": instant.text(read.timestamp),
+            "as": read.via,
+            "by_title": read in titles,
+        }
+        for read in records
+    ]
 
 
 def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
     """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
+    titles = by_title(records)
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
     rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster), now="reaches")]
     rows += [
         (
             frame.when(r.timestamp),
-            OFFERED if r.event == "read" and r.nonce else r.event,
+            (OFFERED if r.event == "read" and r.nonce else r.event) + (" by title" if r in titles else ""),
             frame.name_of(r.session_id, roster),
             f"as {frame.word(r.via)}" if r.via else "",
         )
@@ -129,9 +144,7 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
 
 def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
     """Return a line with each reader's latest receipt, if there is any."""
-    said = [
-        f"{stage} {'to' if stage == OFFERED else 'by'} {frame.name_of(who, roster)}" for who, stage in stages.items()
-    ]
+    said = [f"{_way(stage)} {frame.name_of(who, roster)}" for who, stage in stages.items()]
     return [f"Receipts: {frame.some(said)}"] if said else []
 
 

@@ -5,7 +5,8 @@ Belongs here: the hot verbs once their arguments are parsed. Must not import cli
 
 from __future__ import annotations
 
-from ..core import frame
+from ..core import claims, frame
+from ..errors import MailboxError
 from . import mail_output
 from .output import PATIENCE
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.inbox import Item
+    from ..core.records import Message
     from ..mailbox.delivery import Delivery
     from ..mailbox.facade import Mailbox
     from ..mailbox.opened import OpenMailbox
@@ -86,9 +88,22 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     value = {
         "message": mail_output.message_json(found.message, found.reads),
         "delivery": mail_output.reach_json(resolved),
-        "receipts": [render.receipt_json(r) for r in found.receipts],
+        "receipts": render.receipts_json(found.receipts),
     }
     app.out("\n".join(lines) + "\n", value)
+    note_shown(app, mailbox, [found.message], found.reads)
+
+
+def note_shown(app: Context, mailbox: Mailbox, messages: Sequence[Message], reads: claims.Reads) -> None:
+    """Record that the calling session now has the texts that a hook gave it by title."""
+    if not any(claims.untold(message, reads) for message in messages) or (me := app.own_session) is None:
+        return
+    from ..mailbox import receipts  # where a hook had no room for a text
+
+    try:
+        receipts.tell_in_full(mailbox, me, messages, reads)
+    except MailboxError as error:
+        app.warn(f"the receipt was not recorded: {error.what}")
 
 
 def ack(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:

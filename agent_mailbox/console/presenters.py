@@ -38,6 +38,7 @@ STAGES = {
     claims.ACKED: ("✔✔", "acknowledged by"),
     claims.SEEN: ("✔✔", "seen by"),
     claims.READ: ("✔", "read by"),
+    claims.TITLE_SEEN: ("✔", "title seen by"),
     claims.OFFERED: ("→", "offered to"),
 }
 """The sign and the words of each stage, the furthest first."""
@@ -243,13 +244,15 @@ def history(message: Message, records: list[Read], roster: Roster) -> list[dict[
     words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen"}
     found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
     found[0]["who"] = name(message.sender, roster)
+    titles = claims.by_title(records)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
+        what = "offered" if offered else words.get(record.event, record.event)
         found.append(
             {
                 "iso": iso(record.timestamp),
                 "clock": clock(record.timestamp),
-                "what": "offered" if offered else words.get(record.event, record.event),
+                "what": f"{what} by title" if record in titles else what,
                 "who": name(record.session_id, roster),
                 "via": visible(record.via) if record.via and ":" in record.via else "",
                 "cost": f"{record.tokens} tokens" if record.tokens else "",

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
-READ, OFFERED, SEEN, ACKED = "read", "offered", "seen", "acked"
+READ, OFFERED, TITLE_SEEN, SEEN, ACKED = "read", "offered", "seen by title", "seen", "acked"
 """The stages of a reader with a message. It asked for its mail and got this. A hook showed it, and nothing tells yet
-whether it was seen. It was seen. It is dealt with."""
+whether it was seen. Its title was seen, and not its text. It was seen. It is dealt with."""
 
 
 def is_kept(message: Message) -> bool:
@@ -66,6 +66,8 @@ class Reads:
         else:
             if before is None or (proven and not proofs.proves(before.proof)):
                 self._standing.setdefault(record.message_id, {})[record.session_id] = record
+            elif before.title and not record.title and (proven or not proofs.proves(before.proof)):
+                standing[record.session_id] = before.replace(nonce=None, title=False)  # the text followed the title
             if record.event == "ack":
                 self._acked[key] = proven or self._acked.get(key, False)
 
@@ -90,21 +92,29 @@ class Reads:
         return any(proven or not least for proven in known)
 
     def stages(self, message_id: str) -> dict[str, str]:
-        """Return how far each reader has come with the message: one of the four words above."""
+        """Return how far each reader has come with the message: one of the five words above."""
         found = {}
         for session, read in self._standing.get(message_id, {}).items():
             if (message_id, session) in self._acked:
                 found[session] = ACKED
-            elif read.nonce is None:
-                found[session] = READ
+            elif read.nonce is not None and (message_id, session, read.nonce) not in self._seen:
+                found[session] = OFFERED
+            elif read.title:
+                found[session] = TITLE_SEEN
             else:
-                found[session] = SEEN if (message_id, session, read.nonce) in self._seen else OFFERED
+                found[session] = READ if read.nonce is None else SEEN
         return found
 
     def unseen(self, message_id: str) -> list[Read]:
         """Return the standing reads that offered the message to a session without a sign yet that it was seen."""
         standing = self._standing.get(message_id)
         return [standing[s] for s, stage in self.stages(message_id).items() if stage == OFFERED] if standing else []
+
+    def missed(self, message: Message) -> list[Read]:
+        """Return the standing reads that settle nothing: unseen ones, and of mail that asks for an ack a title's."""
+        least = (OFFERED, TITLE_SEEN) if message.ack else (OFFERED,)
+        standing = self._standing.get(message.id)
+        return [standing[s] for s, stage in self.stages(message.id).items() if stage in least] if standing else []
 
     def released(self, message_id: str, lineage: Sequence[str]) -> bool:
         """Return whether one of these sessions ever gave the message back."""
@@ -114,6 +124,27 @@ class Reads:
 def readers(message: Message, reads: Reads) -> list[str]:
     """Return all readers of the message, first reader first; a foreign line may name some itself."""
     return list(dict.fromkeys([*(read.session_id for read in reads.of(message.id)), *message.read_by]))
+
+
+def takers(message: Message, reads: Reads) -> list[str]:
+    """Return the readers of the message, without those that saw the mere title of one that asks for an ack."""
+    stages = reads.stages(message.id) if message.ack else {}
+    return [reader for reader in readers(message, reads) if stages.get(reader) != TITLE_SEEN]
+
+
+def untold(message: Message, reads: Reads) -> list[Read]:
+    """Return the standing reads whose session was given the message by title alone, and neither asked nor acked."""
+    stages = reads.stages(message.id)
+    return [read for read in reads.of(message.id) if read.title and stages[read.session_id] != ACKED]
+
+
+def by_title(records: Iterable[Read]) -> frozenset[Read]:
+    """Return those of a message's records that are about its title alone: offered so, or seen so."""
+    records = list(records)
+    titles = {(record.session_id, record.nonce) for record in records if record.title}
+    return frozenset(
+        r for r in records if r.title or (r.event == "seen" and r.nonce and (r.session_id, r.nonce) in titles)
+    )
 
 
 def read_by(message: Message, reads: Reads, lineage: Sequence[str], roster: Roster) -> bool:

@@ -262,6 +262,7 @@ def _read_from(obj: dict[str, Any]) -> Read:
         via=_maybe_text(obj, "as"),
         nonce=_maybe_text(obj, "nonce"),
         tokens=tokens if type(tokens := obj.get("tokens")) is int else None,
+        title=obj.get("title") is True,
     )
 
 
@@ -285,7 +286,7 @@ def read_line(record: Read) -> bytes:
         "timestamp": instant.text(record.timestamp),
         "event": record.event,
     }
-    more = {"as": record.via, "nonce": record.nonce, "tokens": record.tokens}
+    more = {"as": record.via, "nonce": record.nonce, "tokens": record.tokens, "title": record.title or None}
     obj |= {key: value for key, value in more.items() if value is not None}
     return _line(obj)
 

@@ -5,13 +5,13 @@ Belongs here: which mail that is, why, and who is to be told. Everything is a fu
 
 from __future__ import annotations
 
-from . import claims, proofs
+from . import claims, obligations, proofs
 from .address import DIRECT, route
 from .records import USER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from .inbox import MailState
     from .records import Message
@@ -23,9 +23,10 @@ EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 def dead_reason(message: Message, state: MailState, now: int) -> str | None:
     """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
-    Reading it ends the question; so does a living successor of a dead recipient.
+    Reading it ends the question, though not by the title if it asks for an ack. So does a living successor of a dead
+    recipient.
     """
-    if claims.readers(message, state.reads):
+    if claims.takers(message, state.reads):
         return None
     if state.expired(message, now):
         return EXPIRED
@@ -42,14 +43,22 @@ def _living_recipient(word: str, roster: Roster) -> bool:
 def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
     """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
-    found = []
-    for message in state.messages.values():
-        if reader and message.sender not in reader.lineage and route(message.recipients, reader) is None:
-            continue
+    return list(
+        _letters(
+            state,
+            now,
+            lambda m: reader is None or m.sender in reader.lineage or route(m.recipients, reader) is not None,
+        )
+    )
+
+
+def _letters(state: MailState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:
+    """Yield the wanted dead letters with their reason; a reader's answer ends the question, too."""
+    replies = obligations.repliers(state)
+    for message in filter(wanted, state.messages.values()):
         reason = dead_reason(message, state, now)
-        if reason is not None:
-            found.append((message, reason))
-    return found
+        if reason is not None and replies.get(message.id, frozenset()).isdisjoint(claims.readers(message, state.reads)):
+            yield message, reason
 
 
 def untold(state: MailState, now: int, told: Collection[str]) -> dict[str, list[tuple[Message, str]]]:
@@ -58,12 +67,9 @@ def untold(state: MailState, now: int, told: Collection[str]) -> dict[str, list[
     That is the sender, or the agent that continues it. Notices, control and events have rules of their own.
     """
     found: dict[str, list[tuple[Message, str]]] = {}
-    for message in state.messages.values():
-        if message.type != "message" or message.id in told:
-            continue
+    for message, reason in _letters(state, now, lambda m: m.type == "message" and m.id not in told):
         who = _concerned(message, state.roster)
-        reason = dead_reason(message, state, now) if who is not None else None
-        if who is not None and reason is not None:
+        if who is not None:
             found.setdefault(who, []).append((message, reason))
     return found
 

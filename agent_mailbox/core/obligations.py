@@ -73,8 +73,12 @@ def staleness(message: Message, state: MailState, now: int) -> str:
 def owed_on_death(session_id: str, state: MailState) -> list[str]:
     """Return the ids of mail that a dead agent gives back.
 
-    These are mail that was offered to it and never seen; and role mail that it claimed, had to ack and neither acked
-    nor answered. A living agent that continues it owes the ack instead.
+    These are:
+
+    - role mail that it claimed, had to ack and neither acked nor answered; a living agent that continues it owes the
+      ack instead
+    - mail that was offered to it and never seen
+    - mail that asks for an ack, if it saw the title alone
     """
     line = tuple(agent.session_id for agent in state.roster.line(session_id))
     owed = {
@@ -82,6 +86,6 @@ def owed_on_death(session_id: str, state: MailState) -> list[str]:
         for m in (() if state.roster.heirs(session_id) else obligations(session_id, state))
         if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m, line)
     }
-    owed.update(i for i in state.messages if any(r.session_id == session_id for r in state.reads.unseen(i)))
+    owed.update(i for i, m in state.messages.items() if any(r.session_id == session_id for r in state.reads.missed(m)))
     replies = repliers(state)
     return [i for i in state.messages if i in owed and replies.get(i, frozenset()).isdisjoint(line)]

@@ -113,7 +113,7 @@ class Read(Record):
     """One line of the reads log: ``session_id`` did ``event`` to a message; ``via`` is the address it came through.
 
     ``nonce`` names the hook's delivery that offered it: a ``seen`` with the same nonce may follow. ``tokens`` is the
-    cost of this message in that delivery.
+    cost of this message in that delivery. ``title``: the delivery gave its title alone, without the text.
     """
 
     message_id: str
@@ -123,6 +123,7 @@ class Read(Record):
     via: str | None = None
     nonce: str | None = None
     tokens: int | None = None
+    title: bool = False
     proof: str | None = None
 
 

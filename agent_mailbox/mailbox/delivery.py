@@ -27,13 +27,15 @@ class Offering(Record):
 
     ``nonce`` finds the delivery again in the client's transcript, which is ``length`` bytes long so far; None: nobody
     can tell whether it was seen. ``client``: its process, if known. ``show`` fills in ``tokens``, the cost by message
-    id. ``quiet``: may the offer leave a quiet stamp, which spares later hooks their work?
+    id, and ``titles``, the ids of those without their text. ``quiet``: may the offer leave a quiet stamp, which spares
+    later hooks their work?
     """
 
     nonce: str | None
     length: int
     client: str
     tokens: dict[str, int]
+    titles: set[str]
     quiet: bool = True
 
 
@@ -134,7 +136,8 @@ class Delivery(OpenMailbox):
             ids = tuple(record.message_id for record in records)
             offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
             offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
-        return [r.replace(nonce=nonce, tokens=offering.tokens.get(r.message_id)) for r in records]
+        cost, titles = offering.tokens, offering.titles
+        return [r.replace(nonce=nonce, tokens=cost.get(i := r.message_id), title=i in titles) for r in records]
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.

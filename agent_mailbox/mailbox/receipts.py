@@ -6,15 +6,16 @@ them (``clients.hooks.transcript``); ``core.claims`` and ``core.retention`` say 
 
 from __future__ import annotations
 
-from ..core import codec
+from ..core import claims, codec, proofs
 from ..core.records import Read, Record
 from ..store import offers
 from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from ..core.records import Message
     from ..store.offers import Offer
     from .opened import OpenMailbox
 
@@ -59,3 +60,16 @@ def settle(
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
         offers.save(desk.logs, session_id, left)
         return bool(left)
+
+
+def tell_in_full(desk: OpenMailbox, session_id: str, messages: Iterable[Message], reads: claims.Reads) -> None:
+    """Record that the session, or one it continues, now has the texts of messages that a hook gave it by title.
+
+    Raises ``Busy`` and ``StorageFailed``.
+    """
+    lineage, now = desk.logs.read_roster().lineage(session_id), desk.now()
+    found = [(m, read) for m in messages for read in claims.untold(m, reads) if read.session_id in lineage]
+    if found:
+        lines = [codec.read_line(Read(m.id, read.session_id, now, via=read.via)) for m, read in found]
+        sealed = [proofs.proves(read.proof) or claims.is_kept(m) for m, read in found]
+        desk.logs.reads.append(lines, (), [desk.prove(session_id) if kept else None for kept in sealed])

@@ -51,9 +51,10 @@ _RELEASE = b'"event":"release"'
 _WORD = rb'"[!#-\[\]-~]+"'
 _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
 _INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
+_MARKS = rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"title":true)?(?:,"seal":"[^"\\]+")?'
 _CLAIM = re.compile(
     rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"read","as":("role:[^"\\]+")%b\}'
-    % (_WORD, _WORD, _INSTANT, rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"seal":"[^"\\]+")?')
+    % (_WORD, _WORD, _INSTANT, _MARKS)
 )
 """A read that claims role mail, as our writers spell it (but for leap days, which are decoded)."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox import Mailbox
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
 
@@ -399,6 +400,79 @@ def test_many_obligations_are_counted_not_listed(talk: Talk) -> None:
     assert [line[:8] for line in lines[2:7]] == [i[:8] for i in sent[3:]]
     assert re.fullmatch(r"3 more: .*agent-mailbox status", lines[7])
     assert len(lines) == 8
+
+
+# -- by title ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def titles(talk: Talk) -> list[str]:
+    """The ids of eight messages that ask for an ack; the model went on after a hook with room for some of the texts."""
+    talk.post.register("ann")
+    talk.post.file("config.toml").write_text("[hook]\ntokens = 500\n")
+    body = "word " * 100
+    batch = "\n".join(json.dumps({"recipient": ME, "content": f"{n} {body}", "ack": True}) for n in range(8))
+    sent: list[str] = talk.post.ok("send", "--jsonl", "-", "--from", "ann", stdin=batch)["ids"]
+    text = talk.told("UserPromptSubmit")
+    assert [i[:8] in text for i in sent] == [True] * 8
+    by_text = {i for n, i in enumerate(sent) if f"{n} {body.strip()}" in text}
+    assert {r["message_id"] for r in talk.post.objects(READS) if "title" not in r} == by_text
+    talk.speak()
+    assert talk.context("Stop") == ""
+    return sent
+
+
+def test_receipts_tell_what_was_seen_from_what_was_seen_by_title(talk: Talk, titles: list[str]) -> None:
+    """In every listing, for people and for programs."""
+    stages = {i: talk.post.ok("thread", i)["receipts"][i][ME] for i in titles}
+    by_title = [i for i in titles if stages[i] == "seen by title"]
+    assert {*stages.values()} == {"seen", "seen by title"}
+    assert len(by_title) > 4
+    full, title = ("", "seen by", "read by"), (" by title", "title seen by", "title seen by")
+    for i, words in ((titles[0], full), (by_title[0], title)):
+        receipts = talk.post.ok("show", i)["receipts"]
+        assert [(r["event"], r["by_title"]) for r in receipts] == [(e, i in by_title) for e in ("read", "seen")]
+        shown = talk.post.call("show", i).stdout
+        for event in ("offered", "seen"):
+            assert re.search(rf"^\S+ \S+  {event}{words[0]} +{ME[:8]}", shown, re.MULTILINE), shown
+        assert f"Receipts: {words[1]} {ME[:8]}" in talk.post.call("thread", i).stdout
+        line = next(line for line in talk.post.call("history", "--all").stdout.splitlines() if line.startswith(i[:8]))
+        assert line.endswith(f"{words[2]} {ME[:8]}")
+
+
+@pytest.mark.parametrize("verb", ["show", "thread"])
+def test_who_asks_for_the_text_of_a_title_has_seen_it(talk: Talk, titles: list[str], verb: str) -> None:
+    """Its own session alone, and once; nobody else's look counts for it."""
+    by_title = titles[-1]
+    for env in ({}, {"CLAUDE_CODE_SESSION_ID": "ann"}):
+        assert talk.post.call(verb, by_title, env=env).rc == 0
+    before = talk.events()
+    assert talk.post.ok("thread", by_title)["receipts"] == {by_title: {ME: "seen by title"}}
+    for _ in range(2):
+        assert talk.post.call(verb, by_title, env={"CLAUDE_CODE_SESSION_ID": ME}).rc == 0
+    assert talk.events() == [*before, "read"]
+    assert talk.post.ok("thread", by_title)["receipts"] == {by_title: {ME: "read"}}
+    assert [m["id"] for m in talk.post.ok("status", "--session", ME)["obligations"]] == titles
+
+
+def test_a_session_that_dies_gives_back_what_it_knew_by_title(talk: Talk, titles: list[str]) -> None:
+    """The sender learns that nobody read it; the texts that it saw are none of that."""
+    seen = [i for i in titles if talk.post.ok("thread", i)["receipts"][i][ME] == "seen"]
+    talk.post.ok("roster", "retire", ME)
+    letters = talk.post.ok("dead-letters", "--session", "ann")["messages"]
+    assert [(m["id"], m["reason"]) for m in letters] == [(i, "recipient_dead") for i in titles if i not in seen]
+    assert 0 < len(seen) < 4
+
+
+def test_a_look_that_cannot_be_recorded_is_a_look(talk: Talk, titles: list[str]) -> None:
+    """The text is there, and one line says why its sender will not know."""
+    reads = talk.post.file(READS)
+    kept = reads.read_bytes()
+    with Mailbox(str(talk.post.box)).logs.reads.held():
+        done = talk.post.call("show", titles[-1], env={"CLAUDE_CODE_SESSION_ID": ME})
+    assert (done.rc, "word word" in done.stdout) == (0, True)
+    assert done.stderr.startswith("warning: the receipt was not recorded: ")
+    assert reads.read_bytes() == kept
 
 
 # -- mute -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenP
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.logs import Logs
 from tests.console.conftest import PATIENCE, Running
-from tests.helpers import MESSAGES, ROSTER, Post, record, until
+from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -206,6 +206,20 @@ def test_a_log_that_cannot_be_read_leaves_the_console_watching(running: Running)
     post.send("ada", "all", "READABLE")
     assert "READABLE" in stream.next("row")["data"]
     stream.close()
+
+
+def test_a_title_that_was_seen_is_no_text_that_was(running: Running) -> None:
+    """In the list and in the message's own receipts."""
+    post = running.post
+    post.register("ada")
+    sent = post.send("x", "ada")
+    told = {"message_id": sent, "reader_session_id": "ada", "timestamp": stamp(), "nonce": "1a2b3c"}
+    post.append(READS, {**told, "event": "read", "title": True})
+    post.append(READS, {**told, "event": "seen"})
+    assert json.loads(running.ask(f"/receipts?ids={sent}").text) == {sent: ["✔", "title seen by ada"]}
+    page = running.ask(f"/archive?open={sent}").text
+    assert "<td>offered by title</td>" in page
+    assert "<td>seen by title</td>" in page
 
 
 def test_the_watcher_follows_the_mailbox_to_where_it_is_made_anew(post: Post) -> None:

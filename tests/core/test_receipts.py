@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import dead_letters, inbox, obligations, retention
+from agent_mailbox.core import claims, dead_letters, inbox, obligations, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.cost import Cost, costs
 from agent_mailbox.core.records import Read
@@ -15,9 +15,13 @@ PEOPLE = [register("ann-1"), register("bob-1", "role:x", "project:p"), register(
 ADDRESSES = {"bob-1": "bob-1", "role:x": "role:x", "project:p": "project:p", "all": "all"}
 
 
-def offered(nonce: str = "aaaaaa", via: str = "bob-1", tokens: int = 10) -> Read:
+def offered(nonce: str = "aaaaaa", via: str = "bob-1", tokens: int = 10, *, title: bool = False) -> Read:
     """bob is shown m1 by a hook."""
-    return Read("m1", "bob-1", at(0), "read", via, nonce, tokens)
+    return Read("m1", "bob-1", at(0), "read", via, nonce, tokens, title)
+
+
+IN_FULL = Read("m1", "bob-1", at(0), via="role:x")
+"""bob is shown m1 by a command of his."""
 
 
 def seen(nonce: str = "aaaaaa", who: str = "bob-1") -> Read:
@@ -39,6 +43,16 @@ def seen(nonce: str = "aaaaaa", who: str = "bob-1") -> Read:
         ([Read("m1", "bob-1", at(0))], "read"),
         ([offered(), release("m1", "bob-1")], None),
         ([seen()], None),
+        ([offered(title=True)], "offered"),
+        ([offered(title=True), seen()], "seen by title"),
+        ([offered(title=True).replace(nonce=None)], "seen by title"),
+        ([offered(title=True), seen(), ack("m1", "bob-1")], "acked"),
+        ([offered(title=True), seen(), IN_FULL], "read"),
+        ([offered(title=True), IN_FULL], "read"),
+        ([offered(title=True), IN_FULL, release("m1", "bob-1"), offered("bbbbbb", title=True)], "offered"),
+        ([offered(), seen(), offered("bbbbbb", title=True)], "seen"),
+        ([offered(title=True).replace(proof="session:bob-1"), seen(), IN_FULL], "seen by title"),
+        ([offered(title=True), seen(), IN_FULL.replace(session_id="cat-1")], "seen by title"),
     ],
 )
 def test_seen_is_of_one_delivery_to_one_reader(reads: list[Read], stage: str | None) -> None:
@@ -46,6 +60,13 @@ def test_seen_is_of_one_delivery_to_one_reader(reads: list[Read], stage: str | N
     folded = Reads(reads)
     assert folded.stages("m1").get("bob-1") == stage
     assert [r.session_id for r in folded.unseen("m1")] == (["bob-1"] if stage == "offered" else [])
+
+
+def test_the_text_behind_a_title_changes_no_holder() -> None:
+    """bob holds the role's mail as he did, by the line that claimed it."""
+    reads = Reads([offered(via="role:x", title=True), Read("m1", "cat-1", at(0), via="role:x"), IN_FULL])
+    assert claims.holder(message(to="role:x"), reads, state([], [], PEOPLE).roster) == "bob-1"
+    assert [(r.session_id, r.via) for r in reads.of("m1")] == [("bob-1", "role:x"), ("cat-1", "role:x")]
 
 
 @pytest.mark.parametrize("to", ["bob-1", "role:x"])
@@ -75,6 +96,28 @@ def test_the_dead_give_back_what_they_were_offered_and_never_saw(to: str) -> Non
     assert obligations.owed_on_death("bob-1", state([mail, answer], [offered(via=to)], dead)) == []
     heir = [*dead, register("bob-2", hours=1, continues="bob-1")]
     assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to)], heir)) == ["m1"]
+
+
+@pytest.mark.parametrize("to", ADDRESSES)
+def test_a_title_settles_nothing_that_asks_for_an_ack(to: str) -> None:
+    """It goes back when its reader dies, and is a dead letter when its time is over; owed until then."""
+    by_title = [offered(via=to, title=True), seen()]
+    dead = [*PEOPLE, event("retire", "bob-1", 1)]
+    for ack_too, reads, back, reason in (
+        (True, by_title, ["m1"], "expired"),
+        (False, by_title, [], None),
+        (True, [*by_title, Read("m1", "bob-1", at(0))], ["m1"] if to == "role:x" else [], None),
+        (True, [*by_title, ack("m1", "bob-1")], [], None),
+    ):
+        mail = message(to=to, ack=ack_too, ttl_hours=2)
+        assert obligations.owed_on_death("bob-1", state([mail], reads, dead)) == back
+        letters = dead_letters.dead_letters(state([mail], reads, PEOPLE), at(2))
+        assert [why for _, why in letters] == ([reason] if reason else [])
+    asked = message(to=to, ack=True, ttl_hours=2)
+    assert obligations.obligations("bob-1", state([asked], by_title, PEOPLE)) == [asked]
+    answer = message("m2", to="ann-1", sender="bob-1", thread="m1")
+    assert dead_letters.dead_letters(state([asked, answer], by_title, PEOPLE), at(2)) == []
+    assert obligations.owed_on_death("bob-1", state([asked, answer], by_title, dead)) == []
 
 
 def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:

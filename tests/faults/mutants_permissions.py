@@ -441,14 +441,44 @@ SEEN = (
     Mutant(
         "seen is of one delivery",
         "Reads.stages",
-        ("(message_id, session, read.nonce) in self._seen", "any(s[:2] == (message_id, session) for s in self._seen)"),
+        (
+            "(message_id, session, read.nonce) not in self._seen",
+            "not any(s[:2] == (message_id, session) for s in self._seen)",
+        ),
         tests=f"{CORE}::test_seen_is_of_one_delivery_to_one_reader",
     ),
     Mutant(
         "the dead give back what they did not see",
         "obligations.owed_on_death",
-        ("any(r.session_id == session_id for r in state.reads.unseen(i))", "False"),
+        ("any(r.session_id == session_id for r in state.reads.missed(m))", "False"),
         tests=f"{CORE}::test_the_dead_give_back_what_they_were_offered_and_never_saw",
+    ),
+    Mutant(
+        "a title is no text",
+        "delivery.Delivery._offered",
+        (", title=i in titles)", ")"),
+        tests=f"{RECEIPTS}::test_receipts_tell_what_was_seen_from_what_was_seen_by_title",
+    ),
+    Mutant(
+        "a title settles nothing that asks for an ack",
+        "Reads.missed",
+        ("(OFFERED, TITLE_SEEN) if message.ack else (OFFERED,)", "(OFFERED,)"),
+        tests=f"{RECEIPTS}::test_a_session_that_dies_gives_back_what_it_knew_by_title",
+    ),
+    Mutant(
+        "an ask that nobody read but by title is a dead letter when it expires",
+        "claims.takers",
+        (" if stages.get(reader) != TITLE_SEEN", ""),
+        tests=f"{CORE}::test_a_title_settles_nothing_that_asks_for_an_ack",
+    ),
+    Mutant(
+        "the text behind a title is proven as the title was",
+        "Reads.apply",
+        (
+            "elif before.title and not record.title and (proven or not proofs.proves(before.proof)):",
+            "elif before.title:",
+        ),
+        tests=f"{CORE}::test_seen_is_of_one_delivery_to_one_reader",
     ),
     Mutant(
         "what was said before an offer tells nothing of it",

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_mailbox import Mailbox, Request
-from agent_mailbox.core import inbox, instant
+from agent_mailbox.core import codec, inbox, instant
+from agent_mailbox.core.records import Read
 from agent_mailbox.store import creation, paths, poll, scan, user_state
 from agent_mailbox.store.poll import Poll
 
@@ -50,7 +51,7 @@ reads = st.fixed_dictionaries(
         "timestamp": instants,
         "event": st.sampled_from(("read", "read", "read", "ack", "release", "seen", "what")),
     },
-    optional={"as": st.sampled_from(("role:dev", "role:ops", "me", "project:x"))},
+    optional={"as": st.sampled_from(("role:dev", "role:ops", "me", "project:x")), "title": st.just(True)},
 )
 spellings = st.sampled_from((COMPACT, COMPACT, COMPACT, (", ", ": ")))
 ends = st.sampled_from((b"\n", b"\n", b"\n", b"\n\n", b"", b'\n{"torn":"\n'))
@@ -125,7 +126,8 @@ def test_of_an_id_the_first_message_counts_and_not_what_is_left_of_one(box: Mail
     assert found == pure == ([] if first == "other" else [UUIDS[0]])
 
 
-def test_what_is_left_out_is_what_costs(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [{}, {"nonce": "1a2b3c", "tokens": 30, "title": True}], ids=["check", "hook"])
+def test_what_is_left_out_is_what_costs(box: Mailbox, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
     """Mail for others, expired mail and claimed role mail never reach the decoder; all else does."""
     monkeypatch.setattr(poll, "LARGE", 0)
     day, now = instant.text(NOW - 50 * instant.HOUR), instant.text(NOW)
@@ -136,14 +138,8 @@ def test_what_is_left_out_is_what_costs(box: Mailbox, monkeypatch: pytest.Monkey
         for i, (to, at) in zip((*IDS[:4], *(i.replace("0000-", "1111-") for i in IDS[:4])), mail, strict=True)
     ]
     messages = b"".join(_line(obj, COMPACT, b"\n", False) for obj in told)
-    claim = {
-        "message_id": told[2]["id"],
-        "reader_session_id": "you",
-        "timestamp": now,
-        "event": "read",
-        "as": "role:dev",
-    }
-    scanned, pure = _answers(box, messages, _line(claim, COMPACT, b"\n", False))
+    claim = codec.read_line(Read(told[2]["id"], "you", NOW, via="role:dev", **more))
+    scanned, pure = _answers(box, messages, claim)
     assert scanned == pure == [told[k]["id"] for k in (1, 3, 5)]
     roster = box.logs.read_roster()
     with box.logs.open() as logs:

@@ -13,7 +13,7 @@ from ...core.text import clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ...core.inbox import Item
     from ...core.records import Message
@@ -38,11 +38,12 @@ def units(text: str) -> int:
 
 class Told(Record):
     """A delivery's text; the items it shows, in order; by message id the cost of each in tokens. That includes its
-    share of the lines around, ours and the client's."""
+    share of the lines around, ours and the client's. ``titles`` are the ids of those that it gives by title."""
 
     text: str
     items: Sequence[Item]
     tokens: Mapping[str, int]
+    titles: Collection[str] = ()
 
 
 class Sheet(Record):
@@ -93,7 +94,7 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
     around = (page.around + units(text) - sum(own.values())) // len(own)
-    return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()})
+    return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()}, titles.keys())
 
 
 _HEAD = 200

@@ -195,11 +195,12 @@ class Hook(Record):
         transcript = self.call.transcript
         nonce = system.urandom(3).hex() if transcript else None
         length = system.size(transcript) if transcript else 0
-        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, quiet)
+        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, set(), quiet)
 
         def show(items: list[Item]) -> Sequence[Item]:
             told = self._told([item for item in items if not item.muted], parts, nonce)
             offering.tokens.update(told.tokens)
+            offering.titles.update(told.titles)
             if told.text:
                 self.write(answer(told.text))
             return told.items
