@@ -12,6 +12,7 @@ from ..core.claims import Reads
 from ..core.frame import word
 from ..core.records import Message
 from ..core.roster import shown_state
+from ..core.text import shell_quoted
 from ..errors import Malformed
 from . import mail_output, render, values, verbs
 from .group import cli
@@ -56,18 +57,20 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
     me = app.who(session)
     found = app.library.status(me)
     agent = found.agent
+    own = "" if session is None else f" --session {shell_quoted(me)}"
     roster = app.mailbox.logs.read_roster()
     lines = [
         f"{me}: {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{mail_output.plural(found.unread, 'unread message')}" + (" (agent-mailbox check)" if found.unread else ""),
+        f"{mail_output.plural(found.unread, 'unread message')}"
+        + (f" (agent-mailbox check{own})" if found.unread else ""),
     ]
     if found.obligations:
         lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
         listing = render.messages_text(found.obligations, found.reads, roster, app.style)
         lines += ["  " + line for line in listing.splitlines()]
     if found.dead_letters:
-        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters)")
+        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters{own})")
     value: dict[str, Any] = {
         "session": me,
         "unread": found.unread,
@@ -227,6 +230,9 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Wait for unread mail: exit 0 when you have some, exit 1 at the time-out."""
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
-    unread = app.library.wait(app.who(session), timeout)
+    me = app.who(session)
+    if session is not None and app.mailbox.logs.read_roster().get(me) is None:
+        app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
+    unread = app.library.wait(me, timeout)
     app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

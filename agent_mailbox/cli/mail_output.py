@@ -10,7 +10,7 @@ from ..core import codec, frame, instant
 from ..core.address import is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
-from ..core.text import ascii_json, is_utf8
+from ..core.text import ascii_json, is_utf8, shell_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,16 +77,21 @@ def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, A
     return {"session": session_id, "messages": [item_json(i) for i in items], "count": len(items), "more": more}
 
 
-def check_text(session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style) -> str:
-    """Return the text of ``check``: each message in its frame, and the command to answer."""
+def check_text(
+    session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style, *, named: bool = False
+) -> str:
+    """Return the text of ``check``: each message in its frame, and the command to answer. ``named``: an option named
+    the session, so the next commands must name it, too."""
     lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
     for item in items:
         lines += [*frame.item(item, roster, style), ""]
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
+    me = shell_quoted(session_id) if named else ""
     if chat:
-        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)} --body "…"')
+        sender = f" --from {me}" if named else ""
+        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)}{sender} --body "…"')
     if more:
-        lines.append(f"{more} more: agent-mailbox check")
+        lines.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
     return "\n".join(lines) + "\n"
 
 

@@ -36,7 +36,8 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
             if app.json:
                 app.print(mail_output.json(mail_output.check_json(me, shown, more)), patience)
             else:
-                app.print(mail_output.check_text(me, shown, more, desk.logs.read_roster(), app.style), patience)
+                roster, named = desk.logs.read_roster(), session is not None
+                app.print(mail_output.check_text(me, shown, more, roster, app.style, named=named), patience)
         else:
             app.nothing("no new mail\n")
         return shown
@@ -45,6 +46,11 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
         show(desk.peek(me))
     else:
         desk.deliver(me, show)
+        if desk.registered and session is not None:
+            app.warn(
+                f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
+                f" `agent-mailbox roster retire {me}` removes this one"
+            )
 
 
 SEARCH_LIMIT = 20

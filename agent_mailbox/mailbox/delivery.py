@@ -40,7 +40,9 @@ class Offering(Record):
 
 
 class Delivery(OpenMailbox):
-    """The part of the facade that shows sessions their mail."""
+    """The part of the facade that shows sessions their mail. ``registered``: its check made a session known."""
+
+    registered = False
 
     def peek(self, session_id: str) -> list[Item]:
         """Return the session's unread mail; writes nothing at all. Raises ``Refused`` for the dead."""
@@ -182,4 +184,4 @@ class Delivery(OpenMailbox):
         """Let in a session that is not alive, as far as the roster's rules allow it."""
         from .registry import Registry  # the rare case; a poll of a living session is spared the import
 
-        Registry.sharing(self).admit(session_id)
+        self.registered = Registry.sharing(self).admit(session_id)

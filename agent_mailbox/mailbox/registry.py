@@ -50,9 +50,12 @@ class Registry(OpenMailbox):
                     pass  # the death is recorded; the steward gives back what is left
         return decision
 
-    def admit(self, session_id: str) -> None:
-        """Register an unknown session, or thaw a frozen one, because it checks; raises ``Refused`` for the dead."""
-        self.change_roster(lambda roster: roster_changes.checked_in(session_id, roster, self.now()))
+    def admit(self, session_id: str) -> bool:
+        """Register an unknown session (then return true), or thaw a frozen one, because it checks.
+
+        Raises ``Refused`` for the dead."""
+        decision = self.change_roster(lambda roster: roster_changes.checked_in(session_id, roster, self.now()))
+        return any(event.event == "register" for event in decision.events)
 
     def give_back(self, sessions: Iterable[str], actor: str | None = None) -> None:
         """Append releases of all mail that dead agents still owed, under the reads' lock, so that no ack is lost.

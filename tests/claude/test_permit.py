@@ -315,6 +315,18 @@ def test_one_that_agreed_to_end_runs_nothing_any_more_until_it_is_begun_anew(led
     assert ask(led, tool="Read", given={"file_path": "x"}) is None
 
 
+def test_a_question_waits_with_the_collector_on(led: Post) -> None:
+    """A hook's start switches that off, and this one lasts for as long as the lead takes."""
+    command(led, "mode", ME, "safe")
+    led.file("config.toml").write_text("[control]\ntimeout = 0.1\n")
+    script = "import gc, sys; from agent_mailbox import launch; gc.disable(); launch.main(sys.argv[1:])"
+    call = {"session_id": ME, "cwd": str(led.cwd), "tool_name": "Bash", "tool_input": TOUCH}
+    collects = ("-c", f"{script}; sys.stderr.write(f'collects: {{gc.isenabled()}}')")
+    told = led.run("hook", "Permit", python=collects, stdin=json.dumps(call), env=ENV)
+    assert f"{LEAD} did not answer" in told.stdout
+    assert told.stderr == "collects: True"
+
+
 @pytest.mark.parametrize(("wanted", "lead"), [(LEAD, LEAD), ("not an id!", "user"), (ME, "user"), ("", None)])
 def test_a_session_is_begun_with_a_lead(post: Post, wanted: str, lead: str | None) -> None:
     """By its environment; one that cannot be had makes it nobody's."""

@@ -462,6 +462,7 @@ def test_a_session_that_dies_gives_back_what_it_knew_by_title(talk: Talk, titles
     letters = talk.post.ok("dead-letters", "--session", "ann")["messages"]
     assert [(m["id"], m["reason"]) for m in letters] == [(i, "recipient_dead") for i in titles if i not in seen]
     assert 0 < len(seen) < 4
+    assert {r["message_id"] for r in talk.post.objects(READS) if r["event"] == "release"} == {*titles} - {*seen}
 
 
 def test_a_look_that_cannot_be_recorded_is_a_look(talk: Talk, titles: list[str]) -> None:

@@ -187,11 +187,19 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
 def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...]) -> None:
     """As the hooks' launcher does it: isolated, without site; what needs the other dependencies finds them."""
     main = ROOT / "agent_mailbox/__main__.py"
+    post.register("me")
     result = post.run(*words, python=("-I", "-S", str(main)), cwd=post.scratch)
     assert (result.rc, result.stderr) == (0, ""), result
 
 
-@pytest.mark.parametrize(("words", "collects"), [(("roster", "list"), True), (("check", "--session", "me"), False)])
+@pytest.mark.parametrize(
+    ("words", "collects"),
+    [
+        (("roster", "list"), True),
+        (("wait", "--session", "me", "--timeout", "0"), True),
+        (("check", "--session", "me"), False),
+    ],
+)
 def test_only_a_hot_verb_goes_without_the_collector(checkout: Checkout, words: tuple[str, ...], collects: bool) -> None:
     """Any other command may run for long, and then every cycle it made would stay."""
     script = "import gc, sys; from agent_mailbox import launch; gc.disable(); launch.main(sys.argv[1:])"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES, PATIENCE, READS, Post, record, refused, stamp
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -272,6 +272,38 @@ def test_the_text_of_a_check_frames_each_message(pair: Post) -> None:
     assert "asks for an ack" in lines[2]
     assert lines[3:6] == ["Subject: Why", "| first", "| second"]
     assert f"agent-mailbox reply {sent[:8]}" in lines[-1]
+
+
+def test_the_next_commands_name_the_session_that_an_option_named(pair: Post) -> None:
+    """At a terminal they would speak as the person; a session's own commands know it, and need no option."""
+    asked, later = pair.send("x", "alice", "one"), pair.send("x", "alice", "two")
+    shown = pair.call("check", "--session", "Bob", "--limit", "1").stdout
+    assert shown == ""
+    assert "(agent-mailbox check --session alice)" in pair.call("status", "--session", "alice").stdout
+    shown = pair.call("check", "--session", "alice", "--limit", "1").stdout.splitlines()
+    assert shown[-2:] == [
+        f'Reply: agent-mailbox reply {asked[:8]} --from alice --body "…"',
+        "1 more: agent-mailbox check --session alice",
+    ]
+    own = pair.call("check", env={"CLAUDE_CODE_SESSION_ID": "alice"}).stdout.splitlines()
+    assert own[-1] == f'Reply: agent-mailbox reply {later[:8]} --body "…"'
+
+
+def test_a_mistyped_session_is_known_to_be_new(pair: Post) -> None:
+    """A check registers it, and says so once, with the way back; a wait does not; an agent's own start is no news."""
+    for verb in (("check",), ("check", "--json")):
+        told = pair.call(*verb, "--session", f"alcie{len(verb)}")
+        assert told.rc == 0
+        assert f"no agent alcie{len(verb)} was known, and this check registered it" in told.stderr
+        assert "`agent-mailbox roster list`" in told.stderr
+    assert pair.call("check", "--session", "alcie1").stderr == ""
+    assert pair.call("check", "--session", "alcie", "--peek").stderr == ""
+    assert pair.call("check", env={"CLAUDE_CODE_SESSION_ID": "newcomer"}).stderr == ""
+    before = pair.lines(ROSTER)
+    told = pair.call("wait", "--session", "alcie", "--timeout", "0", "--json")
+    assert (told.rc, told.json) == (1, {"unread": 0})
+    assert "no agent alcie is known, and this waits for its mail: `agent-mailbox roster list`" in told.stderr
+    assert pair.lines(ROSTER) == before
 
 
 def test_a_check_registers_thaws_and_beats_the_heart(pair: Post) -> None:

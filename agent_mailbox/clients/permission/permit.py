@@ -8,6 +8,8 @@ nothing better is known, and the client's own rules hold without us (``install.t
 
 from __future__ import annotations
 
+import gc
+
 from ...control.requests import Beside, Control
 from ...control.standing import binds, is_over, policy_of
 from ...core import codec, frame
@@ -207,6 +209,7 @@ class Permit(Record):
         control, me = self.control, self.call.session_id
         seconds = control.config.control_timeout
         beside = self._dialog()
+        gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
         request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
         try:
             decided = _until_ended(lambda: control.wait(me, request.id, seconds, beside))
