@@ -36,7 +36,8 @@ LIFE = 7 * DAY // HOUR
 def tell(mailbox: Mailbox, now: int) -> set[str]:
     """Send each sender a notice of its new dead letters; return the ids of those that nobody can be told of.
 
-    A process that proves nothing sends no notice: later runs would not know it for the steward's.
+    A process that proves nothing sends no notice: later runs would not know it for the steward's. Raises ``Busy`` and
+    ``StorageFailed``.
     """
     hopeless: set[str] = set()
     if mailbox.prove(STEWARD) is None:
@@ -45,8 +46,10 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
     for who, letters in _untold(mailbox, state, now).items():
         try:
             mailbox.send(_notice(who, letters[:MOST], state))
-        except (Busy, StorageFailed):
-            pass  # the next run tells
+        except StorageFailed as error:
+            raise StorageFailed(error.what, "run `agent-mailbox steward run` again") from None
+        except Busy:
+            raise
         except MailboxError as error:
             if error.code != "rate_limited":
                 hopeless.update(m.id for m, _ in letters)
