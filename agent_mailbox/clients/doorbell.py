@@ -17,9 +17,10 @@ import time
 from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox.delivery import Delivery
+from ..mailbox.opened import wall_clock
 from ..store import events, paths, system
 from ..store.doorbell_lock import NOBODY, OFF
-from ..store.stamps import QUIET
+from ..store.stamps import QUIET, Trail
 from ..store.watch import Watch
 from .client import BUSY, IDLE
 
@@ -65,6 +66,7 @@ class Doorbell:
         self._client = client
         self._vigil = vigil
         self._quiet = system.join(directory, paths.CACHE, QUIET)
+        self._trail = Trail(system.join(directory, paths.CACHE))
         self._lost = 0.0
         self._known_here = self._was_alive = False
         self._unread: frozenset[str] = frozenset()
@@ -89,7 +91,7 @@ class Doorbell:
                 watch.wait(due, *self._client.ends)
 
     def _is_quiet(self) -> bool:
-        return system.exists(system.join(self._quiet, self._me))
+        return self._trail.counts(self._me, wall_clock())
 
     def _places(self, quiet: bool) -> list[str]:
         """Return the paths to watch. With a quiet stamp others' mail does not matter: the stamp goes before mail for
@@ -133,7 +135,7 @@ class Doorbell:
             return self._next_beat
         desk = Delivery(self._directory, wait=1.0)
         if not desk.config.doorbell:
-            self._vigil.leave(OFF, ())
+            self._vigil.leave(OFF, (), desk.config.stamp[2])
             return None
         state = desk.logs.read_roster().state(self._me)
         if state != ALIVE:

@@ -106,7 +106,7 @@ class Delivery(OpenMailbox):
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
             size = self.logs.patient_reads().append(map(codec.read_line, records), (), proofs)
-        if not items and self.logs.trail.is_quiet(me):
+        if not items and self._is_stamped(me, offering):
             poll.save()
             return 0
         quiet = offering is None or (offering.quiet and (offering.nonce is None or not records))
@@ -141,6 +141,11 @@ class Delivery(OpenMailbox):
         cost, titles = offering.tokens, offering.titles
         return [r.replace(nonce=nonce, tokens=cost.get(i := r.message_id), title=i in titles) for r in records]
 
+    def _is_stamped(self, me: str, offering: Offering | None) -> bool:
+        """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
+        trail = self.logs.trail
+        return trail.is_quiet(me) if offering is None else trail.counts(me, self.now())
+
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.
 
@@ -152,13 +157,14 @@ class Delivery(OpenMailbox):
             poll.save()
             return
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            left = poll.without(recorded, size)
+            left = poll.without(recorded, size) if logs.trail.vouch(self.config.stamp) else None
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
             if all(item.muted for item in left):
                 agent = logs.read_roster().get(poll.session_id)
-                logs.trail.stamp(poll.session_id, led=agent is not None and agent.lead not in (None, USER))
+                led = agent is not None and agent.lead not in (None, USER)
+                logs.trail.stamp(poll.session_id, poll.judged, led=led)
 
     def check_in(self, session_id: str) -> None:
         """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Raises ``Refused`` for the

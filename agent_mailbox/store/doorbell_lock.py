@@ -65,10 +65,15 @@ class Vigil:
         """Return whether the file is gone and no other process has made one; ``take`` makes it again."""
         return not system.exists(self._lock.path)
 
-    def leave(self, who: str, words: tuple[str, ...]) -> None:
-        """Go, and leave these words for the next process; ``who`` is NOBODY or OFF."""
+    def leave(self, who: str, words: tuple[str, ...], time: int | None = None) -> None:
+        """Go, and leave these words for the next process; ``who`` is NOBODY or OFF.
+
+        ``time`` (ns) is that of the configuration which wants none: the guard compares the two.
+        """
         self.left = words
         self._write(who, words)
+        if time is not None:
+            system.utime(self._lock.fd, ns=(time, time))
 
     def __enter__(self) -> Self:
         return self

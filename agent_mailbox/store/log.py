@@ -191,14 +191,17 @@ class HeldLog(FileLock):
             expected   {"id":"a"}\n | {"id":"ours"}\n
             found      {"id":"a"}\n | {"id":"th{"id":"ours"}\n      ours is glued to a torn line: write it again
         """
-        more = system.fstat(self.fd).st_size - size
+        there = system.fstat(self.fd)
+        more = there.st_size - size
         if more == len(data):
+            if self._trail is not None:
+                self._trail.date(self.path, there.st_mtime_ns)
             return 0
-        there = system.pread(self.fd, more, size)
-        place = there.find(data)
+        found = system.pread(self.fd, more, size)
+        place = found.find(data)
         if place < 0 or (place and hangs_on_place):
             return lines  # cut in two, or not at the place in their seals
-        if place == 0 or data.startswith(b"\n") or there[place - 1 : place] == b"\n":
+        if place == 0 or data.startswith(b"\n") or found[place - 1 : place] == b"\n":
             return 0
         return 1
 
@@ -318,6 +321,7 @@ class HeldLog(FileLock):
                 self._kept.follow(entry)
             if self._trail is not None:  # only now: the note also says that the log's name is durable
                 self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
+                self._trail.date(self.path, there.st_mtime_ns)
             late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
         except OSError as error:
             raise storage_failed("replace", self.path, error) from None

@@ -123,6 +123,7 @@ class Logs:
             epoch = new_epoch()
             self.trail.disturb(EVERYONE)
             self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
+            self.trail.date(self.messages.path, at.st_mtime_ns)
             return epoch
 
     def read_records(self) -> Iterator[Read]:

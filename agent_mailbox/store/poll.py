@@ -86,6 +86,8 @@ class Poll:
         self._items: list[Item] = []
         self._cursor: Cursor | None = None
         self._moved = False
+        self.judged = 0
+        """The instant (ms) at which the mail was last judged."""
         self._messages: Mapping[int, Message] = {}
         self._reads: Mapping[int, Read] = {}
 
@@ -95,7 +97,7 @@ class Poll:
         ``adopt`` (never under a log's lock) lets the cursor pass lines of foreign programs.
         """
         with self._logs.open() as logs:
-            self._ends = logs.ends
+            self._ends, self.judged = logs.ends, now
             self._cursor, self._moved = None, False
             self._items = self._asked(logs, now, adopt)
             return self._items

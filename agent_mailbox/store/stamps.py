@@ -1,6 +1,6 @@
 """The files that our writers leave beside the logs: each log's end, the sessions with no news, the bound sessions.
 
-Belongs here: the quiet stamps that the shell guard looks for, and the record of a log's end, by which a writer notices
+Belongs here: the quiet stamps that the shell guard looks for, and the note of a log's end, by which a writer notices
 foreign writes. Both are in the mailbox and derived; a missing one costs time.
 
 Stamps that free or bind a session (``unbound``, ``bound``, ``grants``) decide what a tool may do. So they are among the
@@ -15,9 +15,11 @@ later write could change that:
 2. Each writer of ours, holding the lock of its log, removes the stamps of all whom its lines may concern *before* it
    appends (``HeldLog.append``). Mail concerns its readers, by the roster under the messages' lock. A release concerns
    everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append.
-3. Time alone only expires mail; it makes nothing unread. (A clock set back can. Like a foreign program's append it is
-   noticed by the next explicit check or session start, which ask the logs. A changed configuration the shim notices.)
-4. A foreign append leaves the log longer than our last writer did; the next of our writers removes every stamp.
+3. Time alone only expires mail; it makes nothing unread. A clock set back can. So a stamp has the time of the clock
+   that judged, and counts only if the heartbeat that the guard just made is not older.
+4. Stamps count for the logs as our writers left them, and for one configuration. The note of each file bears the
+   file's time: see ``vouch``. If a time differs, the guard asks Python, which reads the logs and removes every stamp.
+   So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
 
@@ -26,23 +28,28 @@ the locks of messages and roster (``Permit._unbind``). Rules 2, 4 and 5 hold for
 
 6. The stamp may be in another file system than the log, so a crash of the machine may bring it back. Such a crash ends
    the session's client as well, and a session's start removes its stamp.
-7. A configuration newer than the stamp, or another mailbox than the stamp names, makes the guard ask Python.
+7. Another mailbox than the stamp names makes the guard ask Python.
 """
 
 from __future__ import annotations
 
 from . import system, user_state
-from .paths import storage_failed
+from .paths import CONFIG, MESSAGES, READS, ROSTER, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 EVERYONE = None
 """All sessions of a mailbox, as the ones that an append may disturb."""
 QUIET = "quiet"
 UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
+LOGS = (MESSAGES, READS, ROSTER)
+VOUCHED = (*LOGS, CONFIG)
+"""The files that a stamp counts for; the shim has the same list."""
+TICK = 20_000_000
+"""Nanoseconds that the time of a new file may be behind the clock: file systems take it from the kernel's last tick."""
 GRANT_LIFE = 60_000
 """Milliseconds for which a decision answers the question that follows it at once."""
 
@@ -67,16 +74,23 @@ class Trail:
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
-    def stamp(self, session_id: str, *, led: bool = False) -> None:
-        """Say that the session has no unread mail; the caller holds the locks of all three logs.
+    def stamp(self, session_id: str, now: int, *, led: bool = False) -> None:
+        """Say that the session has no unread mail at ``now`` (ms); the caller holds the locks of all three logs.
 
         ``led``: the guard lets the hook at a turn's end through, which reports to the session's lead.
         """
-        self._write(system.join(self._quiet, session_id), b"led\n" if led else b"")
+        path = system.join(self._quiet, session_id)
+        self._write(path, b"led\n" if led else b"")
+        self._date(path, now * 1_000_000 - TICK)
 
     def is_quiet(self, session_id: str) -> bool:
         """Return whether a stamp says that the session has no unread mail."""
         return system.exists(system.join(self._quiet, session_id))
+
+    def counts(self, session_id: str, now: int) -> bool:
+        """Return whether the guard believes the session's stamp at ``now`` (ms)."""
+        made = _time(system.join(self._quiet, session_id))
+        return made is not None and made <= now * 1_000_000 and all(map(self._is_dated, VOUCHED))
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""
@@ -98,12 +112,13 @@ class Trail:
 
     # -- who is bound by a policy -------------------------------------------------------------------------------------
 
-    def unbind(self, session_id: str) -> None:
-        """Say that the session has neither lead nor policy; the caller holds the locks of messages and roster.
+    def unbind(self, session_id: str, now: int) -> None:
+        """Say that the session has neither lead nor policy at ``now`` (ms); the caller holds the locks of all logs.
 
         Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
         """
         self._write(self.kept(UNBOUND, session_id), self._line())
+        self._date(self.kept(UNBOUND, session_id), now * 1_000_000 - TICK)
         bound = self.kept(BOUND, session_id)
         if self._is_said(bound):
             others = [line for line in _lines(bound) if not self._is_here(line)]
@@ -199,8 +214,59 @@ class Trail:
         """
         self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
 
+    def date(self, path: str, time: int) -> None:
+        """Give the note of a log the log's time (ns), now that it holds what the note says."""
+        self._date(self._end(path), time)
+
+    def vouch(self, config: Sequence[int]) -> bool:
+        """Make the notes say how the files are now; return False if any file was not as noted. Then no stamp stays.
+
+        The caller holds the locks of all three logs. ``config`` identifies the configuration that it read. A log that
+        differs gets a new epoch, unless the file system cannot keep the time: then it would differ at each look.
+
+            log      2026-11-22 17:47:26.808750475   7132 bytes
+            note     2026-11-22 17:47:26.808750475   inode, 7132, epoch: the stamps count
+            note     2026-11-20 09:12:00.000000000   of an older .cache: the stamps go
+        """
+        wanted = config[2] if config else None
+        strange = [name for name in LOGS if not self._is_dated(name)]
+        if not strange and self._noted(CONFIG) == wanted:
+            return True
+        self.disturb(EVERYONE)
+        for name in strange:
+            self._renew(system.join(self._mailbox, name))
+        note = self._end(CONFIG)
+        if wanted is None:
+            self._remove(note)
+        else:
+            self._write(note, b"")
+            self._date(note, wanted)
+        return False
+
+    def _renew(self, path: str) -> None:
+        there, left = system.stat(path), self.ended(path)
+        known = left[2] if left is not None and left[:2] == (there.st_ino, there.st_size) else None
+        self.leave(path, there.st_ino, there.st_size, new_epoch() if known is None else known)
+        self.date(path, there.st_mtime_ns)
+        if known is not None and self._is_dated(system.basename(path)):
+            self.leave(path, there.st_ino, there.st_size, new_epoch())
+            self.date(path, there.st_mtime_ns)
+
+    def _is_dated(self, name: str) -> bool:
+        """Return whether the note bears the time of the file with that name, or both are missing."""
+        return self._noted(name) == _time(system.join(self._mailbox, name))
+
+    def _noted(self, name: str) -> int | None:
+        return _time(self._end(name))
+
     def _end(self, path: str) -> str:
         return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # the note is no log itself
+
+    def _date(self, path: str, time: int) -> None:
+        try:
+            system.utime(path, ns=(time, time), follow_symlinks=False)
+        except (OSError, OverflowError):
+            pass
 
     def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
         flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | truncate
@@ -217,6 +283,14 @@ class Trail:
                 system.close(fd)
         except OSError:
             pass
+
+
+def _time(path: str) -> int | None:
+    """Return the time (ns) of a file's last change; None if there is none."""
+    try:
+        return system.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return None
 
 
 def _lines(path: str) -> list[bytes]:

@@ -381,7 +381,7 @@ def test_it_can_be_turned_off_and_on(client: Client) -> None:
 
 
 def test_while_one_waits_the_guard_starts_no_python(client: Client) -> None:
-    """Nor for a client nobody sits at, nor where it is turned off until the configuration changes."""
+    """Nor for a client nobody sits at, nor where the configuration as it is turned it off."""
     checkout = client.post.scratch / "checkout"
     shutil.copytree(ROOT / "hooks", checkout / "hooks")
     (checkout / "agent_mailbox").symlink_to(ROOT / "agent_mailbox")
@@ -407,9 +407,12 @@ def test_while_one_waits_the_guard_starts_no_python(client: Client) -> None:
     bell.kill()
     ended(bell)
     assert starts()
-    client.file.write_text(f"off {client.process.pid}\n\n")
-    assert not starts()
     config = client.post.file("config.toml")
-    config.touch()
-    os.utime(config, (2**33, 2**33))
+    config.write_text("[hook]\ndoorbell = false\n")
+    assert ended(client.start()) == SILENT
+    assert not starts()
+    for seconds in (2**33, 1):
+        os.utime(config, (seconds, seconds))
+        assert starts(), seconds
+    config.unlink()
     assert starts()

@@ -9,9 +9,17 @@ import shutil
 import subprocess
 import sys
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from agent_mailbox.core.instant import HOUR
+from agent_mailbox.mailbox.delivery import Delivery, Offering
+from agent_mailbox.mailbox.opened import wall_clock
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 SHELLS = [shell for shell in ("dash", "bash", "busybox", "sh", "zsh") if shutil.which(shell)]
@@ -142,9 +150,13 @@ def test_a_session_that_continues_another_hears_of_its_mail(shim: Shim) -> None:
     assert read[:8] in shim.hook("UserPromptSubmit").stdout
 
 
-def test_a_foreign_append_is_noticed_by_the_next_of_our_writes_and_by_a_start(shim: Shim) -> None:
-    """A program that knows nothing of stamps writes straight into the log."""
+def test_a_foreign_append_is_noticed_by_the_guard_our_next_write_and_a_start(shim: Shim) -> None:
+    """A program that knows nothing of stamps writes straight into the log, if not within the same tick as we did."""
     post = shim.post
+    os.utime(post.file(MESSAGES), (1, 1))  # as if our last write were long ago
+    assert shim.hook("UserPromptSubmit").raw == b""
+    post.append(MESSAGES, record("x", ME, "foreign zero"))
+    assert "foreign zero" in shim.hook("UserPromptSubmit").stdout
     foreign = record("x", ME, "foreign one")
     post.append(MESSAGES, foreign)
     post.send("x", "somebody-else")
@@ -182,6 +194,104 @@ def test_without_stamps_or_with_a_changed_configuration_python_looks(shim: Shim)
         shim.hook("UserPromptSubmit", env={"CLAUDE_CODE_SESSION_ID": hostile})
         assert shim.starts() == 1, hostile
     assert sorted(p.name for p in post.file(HEARTBEATS).iterdir()) == [ME]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_configuration_in_the_place_of_another_starts_python_whatever_its_time(shim: Shim, shell: str) -> None:
+    """An older file moved there, its removal: each once, then the guard is quiet again."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    config = shim.post.file("config.toml")
+    config.write_text("[ttl]\nbroadcast = 5\n")
+    for change in (lambda: os.utime(config, (1, 1)), config.unlink):
+        change()
+        for starts in (1, 0):
+            assert shim.hook("UserPromptSubmit", *words).raw == b""
+            assert shim.starts() == starts
+
+
+# -- clocks, and derived files of another time or place ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again(shim: Shim, shell: str) -> None:
+    """It found the broadcast expired, and stamped the session quiet. Then the guard is quiet as ever."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    post, box = shim.post, str(shim.post.box)
+    sent = post.send("x", "all")
+    ahead = Delivery(box, clock=lambda: wall_clock() + 5 * HOUR)
+    assert ahead.deliver(ME, lambda items: items, offering=Offering(None, 0, "", {})) == 0
+    assert post.file(".cache/quiet", ME).exists()
+    assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
+    shim.starts()
+    assert shim.hook("UserPromptSubmit", *words).raw == b""
+    assert shim.starts() == 0
+
+
+def replaced(there: Path, by: Path, *, times: bool) -> None:
+    """A directory becomes a copy of another, with the files' times or without them."""
+    shutil.rmtree(there)
+    shutil.copytree(by, there, copy_function=shutil.copy2 if times else shutil.copy)
+
+
+@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize("what", ["older", "stamps and notes", "another's"])
+def test_derived_files_of_another_time_or_mailbox_hide_no_mail(shim: Shim, what: str, times: bool) -> None:
+    """A ``.cache`` from before the mail, or of a mailbox without it, is put into the place of the right one."""
+    post, other = shim.post, Post(shim.post.scratch / "other")
+    shim.hook("UserPromptSubmit")
+    kept = post.scratch / "kept"
+    if what == "another's":
+        elsewhere: dict[str, str | None] = {"AGENT_MAILBOX_DIR": str(other.box)}
+        shim.hook("SessionStart", env=elsewhere)
+        shim.hook("UserPromptSubmit", env=elsewhere)
+    shutil.copytree(other.box / ".cache" if what == "another's" else post.file(".cache"), kept)
+    assert (kept / "quiet" / ME).exists()
+    sent = post.send("x", ME)
+    if what == "stamps and notes":
+        for name in ("quiet", "ends"):
+            replaced(post.file(".cache", name), kept / name, times=times)
+    else:
+        replaced(post.file(".cache"), kept, times=times)
+    assert sent[:8] in shim.hook("UserPromptSubmit").stdout
+    shim.starts()
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert shim.starts() == 0
+    assert post.doctor() == []
+
+
+@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_older_logs_beside_newer_derived_files_hide_no_mail(shim: Shim, times: bool, in_place: bool) -> None:
+    """The logs go back to before the mail was read; the stamp, the cursor and the index know that it was."""
+    post = shim.post
+    sent = post.send("x", ME, "findable")
+    shutil.copytree(post.box, post.scratch / "kept")
+    assert sent[:8] in shim.hook("UserPromptSubmit").stdout
+    assert shim.hook("UserPromptSubmit").raw == b""
+    for log in post.scratch.joinpath("kept").glob("*.jsonl"):
+        if not in_place:
+            post.file(log.name).unlink()
+        (shutil.copy2 if times else shutil.copy)(log, post.file(log.name))
+    assert sent[:8] in shim.hook("UserPromptSubmit").stdout
+    assert [m["id"] for m in post.ok("search", "findable")["messages"]] == [sent]
+    assert post.unread(ME) == []
+
+
+def test_a_line_changed_in_its_place_is_noticed_although_the_log_is_as_long(shim: Shim) -> None:
+    """An editor makes another's mail the session's, far from the log's end: hook and cursor begin again."""
+    post = shim.post
+    post.register("A" * len(ME))
+    sent = post.send("x", "A" * len(ME))
+    for _ in range(3):
+        post.send("x", "other", "z" * 600)
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert post.check(ME) == []
+    log = post.file(MESSAGES)
+    there = log.read_bytes()
+    with log.open("r+b") as file:
+        file.write(there.replace(b"A" * len(ME), ME.encode()))
+    os.utime(log, (1, 1))
+    assert sent[:8] in shim.hook("UserPromptSubmit").stdout + shim.hook("UserPromptSubmit").stdout
 
 
 def test_a_mailbox_that_is_found_is_guarded_as_well(post: Post) -> None:

@@ -124,7 +124,7 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
         used.ok("steward", "run", "--max-live", "0")
     people = ("ann", "bob", "nobody")
     for who in people:
-        Mailbox(str(used.box)).logs.trail.unbind(who)
+        Mailbox(str(used.box)).logs.trail.unbind(who, NOW)
     problems, _ = told(used)
     stamps = used.user_state / "unbound"
     assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]

@@ -62,5 +62,5 @@ def test_the_check_finds_a_forged_stamp(quiet: tuple[Post, str]) -> None:
     mailbox = opened(quiet[0].box)
     mailbox.send(Draft(sender="ann", to=("bob",), content="x"))
     assert false_nothings(mailbox) == []
-    mailbox.logs.trail.stamp("bob")
+    mailbox.logs.trail.stamp("bob", mailbox.now())
     assert false_nothings(mailbox) == ["bob"]

@@ -167,9 +167,11 @@ class Permit(Record):
     def _unbind(self) -> None:
         """Spare the hooks that follow the question; sound as the quiet stamps are (``store.stamps``)."""
         logs, me = self.control.logs, self.call.session_id
-        with logs.messages.held(), logs.roster.held():
+        with logs.messages.held(), logs.reads.held(), logs.roster.held():
+            logs.trail.vouch(self.control.config.stamp)
+            now = self.control.now()
             if not binds(self.control.standing(me), self.control.plane().roster.get(me)):
-                logs.trail.unbind(me)
+                logs.trail.unbind(me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
 
