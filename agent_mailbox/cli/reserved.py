@@ -50,6 +50,7 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("backup",): _leaves_the_project,
     ("doctor",): _given("repair", "trust"),
     ("steward", "crontab"): _always,
+    ("steward", "run"): _given("trust_clock"),
     ("console",): _always,
     ("swarm", "init"): _always,
     ("swarm", "serve"): _always,
@@ -62,6 +63,7 @@ THEIR_WORD: dict[tuple[str, ...], Condition] = {
     ("console",): _always,
     ("init",): _given("adopt"),
     ("doctor",): _given("trust"),
+    ("steward", "run"): _given("trust_clock"),
 }
 """The person's even if no session is bound: these act as ``user``, or confirm logs."""
 

@@ -106,13 +106,18 @@ def steward() -> None:
     metavar="N",
     help="Archive finished mail if more than N messages are live.",
 )
+@click.option("--trust-clock", is_flag=True, help="Run although the clock is far from every time in the mailbox.")
 @pass_app
-def run(app: App, max_live: int | None) -> None:
-    """Archive finished mail, freeze or retire silent sessions, and verify the mailbox."""
+def run(app: App, max_live: int | None, trust_clock: bool) -> None:
+    """Archive finished mail, freeze or retire silent sessions, and verify the mailbox.
+
+    Refuses and moves nothing if the clock is a day away from every time in the mailbox. After a day in which it ran
+    steadily it is believed; with --trust-clock you confirm it at once.
+    """
     from ..upkeep import steward as stewards
 
     app.proves = lambda _: proofs.STEWARD  # it does the same for every caller
-    report = stewards.run(app.mailbox, max_live)
+    report = stewards.run(app.mailbox, max_live, trust_clock=trust_clock)
     lines = [
         f"archived {report.archived}, kept {report.kept} ({report.pending} not yet delivered)",
         f"froze {report.frozen}, retired {report.retired}",

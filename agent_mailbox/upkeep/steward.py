@@ -19,12 +19,16 @@ from ..errors import Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..store import events, leftovers, rotation
-from . import doctor, notices
+from . import clock_signs, doctor, notices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.roster import Roster
     from .doctor.findings import Problem
+
+
+TAG = " # agent-mailbox steward"
+"""The end of our crontab lines. Cron mails or logs the errors that a line writes."""
 
 
 class Report(Record):
@@ -38,10 +42,16 @@ class Report(Record):
     problems: tuple[Problem, ...]
 
 
-def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
-    """Sweep, archive, compact and verify; idempotent. Raises ``Busy`` while another steward runs."""
+def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = False) -> Report:
+    """Sweep, archive, compact and verify; idempotent.
+
+    Raises ``Busy`` while another steward runs, and ``Refused`` if the clock is far from every sign in the mailbox,
+    unless ``trust_clock``.
+    """
     limit = mailbox.config.max_live if max_live is None else max_live
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
+        if not trust_clock:
+            clock_signs.check(mailbox)
         swept = _sweep(mailbox)
         hopeless = notices.tell(mailbox, mailbox.now())
         moved = rotation.rotate(
@@ -55,6 +65,7 @@ def run(mailbox: Mailbox, max_live: int | None = None) -> Report:
         events.rotate(mailbox.logs)
         leftovers.sweep(mailbox.logs)
         rotation.note_run(mailbox.logs, mailbox.now())
+        clock_signs.settled(mailbox)
     return Report(
         archived=moved.archived,
         kept=moved.kept,
@@ -109,7 +120,12 @@ def crontab_line(mailbox: Mailbox) -> str:
             "move the mailbox or the installation",
         )
     quoted = " ".join(shell_quoted(word) for word in words)
-    return f"17 * * * * cd {shell_quoted(package_root)} && {quoted} >/dev/null 2>&1 # agent-mailbox steward"
+    return f"17 * * * * cd {shell_quoted(package_root)} && {quoted} >/dev/null{TAG}"
+
+
+def _started(line: str) -> str:
+    """Return a crontab line's command, without what becomes of its output (earlier versions dropped errors, too)."""
+    return line.rpartition(" >/dev/null")[0]
 
 
 def install_crontab(line: str) -> bool:
@@ -128,8 +144,8 @@ def install_crontab(line: str) -> bool:
         lines = table.removesuffix("\n").split("\n") if table else []
         if line in lines:
             return False
-        same_mailbox = line.split(" --dir ")[1]
-        kept = [other for other in lines if not other.endswith(" --dir " + same_mailbox)]
+        same_mailbox = " --dir " + _started(line).split(" --dir ")[1]
+        kept = [other for other in lines if not (other.endswith(TAG) and _started(other).endswith(same_mailbox))]
         wanted = "\n".join([*kept, line]) + "\n"
         text = wanted.encode("utf-8", "surrogateescape")
         done = subprocess.run(["crontab", "-"], input=text, capture_output=True, check=False)

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-
 from typing import TYPE_CHECKING
 
 import pytest

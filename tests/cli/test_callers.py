@@ -514,6 +514,7 @@ THEIRS = [
     ("doctor", "--trust"),
     ("init", "--adopt"),
     ("steward", "crontab"),
+    ("steward", "run", "--trust-clock"),
     ("console", "--port", "0"),
     ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
     ("swarm", "serve"),

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core import clocks
+from agent_mailbox.core.clocks import ClockDoubt
+from agent_mailbox.core.instant import HOUR
+from agent_mailbox.errors import Refused
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.store import cache
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import (
     ARCHIVE,
+    HEARTBEATS,
     MESSAGES,
     PATIENCE,
     READS,
@@ -26,6 +34,7 @@ from tests.helpers import (
     Result,
     record,
     refused,
+    refused_both,
     stamp,
 )
 
@@ -131,6 +140,92 @@ def test_a_steward_reports_problems_and_still_exits_zero(post: Post) -> None:
     assert f"{post.file(MESSAGES)}:1: " in post.call("steward", "run").stdout
 
 
+@pytest.fixture
+def untouched(post: Post) -> Post:
+    """Unread mail, a silent and a frozen agent; nobody wrote for 40 days, or the clock is 40 days ahead."""
+    at = stamp(_millis(stamp()) - 40 * DAY)
+    for session, events in (("a", ("register",)), ("b", ("register", "freeze"))):
+        post.append(ROSTER, *({"event": event, "session_id": session, "timestamp": at} for event in events))
+        post.file(HEARTBEATS, session).touch()
+    post.append(MESSAGES, record("x", "a", "unread", timestamp=at))
+    _age(post)
+    return post
+
+
+def _age(post: Post) -> None:
+    """Give every file that the steward looks at a time 40 days ago."""
+    for path in (*post.box.glob("*.jsonl"), *post.file(HEARTBEATS).iterdir()):
+        os.utime(path, (path.stat().st_mtime - 40 * 86400,) * 2)
+
+
+def test_a_steward_far_from_every_time_in_the_mailbox_moves_nothing_and_says_so(untouched: Post) -> None:
+    """Not even where a line is dated to its clock; the doctor tells, until the person confirmed the clock."""
+    before = untouched.snapshot()
+    told = refused_both(untouched.call, 1, "steward", "run", "--max-live", "0", said=["40 days ahead", "--trust-clock"])
+    assert told.json["error"]["code"] == "clock"
+    assert untouched.snapshot() == {**before, f"{ARCHIVE}/.lock": b""}
+    assert "refused to run" in untouched.call("doctor").stdout
+    answer = untouched.ok("steward", "run", "--max-live", "0", "--trust-clock")
+    assert (answer["archived"], answer["frozen"], answer["retired"]) == (1, 1, 1)
+    assert "refused to run" not in untouched.call("doctor").stdout
+    assert untouched.ok("steward", "run")["archived"] == 0, "its own run is a sign"
+
+
+@pytest.mark.parametrize("days", [40, -40, 27000])
+def test_no_line_in_a_log_frees_or_stops_a_steward_by_its_date(post: Post, days: int) -> None:
+    """A stranger dates lines to a wrong clock; by the right one the steward goes on."""
+    post.register("a")
+    wrong = _millis(stamp()) + days * DAY
+    post.append(MESSAGES, record("x", "a", timestamp=stamp(wrong)), record("x", "all", timestamp="2099-01-01T00:00Z"))
+    post.append(ROSTER, {"event": "update", "session_id": "a", "timestamp": stamp(wrong)})
+    with pytest.raises(Refused, match="the clock is"):
+        stewards.run(Mailbox(str(post.box), clock=lambda: wrong), 0)
+    assert post.ok("steward", "run")["frozen"] == 0
+
+
+def test_any_use_of_the_mailbox_ends_the_doubt(untouched: Post) -> None:
+    """A heartbeat by the same clock."""
+    refused(untouched.call("steward", "run"), 1)
+    untouched.check("a")
+    assert untouched.ok("steward", "run")["retired"] == 1
+
+
+def test_a_doubted_clock_that_ran_steadily_for_a_day_is_believed() -> None:
+    """By the time since the machine's start: the pure rule, run by run."""
+    now, old = 50 * DAY, 10 * DAY
+    first = clocks.doubted(ClockDoubt(now, "boot", 1000, old), [old], None)
+    assert first is not None
+
+    def later(hours: float, *, up: float | None = None, boot: str = "boot", newest: int = old) -> ClockDoubt | None:
+        ran = int((hours if up is None else up) * HOUR)
+        look = ClockDoubt(now + int(hours * HOUR), boot, 1000 + ran, newest)
+        return clocks.doubted(look, [newest], first)
+
+    assert later(24) is None
+    half = later(23)
+    assert half is not None
+    assert half.steady == 23 * HOUR
+    for look in (later(24, up=1), later(-5), later(24, up=48), later(24, newest=old + HOUR)):
+        assert look is not None
+        assert look.steady == 0, "set since, or others live by another clock"
+    restarted = later(100, boot="another")
+    assert restarted is not None
+    assert restarted.steady == clocks.MOST_UNSEEN
+    again = ClockDoubt(restarted.now + DAY, "a third", 0, old)
+    assert clocks.doubted(again, [old], restarted) is None
+    assert clocks.doubted(again, [again.now - 23 * HOUR, old], None) is None
+    assert clocks.doubted(again, [], None) is None
+
+
+def test_a_doubt_that_is_no_doubt_counts_as_none(untouched: Post) -> None:
+    """The file is derived: torn, of another form, or gone, the day begins again."""
+    refused(untouched.call("steward", "run"), 1)
+    path = str(untouched.file(".cache/steward-clock"))
+    for text in (b"[]", b"{}", b'{"now":"x","boot":"","up":0,"newest":0,"steady":0}', b"torn"):
+        cache.save(path, text)
+        refused(untouched.call("steward", "run"), 1, "40 days ahead")
+
+
 def test_the_cron_line_works_from_anywhere_with_cron_s_bare_environment(tmp_path: Path) -> None:
     """Whatever characters stand in the path: run by a shell in ``/`` with almost no environment, it archives."""
     box = tmp_path / 'it\'s a $box; "quoted" & more'
@@ -186,7 +281,7 @@ def test_the_cron_line_is_installed_once_beside_what_is_there(cron: Post) -> Non
     table.write_bytes(foreign)
     assert cron.ok("steward", "crontab", "--install")["line"] == line
     assert table.read_bytes() == foreign + line.encode() + b"\n"
-    earlier = line.replace("17 *", "3 4")
+    earlier = line.replace("17 *", "3 4").replace(">/dev/null", ">/dev/null 2>&1")
     table.write_text(f"{earlier}\n1 2 3 4 5 other\n")
     cron.ok("steward", "crontab", "--install")
     assert table.read_text() == f"1 2 3 4 5 other\n{line}\n"

@@ -10,6 +10,7 @@ from ...core.roster import ALIVE
 from ...errors import BadData
 from ...store import paths, rotation
 from ...store.line_numbers import newlines
+from .. import clock_signs
 from .derived_checks import Underived
 from .findings import Problem
 
@@ -41,6 +42,12 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
             yield Problem(mailbox.logs.path(paths.HEARTBEATS, agent.session_id), None, what, note=True)
     with mailbox.logs.open() as logs:
         live = 0 if logs.messages is None else newlines(logs.messages, 0, logs.messages_end)
+    if (doubt := clock_signs.doubt_of(mailbox)) is not None:
+        what = (
+            f"the steward refused to run at {instant.text(doubt.now)}, far from every time in the mailbox;"
+            " if that clock was right, `agent-mailbox steward run --trust-clock` confirms it"
+        )
+        yield Problem(mailbox.logs.cache(clock_signs.DOUBT), None, what, note=True)
     ran = rotation.last_run(mailbox.logs)
     if (waiting or live > config.max_live) and (ran is None or now - ran > OVERDUE):
         last_time = "has no recorded run" if ran is None else f"last ran {instant.text(ran)}"
