@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,9 @@ from . import exporting, mail_output, render, values
 from .group import Commands, cli
 from .hook_command import answer
 from .options import App, Verb, pass_app
+
+if TYPE_CHECKING:
+    from ..upkeep.backup import Backup
 
 
 @cli.command(cls=Verb)
@@ -188,7 +192,7 @@ def doctor(app: App, repair: bool, trust: bool) -> int:
 @click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
 @pass_app
 def backup(app: App, file: str, force: bool, verify: bool) -> None:
-    """Write a snapshot of the mailbox to FILE; agents may go on working.
+    """Write a snapshot of the mailbox to FILE; agents may go on working. A read-only mailbox can be backed up, too.
 
     FILE is a tar of the logs, the archive and the configuration with their SHA-256 sums, verified after writing. Use
     `agent-mailbox restore FILE` to make a mailbox from it.
@@ -199,7 +203,15 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     size = sum(made.sizes.values())
     text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
     value = {"file": made.file, "files": len(made.sizes), "bytes": size, "made": instant.text(made.made)}
-    (app.out if verify else app.done)(text, value)
+    if verify:
+        app.out(text + _settings(made), {**value, "settings": [*made.settings]})
+    else:
+        app.done(text, value)
+
+
+def _settings(made: Backup) -> str:
+    """Return the settings that a backup brings, as lines of text."""
+    return "".join(f"it sets {line}\n" for line in made.settings)
 
 
 @cli.command(cls=Verb)
@@ -209,14 +221,15 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
 def restore(app: App, file: str, where: str | None) -> None:
     """Make a mailbox from the backup FILE.
 
-    DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing.
+    DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
+    brings; `agent-mailbox backup --verify FILE` prints them before.
     """
     from ..upkeep import backup as backups
 
     made = backups.restore(file, where or _wanted_place(app), app.environ)
     directory = os.path.realpath(where or _wanted_place(app))
-    value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made)}
-    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n"
+    value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
+    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
     app.done(
         f"{text}its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt\n", value
     )

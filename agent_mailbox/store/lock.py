@@ -111,6 +111,13 @@ class FileLock:
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
 
+class ReadLock(FileLock):
+    """The same lock on an existing file that this process may only read: ``flock`` needs no right to write."""
+
+    def _open(self) -> int:
+        return open_file(self.path, system.O_RDONLY)
+
+
 def acquire(fd: int, path: str, deadline: float) -> None:
     """Lock the open file; at ``deadline`` (monotonic seconds) raise ``Busy``, which names the holder."""
     turns, pause = _TURNS, 0.00005

@@ -11,12 +11,15 @@ from contextlib import ExitStack
 
 from ..core.records import Record
 from . import paths, rotation, system
+from .archive import LOCK
 from .lines import boundary, chunks
+from .lock import ReadLock
 from .manifest import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from .archive import Archive
@@ -47,10 +50,8 @@ class Snapshot:
 
     def __enter__(self) -> Self:
         with self._open, ExitStack() as locks:
-            locks.enter_context(rotation.alone(self._archive, self._logs.wait))
-            for log in (self._logs.messages, self._logs.reads, self._logs.roster):
-                if system.exists(log.path):  # looking makes no file
-                    locks.enter_context(log.held())
+            for lock in self._locks():
+                locks.enter_context(lock)
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
                 self._take(name, self._logs.path(name), whole_lines=False)
             for name in (*self._archive.files(), NAME):
@@ -59,6 +60,18 @@ class Snapshot:
             self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
             self._open = self._open.pop_all()
         return self
+
+    def _locks(self) -> Iterator[AbstractContextManager[object]]:
+        """Yield the locks, in their order; of a read-only mailbox, those of the files that exist."""
+        logs, kept = self._logs, system.join(self._archive.directory, LOCK)
+        writable = system.access(logs.messages.path, system.W_OK)
+        if writable:
+            yield rotation.alone(self._archive, logs.wait)
+        elif system.exists(kept):
+            yield ReadLock(kept, logs.wait)
+        for log in (logs.messages, logs.reads, logs.roster):
+            if system.exists(log.path):  # looking makes no file
+                yield log.held() if writable else ReadLock(log.path, logs.wait)
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -22,11 +22,12 @@ from ..store import creation, custody, custody_setup, paths, system
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
+from . import brought_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import IO, Any
+    from typing import IO, Any, Self
 
     from ..mailbox.facade import Mailbox
 
@@ -35,15 +36,22 @@ ABOUT, SUMS = "backup.json", "SHA256SUMS"
 LIVE = (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG)
 MAX_ABOUT = 64 << 20
 """Bytes read of ``backup.json`` or ``SHA256SUMS`` at most: some hundred thousand sessions or files."""
+MAX_HEADER = 64 << 10
+"""Bytes of a header that describes the next file; ``tarfile`` writes one of some hundred for a very large file, and
+reads one of any size into memory."""
 
 
 class Backup(Record):
-    """A verified backup: its path, its time (ms), its files with their sizes in bytes, and the heartbeats (ns)."""
+    """A verified backup: its path, its time (ms), its files with their sizes in bytes, and the heartbeats (ns).
+
+    ``settings`` tell what differs in its configuration from the defaults.
+    """
 
     file: str
     made: int
     sizes: Mapping[str, int]
     heartbeats: Mapping[str, int]
+    settings: tuple[str, ...] = ()
 
 
 # -- making one -------------------------------------------------------------------------------------------------------
@@ -165,13 +173,16 @@ def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None
     Raises ``NotFound``, ``BadData`` with the damage, or ``StorageFailed``.
     """
     try:
-        with system.stream(file, "rb") as source, tarfile.open(fileobj=source, mode="r:") as tar:
+        with (
+            system.stream(file, "rb") as source,
+            tarfile.open(fileobj=source, mode="r:", tarinfo=_Entry) as tar,
+        ):
             return _verified(file, tar, take)
     except FileNotFoundError:
         raise NotFound(
             f"backup file not found: {file}", "check the path; `agent-mailbox backup FILE` makes a backup"
         ) from None
-    except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
+    except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
         raise _damaged(file, f"not a complete tar file ({error})") from None
     except OSError as error:
         raise paths.storage_failed("read", file, error) from None
@@ -180,9 +191,10 @@ def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None
 def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[bytes]], None] | None) -> Backup:
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}
-    about = told = b""
+    about, told = b"", None
+    config = bytearray()
     for entry in tar:
-        if told:
+        if told is not None:
             raise _damaged(file, f"{entry.name!r} follows the checksums")
         if not _is_plain(entry) or not _belongs(entry.name) or entry.name in sums:
             raise _damaged(file, f"{entry.name!r} does not belong in a backup")
@@ -192,7 +204,13 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
         if entry.name == SUMS:
             told = content.read(MAX_ABOUT)
             continue
-        chunks = _hashing(content, digest.update)
+
+        def note(chunk: bytes, entry: tarfile.TarInfo = entry, digest: Any = digest) -> None:
+            digest.update(chunk)
+            if entry.name == paths.CONFIG and len(config) <= brought_settings.MOST_BYTES:
+                config.extend(chunk)
+
+        chunks = _hashing(content, note)
         if entry.name == ABOUT:
             about = b"".join(chunks) if entry.size <= MAX_ABOUT else b""
         else:
@@ -202,8 +220,19 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
         for _ in chunks:
             pass
         sums[entry.name] = digest.hexdigest()
-    _compare(file, sums, told)
-    return _about(file, about, sizes)
+    _compare(file, sums, told or b"")
+    return _about(file, about, sizes).replace(settings=brought_settings.told(bytes(config)))
+
+
+class _Entry(tarfile.TarInfo):
+    """A header of a backup: bounded, whatever size it claims."""
+
+    @classmethod
+    def frombuf(cls, *block: Any) -> Self:
+        entry = super().frombuf(*block)
+        if entry.size < 0 or (entry.type not in tarfile.REGULAR_TYPES and entry.size > MAX_HEADER):
+            raise tarfile.ReadError(f"a header claims {entry.size} bytes")
+        return entry
 
 
 def _hashing(content: IO[bytes], note: Callable[[bytes], None]) -> Iterator[bytes]:
@@ -277,15 +306,20 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     _refuse_used(directory)
     parent, name = system.dirname(directory), system.basename(directory)
     aside = system.join(parent, f".{name}.restoring")
+    missing = _missing(parent)
     try:
         system.make_directory(parent, parents=0o755)
         if not system.exists(aside):
             system.mkdir(aside, 0o700)
         _refuse_strange(aside)
         with FileLock(aside, 0):
-            backup = _unpack(file, aside)
-            _refuse_used(directory)
-            system.rename(aside, directory)
+            try:
+                backup = _unpack(file, aside)
+                _refuse_used(directory)
+                system.rename(aside, directory)
+            except BaseException:
+                _remove(aside, missing)
+                raise
             system.sync_directory(parent)
     except OSError as error:
         raise paths.storage_failed("restore", directory, error) from None
@@ -294,6 +328,25 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
         custody_setup.remove(known.directory)
     creation.create(directory, environ)
     return backup
+
+
+def _missing(directory: str) -> list[str]:
+    """Return the directories on a path that are not there, the innermost first."""
+    found = []
+    while not system.exists(directory):
+        found.append(directory)
+        directory = system.dirname(directory)
+    return found
+
+
+def _remove(aside: str, made: Iterable[str]) -> None:
+    """Leave nothing of a refused restore: neither what it unpacked, nor the directories made for that."""
+    try:
+        system.empty(aside)
+        for directory in (aside, *made):
+            system.rmdir(directory)
+    except OSError:
+        pass  # another process uses a directory, or took the rest away
 
 
 def _refuse_used(directory: str) -> None:

@@ -9,12 +9,10 @@ which that happened (``st_ctime``). The earlier of the two counts.
 
 from __future__ import annotations
 
-import os
-
 from ..core import clocks, codec, instant
 from ..core.clocks import ClockDoubt
 from ..errors import Refused
-from ..store import cache, paths, processes, rotation
+from ..store import cache, paths, processes, rotation, system
 from ..store.stamps import LOGS
 
 TYPE_CHECKING = False
@@ -51,7 +49,7 @@ def told(doubt: ClockDoubt, found: list[int]) -> str:
 def settled(mailbox: Mailbox) -> None:
     """Forget a doubt: the steward ran."""
     try:
-        os.unlink(mailbox.logs.cache(DOUBT))
+        system.unlink(mailbox.logs.cache(DOUBT))
     except OSError:
         pass
 
@@ -79,7 +77,7 @@ def signs(mailbox: Mailbox) -> Iterator[int]:
 def _hearts(mailbox: Mailbox) -> list[str]:
     directory = mailbox.logs.path(paths.HEARTBEATS)
     try:
-        return [os.path.join(directory, name) for name in os.listdir(directory)]
+        return [system.join(directory, name) for name in system.listdir(directory)]
     except OSError:
         return []
 
@@ -87,7 +85,7 @@ def _hearts(mailbox: Mailbox) -> list[str]:
 def _changed(path: str) -> int | None:
     """Return when (ms) a file changed; None if there is none. Only a time in the past was ever seen by the system."""
     try:
-        there = os.lstat(path)
+        there = system.lstat(path)
     except OSError:
         return None
     return min(there.st_mtime_ns, there.st_ctime_ns) // 1_000_000

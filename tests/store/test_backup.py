@@ -23,7 +23,7 @@ from agent_mailbox.store import rotation
 from agent_mailbox.store.snapshot import Snapshot, SnapshotFile
 from agent_mailbox.upkeep import backup, doctor
 from agent_mailbox.upkeep import steward as stewards
-from tests.helpers import ARCHIVE, MESSAGES, READS, Post, refused, refused_both
+from tests.helpers import ARCHIVE, MESSAGES, READS, Post, Program, Result, refused, refused_both
 from tests.store.test_crash import crashed
 from tests.store.test_processes import LAST, together
 
@@ -184,6 +184,111 @@ def test_a_name_that_is_none_of_ours_is_refused(program: Any, name: str) -> None
     assert not place.exists()
     file.write_bytes(hostile())
     assert program.call("restore", file, place).rc == 0
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """The block before a file's content."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.type = size, kind
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+PAX = b"14 size=-1024\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(header("backup.json", 1 << 60, kind) for kind in (b"L", b"K", b"x", b"g", b"0", b"S")),
+        header("backup.json", -1024),
+        header("SHA256SUMS", 0) * 3,
+        (header("x", len(PAX), b"x") + PAX.ljust(512, b"\0")) * 2000,
+    ],
+    ids=["long name", "long link", "extended", "global", "file", "sparse", "negative", "no sums", "nested"],
+)
+def test_a_header_that_claims_anything_is_refused_in_bounded_memory_and_leaves_nothing(
+    program: Program, data: bytes
+) -> None:
+    """The process may use a gigabyte; the directories that the restore made are gone, too."""
+    file = program.scratch / "evil.tar"
+    file.write_bytes(data + bytes(1024))
+    before = sorted(program.scratch.rglob("*"))
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "from agent_mailbox.launch import main; sys.exit(main())"
+    )
+    refused(program.python(code, "restore", file, program.scratch / "deep" / "er" / "place"), 3, "is damaged")
+    assert [path for path in sorted(program.scratch.rglob("*")) if path not in before] == []
+
+
+def test_a_refused_restore_leaves_nothing_of_itself(full: Post) -> None:
+    """Damaged at its very end, not there, no tar, or something came into its place: no file, no directory."""
+    file = full.scratch / "backup.tar"
+    full.ok("backup", file)
+    file.write_bytes(file.read_bytes().replace(b"  backup.json\n", b"  backup.jsom\n"))
+    (full.scratch / "junk").write_bytes(b"junk" * 1000)
+    before = sorted(full.scratch.rglob("*"))
+    for name in ("backup.tar", "none", "junk"):
+        for place in ("place", "deep/er/place"):
+            assert full.call("restore", full.scratch / name, full.scratch / place).rc in (1, 3)
+            assert sorted(full.scratch.rglob("*")) == before, (name, place)
+
+
+def test_the_settings_that_a_backup_brings_are_shown_before_and_when_it_is_restored(full: Post) -> None:
+    """Those that differ from the defaults; whatever their text, it is on one short line and does nothing."""
+    file = full.scratch / "backup.tar"
+    full.ok("backup", file)
+    assert full.ok("backup", "--verify", file)["settings"] == ["[steward] max_live = 3"]
+    full.file("config.toml").write_text(
+        '[ttl]\nbroadcast = 5\ndirect = 24\n[swarm]\nwake_url = "https://x"\n[session]\n'
+        f'role = "a\\u001b[31m\\n{"b" * 5000}"\n[evil]\n"k\\u202ey" = 1\n'
+    )
+    full.ok("backup", "--force", file)
+    verified = full.call("backup", "--verify", file)
+    restored = full.call("restore", file, full.scratch / "place")
+    assert verified.rc == restored.rc == 0
+    for told in (verified.stdout, restored.stdout):
+        assert "it sets [ttl] broadcast = 5\n" in told
+        assert "direct" not in told
+        assert "wake_url" in told
+        assert "ignored" in told
+        assert "wrong" in told
+        assert len(told) < 1000
+        assert all(line.isprintable() for line in told.splitlines())
+    assert (
+        full.ok("restore", file, full.scratch / "again")["settings"] == full.ok("backup", "--verify", file)["settings"]
+    )
+    full.file("config.toml").write_text("broken")
+    full.ok("backup", "--force", file)
+    assert full.ok("backup", "--verify", file)["settings"] == ["config.toml is not valid TOML"]
+
+
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+NAMESPACE = ("unshare", "-rm", "sh", "-c", READ_ONLY, "sh")
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*NAMESPACE[:2], "mount", "--bind", "/tmp", "/tmp"]).returncode,
+    reason="no mount namespaces here",
+)
+def test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers(full: Post) -> None:
+    """On a file system that is read-only to us and not to others: not beside a steward, and of one moment."""
+    file = full.scratch / "backup.tar"
+
+    def backed_up() -> Result:
+        return full.run("backup", "--force", file, under=(*NAMESPACE, str(full.box)))
+
+    before = full.snapshot()
+    assert backed_up().rc == 0
+    assert full.snapshot() == before
+    full.ok("restore", file, full.scratch / "place")
+    assert views(full.scratch / "place") == views(full.box)
+    with rotation.alone(Mailbox(str(full.box)).archive, 0):
+        code = (
+            "import sys; from agent_mailbox.mailbox import opened; opened.WAIT = 0.1\n"
+            "from agent_mailbox.launch import main; sys.exit(main())"
+        )
+        refused(full.python(code, "backup", "--force", file, under=(*NAMESPACE, str(full.box))), 4, ".lock")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
