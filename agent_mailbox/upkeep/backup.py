@@ -37,8 +37,8 @@ LIVE = (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG)
 MAX_ABOUT = 64 << 20
 """Bytes read of ``backup.json`` or ``SHA256SUMS`` at most: some hundred thousand sessions or files."""
 MAX_HEADER = 64 << 10
-"""Bytes of a header that describes the next file; ``tarfile`` writes one of some hundred for a very large file, and
-reads one of any size into memory."""
+"""Bytes of a header that describes the next file. ``tarfile`` reads a longer one into memory, whatever its size; it
+writes one of some hundred bytes for a very large file."""
 
 
 class Backup(Record):

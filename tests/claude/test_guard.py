@@ -8,17 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.store.stamps import Trail
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 SHELLS = [shell for shell in ("dash", "bash", "busybox", "sh", "zsh") if shutil.which(shell)]
@@ -256,6 +254,37 @@ def test_derived_files_of_another_time_or_mailbox_hide_no_mail(shim: Shim, what:
     assert shim.hook("UserPromptSubmit").raw == b""
     assert shim.starts() == 0
     assert post.doctor() == []
+
+
+def test_one_session_that_finds_the_derived_files_strange_takes_away_everyone_s_stamps(shim: Shim) -> None:
+    """Mail was given back to another, which an old ``.cache`` hides; the first hook of anyone ends that."""
+    post = shim.post
+    post.register("bob", "--role", "builder")
+    read = post.send("x", "role:builder")
+    post.check("bob")
+    assert post.check("bob") == []
+    shutil.copytree(post.file(".cache"), post.scratch / "kept")
+    assert (post.scratch / "kept/quiet/bob").exists()
+    post.ok("release", read, "--session", "bob")
+    replaced(post.file(".cache"), post.scratch / "kept", times=True)
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert not post.file(".cache/quiet/bob").exists()
+    assert post.file(".cache/quiet", ME).exists()
+
+
+def test_however_slow_a_writer_is_its_note_has_the_time_of_its_log(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the note and the line the clock ticks; mail for others still starts no Python."""
+    leave = Trail.leave
+
+    def long_ago(self: Trail, path: str, *rest: int) -> None:
+        leave(self, path, *rest)
+        os.utime(shim.post.file(".cache/ends", Path(path).stem), (1, 1))
+
+    monkeypatch.setattr(Trail, "leave", long_ago)
+    shim.post.register("other")
+    shim.post.send("x", "other")
+    assert shim.hook("UserPromptSubmit").raw == b""
+    assert shim.starts() == 0
 
 
 @pytest.mark.parametrize("times", [True, False])

@@ -17,7 +17,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_control, mutants_dead, mutants_permissions, mutants_trust
+from tests.faults import mutants_clocks, mutants_control, mutants_dead, mutants_permissions, mutants_trust
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
@@ -363,6 +363,7 @@ MUTANTS = (
     *mutants_dead.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
+    *mutants_clocks.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",
         "Outward._offer",
