@@ -203,8 +203,9 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     size = sum(made.sizes.values())
     text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
     value = {"file": made.file, "files": len(made.sizes), "bytes": size, "made": instant.text(made.made)}
+    value["settings"] = [*made.settings]
     if verify:
-        app.out(text + _settings(made), {**value, "settings": [*made.settings]})
+        app.out(text + _settings(made), value)
     else:
         app.done(text, value)
 

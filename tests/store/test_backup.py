@@ -75,11 +75,11 @@ def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
     """Byte for byte, with heartbeats, without anything derived; private; known as ``init`` makes it known."""
     file, place = full.scratch / "backup.tar", full.scratch / "elsewhere" / "box"
     made = full.ok("backup", file)
-    assert list(made) == ["file", "files", "bytes", "made"]
+    assert list(made) == ["file", "files", "bytes", "made", "settings"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert full.ok("backup", "--verify", file, env={"AGENT_MAILBOX_DIR": None}) == made
     answer = full.ok("restore", file, place)
-    assert answer == {"dir": str(place), "files": made["files"], "made": made["made"]}
+    assert answer == {"dir": str(place), **{key: made[key] for key in ("files", "made", "settings")}}
     wanted = {name: data for name, data in full.snapshot().items() if not name.endswith(".lock")}
     there = {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file()}
     assert there == wanted
