@@ -45,13 +45,19 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
 
     So do the replies to their own requests.
     """
+    answers: dict[str, list[str]] = {}
+    for i in finished:
+        if (request := state.messages[i].thread) is not None:
+            answers.setdefault(request, []).append(i)
     move = set(finished)
-    while True:
-        obligations = {m.id for m in state.messages.values() if m.ack and m.id not in move}
-        staying = {i for i in move if state.messages[i].thread in obligations}
-        if not staying:
-            return move
-        move -= staying
+    staying = [i for i in state.messages if i not in finished]
+    while staying:
+        request = staying.pop()
+        if state.messages[request].ack:
+            settling = [i for i in answers.get(request, ()) if i in move]
+            move.difference_update(settling)
+            staying += settling
+    return move
 
 
 def _without_standing(move: set[str], state: MailState) -> set[str]:
@@ -63,7 +69,7 @@ def _without_standing(move: set[str], state: MailState) -> set[str]:
     move = move - plane.standing()
     for group in plane.groups():
         if not move.issuperset(group):
-            move = move.difference(group)
+            move.difference_update(group)
     return move
 
 

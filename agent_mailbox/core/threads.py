@@ -40,15 +40,13 @@ def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]
             break
         seen.add(parent)
         root = parent
-    members = {root}
-    chain = []
-    pending = list(messages.values())
-    while True:
-        grown = [m for m in pending if m.id in members or m.thread in members]
-        if not grown:
-            break
-        members.update(m.id for m in grown)
-        chain += grown
-        pending = [m for m in pending if m.id not in members]
-    order = {message: place for place, message in enumerate(messages)}
-    return sorted(chain, key=lambda m: order[m.id])
+    answers: dict[str, list[str]] = {}
+    for message in messages.values():
+        if message.thread is not None:
+            answers.setdefault(message.thread, []).append(message.id)
+    members, pending = {root}, [root]
+    while pending:
+        fresh = [i for i in answers.get(pending.pop(), ()) if i not in members]
+        members.update(fresh)
+        pending += fresh
+    return [message for message in messages.values() if message.id in members]

@@ -40,7 +40,7 @@ else:
         sqlite3 = None
 
 FILE, LOCK = "index.sqlite", "index.lock"
-VERSION = 1
+VERSION = 2
 """Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built again."""
 CACHE_KIB = 32 << 10
 HASH_SIZE = 16 << 20
@@ -51,7 +51,8 @@ BEGIN;
 CREATE TABLE seal (stamp INTEGER, next INTEGER);
 INSERT INTO seal VALUES (0, 1);
 CREATE TABLE sources (name TEXT PRIMARY KEY, inode INTEGER, position INTEGER, checksum INTEGER, tail INTEGER);
-CREATE TABLE messages (n INTEGER PRIMARY KEY, timestamp INTEGER, place INTEGER, checksum INTEGER);
+CREATE TABLE messages (n INTEGER PRIMARY KEY, timestamp INTEGER, place INTEGER, line INTEGER);
+CREATE INDEX moving ON messages (line) WHERE place IS NULL;
 CREATE TABLE terms (term INTEGER, timestamp INTEGER, n INTEGER, PRIMARY KEY (term, timestamp, n)) WITHOUT ROWID;
 CREATE TABLE reads (message INTEGER, place INTEGER, PRIMARY KEY (message, place)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (subject, content, sender, content='', columnsize=0, tokenize='ascii');

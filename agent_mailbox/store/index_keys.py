@@ -3,16 +3,22 @@
 Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``index.VERSION``.
 
     place of position 812 in 2026-03.jsonl = 202603 << 43 | 812
+
+Anyone chooses the ids, parties and lines that are looked up here. So their numbers are digests. With a checksum, or the
+beginning of an id, a stranger could give one number to thousands of messages. Each look-up would read them all.
 """
 
 from __future__ import annotations
 
-import zlib
+try:  # see ``keys``
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Row = tuple[int, int, int]
-    """A candidate: timestamp, place, checksum of its line."""
+    """A candidate: timestamp, place, number of its line."""
 
 
 class Doubt(Exception):
@@ -28,8 +34,9 @@ LIVE = (1 << 20) - 1 << BITS
 of their months, then the live log.
 """
 NEVER, EVER = -(1 << 62), 1 << 62
-PARENT, PARTY, EVERYONE = range(1, 4)
-"""Kinds of terms; those of ids, which ``id_term`` makes, are of kind 0."""
+PARENT, PARTY, EVERYONE, ID = range(1, 5)
+"""Kinds of terms; those of the beginnings of ids, which ``prefix_term`` makes, are of kind 0."""
+_DIGITS = (1 << 56) - 1
 
 
 def first_place(month: str) -> int:
@@ -49,11 +56,16 @@ def rank(place: int) -> tuple[bool, int]:
     return place < LIVE, place
 
 
+def number_of(data: bytes) -> int:
+    """Return the number of a line or an id (SQLite holds 63 bits)."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1
+
+
 def term_of(kind: int, text: str = "") -> int:
-    """Return the number by which a message is looked up; several texts may share one."""
-    return kind << 56 | zlib.crc32(text.encode("utf-8", "surrogatepass"))
+    """Return the number by which a message is looked up; by chance, two texts may share one."""
+    return kind << 56 | number_of(text.encode("utf-8", "surrogatepass")) & _DIGITS
 
 
-def id_term(message_id: str, pad: bytes = b"\0") -> int:
+def prefix_term(message_id: str, pad: bytes = b"\0") -> int:
     """Return the beginning of an id as a number: ids with a common prefix are neighbours; case does not count."""
     return int.from_bytes(message_id.casefold().encode("utf-8", "surrogatepass")[:7].ljust(7, pad), "big")

@@ -6,13 +6,24 @@ not know the questions to the index (``lookup``), nor who uses the file when (``
 
 from __future__ import annotations
 
-import zlib
-
 from ..core import codec
 from ..core.records import BadLine, Record
 from ..core.words import folded
 from . import cache, system
-from .index_keys import EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, first_place, id_term, term_of
+from .index_keys import (
+    EVERYONE,
+    ID,
+    LIVE,
+    NEVER,
+    PARENT,
+    PARTY,
+    POSITION,
+    Doubt,
+    first_place,
+    number_of,
+    prefix_term,
+    term_of,
+)
 from .lines import boundary, lines_of
 
 TYPE_CHECKING = False
@@ -124,7 +135,7 @@ class Intake:
         for place, line in lines:
             about = _read_about(line)
             if about is not None:
-                rows.append((zlib.crc32(about), place))
+                rows.append((number_of(about), place))
             if len(rows) * 100 > BATCH:
                 self._store("reads", rows)
         self._store("reads", rows)
@@ -137,8 +148,8 @@ class Intake:
             message = codec.message(line)
             if isinstance(message, BadLine):
                 continue
-            checksum = zlib.crc32(line)
-            last = place, self._moved(message, place, checksum) or self._add(message, place, checksum)
+            number = number_of(line)
+            last = place, self._moved(place, number) or self._add(message, place, number)
             size += len(line)
             if size > BATCH:
                 self._flush()
@@ -146,14 +157,12 @@ class Intake:
         self._flush()
         return last
 
-    def _moved(self, message: Message, place: int, checksum: int) -> int:
+    def _moved(self, place: int, number: int) -> int:
         """Return the number of an entry that had lost its place and got this one; 0 if there was none."""
         if not self._loose:
             return 0
         found = self._db.execute(
-            "SELECT m.n FROM terms t CROSS JOIN messages m ON m.n = t.n"
-            " WHERE t.term = ? AND m.place IS NULL AND m.checksum = ? LIMIT 1",
-            (id_term(message.id), checksum),
+            "SELECT n FROM messages WHERE place IS NULL AND line = ? LIMIT 1", (number,)
         ).fetchone()
         if found is None:
             return 0
@@ -161,14 +170,14 @@ class Intake:
         self._db.execute("UPDATE messages SET place = ? WHERE n = ?", (place, n))
         return n
 
-    def _add(self, message: Message, place: int, checksum: int) -> int:
+    def _add(self, message: Message, place: int, number: int) -> int:
         n, at = self._next, message.timestamp
         self._next += 1
-        terms = {id_term(message.id), term_of(EVERYONE), term_of(PARTY, message.sender)}
+        terms = {prefix_term(message.id), term_of(ID, message.id), term_of(EVERYONE), term_of(PARTY, message.sender)}
         terms.update([term_of(PARTY, address) for address in message.recipients])
         if message.thread is not None:
             terms.add(term_of(PARENT, message.thread))
-        self._new["messages"].append((n, at, place, checksum))
+        self._new["messages"].append((n, at, place, number))
         self._new["terms"] += [(term, at, n) for term in terms]
         self._new[_WORDS].append((n, folded(message.subject or ""), folded(message.content), folded(message.sender)))
         return n

@@ -5,14 +5,28 @@ Belongs here: queries of the index, and reading back the lines they name. Must n
 
 from __future__ import annotations
 
-import zlib
 from heapq import merge
 
 from ..core import codec
 from ..core.claims import Reads
 from ..core.records import BadLine
 from . import system
-from .index_keys import EVER, EVERYONE, LIVE, NEVER, PARENT, PARTY, POSITION, Doubt, id_term, month_of, rank, term_of
+from .index_keys import (
+    EVER,
+    EVERYONE,
+    ID,
+    LIVE,
+    NEVER,
+    PARENT,
+    PARTY,
+    POSITION,
+    Doubt,
+    month_of,
+    number_of,
+    prefix_term,
+    rank,
+    term_of,
+)
 from .lines import line_at
 from .logs import parse_reads, weighed
 
@@ -38,6 +52,7 @@ class IndexView:
         self._live = live
         self._archive = archive
         self._views = live.views()
+        self._counting: dict[str, int] = {}
 
     # -- candidates, newest first -------------------------------------------------------------------------------------
 
@@ -45,7 +60,7 @@ class IndexView:
         """Return the rows that may match all phrases. These are words and spaces alone: they hold no quote and no
         operator."""
         return self._db.execute(
-            "SELECT m.timestamp, m.place, m.checksum FROM words CROSS JOIN messages m ON m.n = words.rowid"
+            "SELECT m.timestamp, m.place, m.line FROM words CROSS JOIN messages m ON m.n = words.rowid"
             " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
             (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]), EVER if until is None else until),
         )
@@ -64,7 +79,7 @@ class IndexView:
 
     def _listed(self, term: int, since: int | None = None, until: int | None = None) -> Iterator[Row]:
         return self._db.execute(
-            "SELECT t.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            "SELECT t.timestamp, m.place, m.line FROM terms t CROSS JOIN messages m ON m.n = t.n"
             " WHERE t.term = ? AND t.timestamp BETWEEN ? AND ? ORDER BY t.timestamp DESC, m.place DESC",
             (term, NEVER if since is None else since, EVER if until is None else until),
         )
@@ -92,9 +107,9 @@ class IndexView:
     def ids(self, wanted: str, *, prefix: bool) -> set[str]:
         """Return the ids equal to the wanted text, else (if ``prefix``) those that begin with it; case is ignored."""
         rows = self._db.execute(
-            "SELECT m.timestamp, m.place, m.checksum FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            "SELECT m.timestamp, m.place, m.line FROM terms t CROSS JOIN messages m ON m.n = t.n"
             " WHERE t.term BETWEEN ? AND ?",
-            (id_term(wanted), id_term(wanted, b"\xff" if prefix else b"\0")),
+            (prefix_term(wanted), prefix_term(wanted, b"\xff" if prefix else b"\0")),
         )
         wanted = wanted.casefold()
         found = {self._message(row).id for row in rows}
@@ -115,15 +130,16 @@ class IndexView:
         """Return every message connected to one by replies, in order, with the reads; the core makes the thread of
         them."""
         found: dict[str, tuple[Row, Message]] = {}
-        pending = [message_id]
+        met, pending = {message_id}, [message_id]
         while pending:
             known = self._standing(wanted := pending.pop())
-            if known is None or wanted in found:
+            if known is None:
                 continue
             found[wanted] = known
-            pending += [m.id for m in map(self._message, self._listed(term_of(PARENT, wanted))) if m.thread == wanted]
-            if known[1].thread is not None:
-                pending.append(known[1].thread)
+            answers = [m.id for m in map(self._message, self._listed(term_of(PARENT, wanted))) if m.thread == wanted]
+            fresh = {i for i in (*answers, known[1].thread) if i is not None} - met
+            met |= fresh
+            pending += fresh
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         return {message.id: message for message in ordered}, self._reads_of(ordered)
 
@@ -134,13 +150,21 @@ class IndexView:
 
     def _counts(self, row: Row, message: Message) -> bool:
         """Return whether the message counts among its twins, as in ``_standing``; one row in a million has twins."""
-        others = [other for other in self._listed(id_term(message.id)) if rank(other[1]) < rank(row[1])]
-        return all(self._message(other).id != message.id for other in others)
+        place = self._counting.get(message.id)
+        if place is None:
+            rows = list(self._listed(term_of(ID, message.id)))
+            if len(rows) == 1:
+                return True
+            standing = self._of(message.id, rows)
+            place = self._counting[message.id] = standing[0][1] if standing else row[1]  # else each asks for all again
+        return place == row[1]
 
     def _standing(self, message_id: str) -> tuple[Row, Message] | None:
         """Return the message of an id: of twins the one that counts."""
-        rows = sorted(self._listed(id_term(message_id)), key=lambda row: rank(row[1]))
-        known = ((row, self._message(row)) for row in rows)
+        return self._of(message_id, self._listed(term_of(ID, message_id)))
+
+    def _of(self, message_id: str, rows: Iterable[Row]) -> tuple[Row, Message] | None:
+        known = ((row, self._message(row)) for row in sorted(rows, key=lambda row: rank(row[1])))
         return next(((row, message) for row, message in known if message.id == message_id), None)
 
     def _reads_of(self, messages: Iterable[Message]) -> Reads:
@@ -150,7 +174,7 @@ class IndexView:
     def records(self, messages: Iterable[Message]) -> Iterator[Read]:
         """Yield the read records about the messages, each message's in the order of the logs."""
         for message in messages:
-            key = zlib.crc32(message.id.encode())
+            key = number_of(message.id.encode())
             places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
             lines = [(_position(place), self._line(place, True)) for (place,) in places]
             yield from (read for read in parse_reads(lines, self._views[1]) if read.message_id == message.id)
@@ -166,7 +190,7 @@ class IndexView:
     def _message(self, row: Row) -> Message:
         line = self._line(row[1], False)
         message = codec.message(line)
-        if zlib.crc32(line) != row[2] or isinstance(message, BadLine):
+        if number_of(line) != row[2] or isinstance(message, BadLine):
             raise Doubt("the line is another")
         return weighed(message, self._views[0], line, _position(row[1]))
 

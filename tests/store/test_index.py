@@ -514,8 +514,9 @@ def test_an_index_of_another_version_is_built_anew(box: Mailbox, monkeypatch: py
     """Its seal holds, and still it is not read."""
     Indexed(box).search("alpha", 3)
     inode = os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns
-    monkeypatch.setattr(index, "VERSION", 2)
-    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace("user_version = 1", "user_version = 2"))
+    other = index.VERSION + 1
+    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace(f"version = {index.VERSION}", f"version = {other}"))
+    monkeypatch.setattr(index, "VERSION", other)
     compare(box)
     assert (os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns) != inode
 

@@ -5,13 +5,13 @@ Belongs here: comparing every entry with its line, and every line with the entri
 
 from __future__ import annotations
 
-import zlib
 from urllib.parse import quote
 
 from ...core import codec
 from ...core.records import BadLine
 from ...errors import MailboxError
 from ...store import cache, index, system
+from ...store.index_keys import number_of
 from ...store.indexing import sources
 from ...store.lines import lines_of
 from ...store.lock import FileLock
@@ -82,13 +82,13 @@ def _differing(db: sqlite3.Connection, source: IndexSource, end: int) -> int | N
     assert source.fd is not None
     rows = iter(
         db.execute(
-            "SELECT place, checksum FROM messages WHERE place >= ? AND place < ? ORDER BY place",
+            "SELECT place, line FROM messages WHERE place >= ? AND place < ? ORDER BY place",
             (source.first, source.first + end),
         )
     )
     row = next(rows, None)
     for position, line in lines_of(source.fd, 0, end):
-        if row == (source.first + position, zlib.crc32(line)):
+        if row == (source.first + position, number_of(line)):
             row = next(rows, None)
         elif row is not None and row[0] <= source.first + position:
             return int(row[0]) - source.first

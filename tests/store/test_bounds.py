@@ -1,0 +1,191 @@
+"""Mail that a stranger shaped to be costly costs no more than other mail: the work grows with its amount alone."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Draft, Request
+from agent_mailbox.core import retention, threads
+from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.roster import Roster
+from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.upkeep import steward
+from tests.core.build import message
+from tests.steps import grows_no_faster
+from tests.store.test_index import Indexed, ids, mailbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent_mailbox import Mailbox
+
+HEAD = "aaaaaaaa-0000-4000-8000-"
+
+
+def plain(count: int) -> list[str]:
+    make = ids(count)
+    return [make() for _ in range(count)]
+
+
+def alike(count: int) -> list[str]:
+    """Ids that begin in the same way."""
+    return [f"{HEAD}{n:012x}" for n in range(count)]
+
+
+def same(count: int) -> list[str]:
+    """One id, again and again."""
+    return [HEAD + "0" * 12] * count
+
+
+def colliding(count: int) -> list[str]:
+    """Ids with one CRC-32: the checksum is linear, so some flips of bits cancel out (``0`` to ``7`` stay digits)."""
+    start = bytearray((HEAD + "0" * 12).encode())
+    zeros = b"0" * len(start)
+    basis: dict[int, tuple[int, frozenset[tuple[int, int]]]] = {}
+    found = []
+    for place in [*range(8), *range(24, 36)]:
+        for bit in (1, 2, 4):
+            flipped = bytearray(zeros)
+            flipped[place] ^= bit
+            change, flips = zlib.crc32(flipped) ^ zlib.crc32(zeros), frozenset({(place, bit)})
+            while change and (known := basis.get(change.bit_length())) is not None:
+                change, flips = change ^ known[0], flips ^ known[1]
+            if change:
+                basis[change.bit_length()] = change, flips
+            else:
+                found.append(flips)
+    made = []
+    for number in range(count):
+        one = bytearray(start)
+        for place, bit in (flip for k, flips in enumerate(found) if number >> k & 1 for flip in flips):
+            one[place] ^= bit
+        made.append(one.decode())
+    assert len({zlib.crc32(i.encode()) for i in made}) == 1
+    assert len(set(made)) == count
+    return made
+
+
+def chain(names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each answers the one before."""
+    yield from zip(names, [None, *names[:-1]], strict=True)
+
+
+def star(names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """All answer the first."""
+    yield from ((name, names[0] if k else None) for k, name in enumerate(names))
+
+
+def ring(names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each answers the one before, and the first the last."""
+    yield from zip(names, [names[-1], *names[:-1]], strict=True)
+
+
+def written(directory: Path, talk: Sequence[tuple[str, str | None]]) -> Mailbox:
+    """A mailbox into which another program wrote these messages, each with one reader."""
+    box = mailbox(str(directory))
+    box.register(Request(session_id="bob"), "user")
+    with open(box.logs.messages.path, "ab") as file:
+        for name, parent in talk:
+            line = {"id": name, "sender": "amy", "recipient": "bob", "timestamp": "2026-03-16T12:00:00.000Z"}
+            file.write(json.dumps({**line, "content": "alpha", "thread": parent}).encode() + b"\n")
+    with open(box.logs.reads.path, "ab") as file:
+        for name in dict(talk):
+            read = {"message_id": name, "reader_session_id": "bob", "timestamp": "2026-03-16T12:00:00.000Z"}
+            file.write(json.dumps(read).encode() + b"\n")
+    return box
+
+
+Shape = Callable[[Sequence[str]], Iterator[tuple[str, str | None]]]
+
+
+@pytest.mark.parametrize("shape", [chain, star, ring])
+@pytest.mark.parametrize("names", [plain, alike, colliding])
+def test_a_thread_costs_as_much_as_it_is_long(tmp_path: Path, names: Callable[[int], list[str]], shape: Shape) -> None:
+    """However its ids are chosen and however its messages answer each other: through the index."""
+
+    def make(count: int) -> Callable[[], object]:
+        talk = list(shape(names(count)))
+        asked = Indexed(written(tmp_path / str(count), talk))
+        asked.search("nothing", 1)  # the index is there
+        assert [m.id for m in asked.thread(talk[-1][0])[0]] == [name for name, _ in talk]
+        return lambda: asked.thread(talk[0][0])
+
+    grows_no_faster(make)
+
+
+@pytest.mark.parametrize("names", [alike, colliding, same])
+def test_search_and_history_cost_as_much_as_they_find(tmp_path: Path, names: Callable[[int], list[str]]) -> None:
+    """Also for ids that begin alike, that have one checksum, or that are one id."""
+
+    def make(count: int) -> Callable[[], object]:
+        made = names(count)
+        asked = Indexed(written(tmp_path / str(count), [(name, None) for name in made]))
+        assert len(asked.search("alpha", 0)[0]) == len(set(made))
+        return lambda: (asked.search("alpha", 0), asked.history(None))
+
+    grows_no_faster(make)
+
+
+@pytest.mark.parametrize("names", [plain, alike, colliding, same])
+def test_the_index_follows_moved_mail_in_as_many_steps(tmp_path: Path, names: Callable[[int], list[str]]) -> None:
+    """After the steward each line is found again at its new place."""
+
+    def make(count: int) -> Callable[[], object]:
+        made = names(count)
+        box = written(tmp_path / str(count), [(name, None) for name in made])
+        asked = Indexed(box)
+        asked.search("nothing", 1)
+        assert steward.run(box, 0).archived == len(set(made))
+        return lambda: asked.search("nothing", 1)
+
+    grows_no_faster(make)
+
+
+@pytest.mark.parametrize("shape", [chain, star, ring])
+def test_a_thread_without_the_index_costs_as_much_as_it_is_long(shape: Shape) -> None:
+    """From the oldest and from the newest of it."""
+
+    def make(count: int) -> Callable[[], object]:
+        talk = {name: message(name, thread=parent) for name, parent in shape(plain(count))}
+        first, *_, last = talk
+        assert threads.thread_of(last, talk) == list(talk.values())
+        return lambda: (threads.thread_of(first, talk), threads.thread_of(last, talk))
+
+    grows_no_faster(make)
+
+
+def test_the_steward_decides_about_a_chain_of_requests_in_as_many_steps() -> None:
+    """Each answer asks in its turn; the first request is still open, so all of them stay."""
+
+    def make(count: int) -> Callable[[], object]:
+        talk = {
+            name: message(name, thread=parent, ack=True, to="bob" if parent else "role:dev")
+            for name, parent in chain(plain(count))
+        }
+        finished = set(talk) - {next(iter(talk))}
+        state = MailState(messages=talk, reads=Reads(), roster=Roster(), ttls={})
+        assert retention._without_settling_replies(finished, state) == set()
+        return lambda: retention._without_settling_replies(finished, state)
+
+    grows_no_faster(make)
+
+
+def test_a_ring_of_answers_is_one_thread_with_what_hangs_on_it(tmp_path: Path) -> None:
+    """Another program can write one; every member shows the whole of it, with the index and without."""
+    talk = [*ring(plain(3)), ("11111111-0000-4000-8000-000000000000", plain(3)[1])]
+    box = written(tmp_path, talk)
+    box.send(Draft(sender="cat", to=("amy",), content="elsewhere"))
+
+    class Scanning(Library):
+        def _ask(self, _: object) -> None:
+            return None
+
+    for library in (Indexed(box), Scanning(box)):
+        for name, _ in talk:
+            assert [m.id for m in library.thread(name)[0]] == [other for other, _ in talk]
