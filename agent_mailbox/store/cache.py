@@ -87,7 +87,8 @@ def save(path: str, body: bytes) -> None:
 
 
 def _create(path: str) -> int:
-    return system.open(path, system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW, 0o600)
+    flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
+    return system.open(path, flags, 0o600)
 
 
 def _head(body: bytes, seal: int) -> bytes:

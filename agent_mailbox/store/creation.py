@@ -83,7 +83,7 @@ def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
     try:
         system.make_directory(system.dirname(path), parents=0o755)
         aside = f"{path}.{system.getpid()}"
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC
+        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC
         with system.stream(system.open(aside, flags, 0o600), "wb") as file:
             file.write(system.encoded(system.real_path(directory)) + b"\n")  # as stamps name it (``stamps``)
         system.replace(aside, path)

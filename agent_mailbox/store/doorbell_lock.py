@@ -85,7 +85,9 @@ class Vigil:
 
     def _lines(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         try:
-            fd = system.open(self._lock.path, system.O_RDONLY | system.O_CLOEXEC)
+            fd = system.open(
+                self._lock.path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
+            )
         except OSError:
             return (), ()
         try:

@@ -300,9 +300,9 @@ class HeldLog(FileLock):
         """
         aside = self.path + ".new"
         try:
-            fd = system.open(
-                aside, system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
-            )
+            if system.exists(aside):  # of a killed run, or planted: a FIFO there would block
+                system.unlink(aside)
+            fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
             with system.stream(fd, "wb") as file:
                 file.writelines(line + b"\n" for line in lines)
                 base = file.tell()

@@ -10,7 +10,7 @@ from . import paths, system
 
 def replace_file(path: str, data: bytes) -> None:
     """Replace a small file, atomically and durably."""
-    aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC
+    aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
     try:
         try:
             fd = system.open(aside, flags | system.O_EXCL, 0o600)

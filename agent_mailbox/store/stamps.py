@@ -191,7 +191,7 @@ class Trail:
     def ended(self, path: str) -> tuple[int, int, int] | None:
         """Return (inode, size, epoch) that our last writer left the log with; None if that is unknown."""
         try:
-            fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC)
+            fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
         except OSError:
             return None
         try:
@@ -269,7 +269,7 @@ class Trail:
             pass
 
     def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
-        flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | truncate
+        flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK | truncate
         try:
             try:
                 fd = system.open(path, flags, 0o600)

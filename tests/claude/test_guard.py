@@ -76,6 +76,28 @@ def test_where_there_is_nothing_new_no_python_starts(shim: Shim, shell: str) -> 
     assert beat.read_bytes() == b""
 
 
+@pytest.mark.parametrize("what", ["link", "link to an empty file", "hard link", "fifo"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_stands_in_the_heartbeat_s_place_is_not_written_to(shim: Shim, shell: str, what: str) -> None:
+    """The file that it leads to keeps its content and its time; nothing blocks, and the hook goes on."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    beat, target = shim.post.file(HEARTBEATS, ME), shim.post.scratch / "precious"
+    target.write_text("" if "empty" in what else "precious")
+    os.utime(target, (1, 1))
+    beat.unlink()
+    if what == "hard link":
+        beat.hardlink_to(target)
+    elif what == "fifo":
+        os.mkfifo(beat)
+    else:
+        beat.symlink_to(target)
+    said = shim.hook("UserPromptSubmit", *words)
+    assert target.read_text() == ("" if "empty" in what else "precious")
+    assert target.stat().st_mtime == 1 or what == "hard link"  # Python sets its time, as of any file there
+    assert shim.starts() == 1
+    assert ("systemMessage" in said.stdout) == (what != "hard link")
+
+
 @pytest.mark.parametrize("to", [ME, "role:builder", "project:x", "all"])
 def test_mail_for_the_session_starts_it_again_and_mail_for_others_does_not(shim: Shim, to: str) -> None:
     """Whatever address brings it; once it was shown the guard is quiet again."""

@@ -146,7 +146,8 @@ def record(state: str, shims: Iterable[str]) -> None:
     try:
         os.makedirs(state, mode=0o700, exist_ok=True)
         aside = f"{path}.{os.getpid()}"
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(aside, flags, 0o600), "wb") as file:
             file.write(text)
         os.replace(aside, path)
     except OSError as error:
