@@ -156,7 +156,7 @@ def crontab(app: App, install: bool) -> None:
 @click.option(
     "--repair",
     is_flag=True,
-    help="Repair file modes, torn lines (a copy of the file is kept) and wrong derived files.",
+    help="Repair file modes, torn lines (kept in a .torn file beside the log) and wrong derived files.",
 )
 @click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
 @pass_app

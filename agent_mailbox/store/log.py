@@ -289,14 +289,11 @@ class HeldLog(FileLock):
         view = self.view()
         return view is not None and view.is_misplaced(line, position)
 
-    def replace(
-        self, lines: Iterable[bytes], size: int, keep_as: str | None = None, misplaced: Iterable[bytes] = ()
-    ) -> None:
+    def replace(self, lines: Iterable[bytes], size: int, misplaced: Iterable[bytes] = ()) -> None:
         """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
 
-        Lines that an unlocked writer added meanwhile follow them. ``keep_as`` is a name to keep the old file under.
-        ``misplaced`` are lines that another program copied out of their places: they come last, where they still prove
-        nothing.
+        Lines that an unlocked writer added meanwhile follow them. ``misplaced`` are lines that another program copied
+        out of their places: they come last, where they still prove nothing.
         """
         aside = self.path + ".new"
         try:
@@ -310,8 +307,6 @@ class HeldLog(FileLock):
                 file.flush()
                 system.fsync(fd)
                 there = system.fstat(fd)
-            if keep_as is not None:
-                system.link(self.path, keep_as)
             inode = system.fstat(self.fd).st_ino
             self._announce(inode, size, self._left_by_us(inode, size), ())
             entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)

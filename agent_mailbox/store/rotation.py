@@ -186,9 +186,7 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
 def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
     """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last."""
     misplaced = {place for place in kept if log.is_misplaced(*place)}
-    log.replace(
-        (line for at, line in kept if (at, line) not in misplaced), size, misplaced=[line for _, line in misplaced]
-    )
+    log.replace((line for at, line in kept if (at, line) not in misplaced), size, [line for _, line in misplaced])
 
 
 def _stays(line: bytes, roster: Roster, since: int) -> bool:

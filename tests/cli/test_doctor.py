@@ -174,10 +174,10 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE messages SET checksum = checksum + 1 WHERE n = 1",
+        "UPDATE messages SET line = line + 1 WHERE n = 1",
         "DELETE FROM messages WHERE n = 2",
         "UPDATE messages SET place = place + 1 WHERE n = 3",
-        "INSERT INTO messages SELECT 99, timestamp, place + 1, checksum FROM messages WHERE n = 4",
+        "INSERT INTO messages SELECT 99, timestamp, place + 1, line FROM messages WHERE n = 4",
     ],
 )
 def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:
@@ -663,13 +663,19 @@ def test_looking_makes_no_file(post: Post) -> None:
 @pytest.mark.parametrize("which", ["before", "within"])
 def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(used: Post, which: str) -> None:
     """Torn lines in every log, modes, a stamp and a cursor that lie: afterwards only records and foreign lines are
-    there, each as often as before; each original lies beside, once."""
+    there, each as often as before; each torn line is kept beside its log, once."""
     for name in (MESSAGES, READS, ROSTER):
         used.append(name, b'{"id":"torn\n', b"\0\0\n", b"foreign\n")
     used.append(MESSAGES, record(recipient="bob"))
     used.file(READS).chmod(0o644)
     wanted = {name: [x for x in used.lines(name) if x not in (b'{"id":"torn', b"\0\0")] for name in (MESSAGES, READS)}
-    originals = {used.file(name).read_bytes() for name in (MESSAGES, READS, ROSTER)}
+    torn = {
+        name: [
+            {"position": used.file(name).read_bytes().index(b'{"id":"torn'), "text": '{"id":"torn'},
+            {"position": used.file(name).read_bytes().index(b"\0\0\n"), "zeros": 2},
+        ]
+        for name in (MESSAGES, READS, ROSTER)
+    }
     everything = {name: stored(used.box, name) for name in (MESSAGES, READS)}
     finished = False
     for place in _killed(used, which):
@@ -682,8 +688,12 @@ def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(
         ]
         for name, lines in wanted.items():
             assert (box / name).read_bytes() == b"\n".join(lines) + b"\n", place
-        aside = [p.read_bytes() for p in box.iterdir() if ".damaged-" in p.name]
-        assert sorted(aside) == sorted(originals), place
+        beside = {name: (box / f"{name}.torn").read_bytes().splitlines() for name in torn}
+        # Killed within its own write, the repair leaves half a line there, too.
+        kept = {name: [json.loads(x) for x in lines if x.endswith(b"}")] for name, lines in beside.items()}
+        assert {name: [{**one, "cut": None} for one in lines] for name, lines in kept.items()} == {
+            name: [{**one, "cut": None} for one in lines] for name, lines in torn.items()
+        }, place
         assert not (box / ".cache/quiet/bob").exists()
         before = {p: p.read_bytes() for p in box.rglob("*") if p.is_file() and ".cache" not in p.parts}
         doctor.repair(mailbox)

@@ -348,10 +348,12 @@ def test_the_doctor_reports_a_wrong_configuration(post: Post) -> None:
     ]
 
 
-def test_a_repair_mends_only_modes_and_torn_lines_and_keeps_the_original(post: Post) -> None:
-    """Foreign lines, twins and records stay; the file as it was lies beside; what remains is still exit 3."""
+def test_a_repair_mends_only_modes_and_torn_lines_and_keeps_what_it_cut(post: Post) -> None:
+    """Foreign lines, twins and records stay; every torn byte is beside the log, with its place; what remains is still
+    exit 3."""
     first = post.send("x", "all", "first")
-    post.append(MESSAGES, b"foreign\r\n", b'{"id":"torn', b"\n", b"\0\0\0\n", b'{"whole": "json, no record"}\n')
+    post.append(MESSAGES, b"foreign\r\n", b'{"id":"torn', b"\n", b'{"id":"\xff', b"\n", b"\0\0\0\n")
+    post.append(MESSAGES, b'{"whole": "json, no record"}\n')
     second = post.send("x", "all", "second")
     post.file(MESSAGES).chmod(0o666)
     os.chmod(post.box, 0o777)
@@ -359,15 +361,30 @@ def test_a_repair_mends_only_modes_and_torn_lines_and_keeps_the_original(post: P
     result = post.call("doctor", "--repair", "--json")
     assert result.rc == 3
     assert [(p["line"], p["repair"]) for p in result.json["problems"]] == [(2, None), (3, None)]
-    aside = [p for p in post.box.iterdir() if ".damaged-" in p.name]
-    assert [p.read_bytes() for p in aside] == [before]
-    assert stat.S_IMODE(aside[0].stat().st_mode) == stat.S_IMODE(post.file(MESSAGES).stat().st_mode) == 0o600
-    assert post.file(MESSAGES).read_bytes() == before.replace(b'{"id":"torn\n', b"").replace(b"\0\0\0\n", b"")
+    beside = post.file(f"{MESSAGES}.torn")
+    cut = [b'{"id":"torn', b'{"id":"\xff', b"\0\0\0"]
+    kept = [json.loads(line) for line in beside.read_bytes().splitlines()]
+    assert [one["position"] for one in kept] == [before.index(line) for line in cut]
+    assert (kept[0]["text"].encode(), bytes.fromhex(kept[1]["hex"]), bytes(kept[2]["zeros"])) == tuple(cut)
+    assert stat.S_IMODE(beside.stat().st_mode) == stat.S_IMODE(post.file(MESSAGES).stat().st_mode) == 0o600
+    for line in cut:
+        before = before.replace(line + b"\n", b"")
+    assert post.file(MESSAGES).read_bytes() == before
     assert stat.S_IMODE(post.box.stat().st_mode) == 0o700
     assert post.unread("b") == [first, second]
     again = post.call("doctor", "--repair", "--json")
     assert again.json == result.json
-    assert [p for p in post.box.iterdir() if ".damaged-" in p.name] == aside
+    assert [json.loads(line) for line in beside.read_bytes().splitlines()] == kept
+
+
+def test_repairs_keep_as_many_bytes_as_they_cut(post: Post) -> None:
+    """However long the log is and however often it is torn: no copy of it is left."""
+    for _ in range(5):
+        post.send("x", "all", "long " * 1000)
+        post.append(MESSAGES, b'{"id":"torn\n', b"\0" * 100_000 + b"\n")
+        post.call("doctor", "--repair")
+    others = [p for p in post.box.iterdir() if p.is_file() and p.name != MESSAGES]
+    assert sum(p.stat().st_size for p in others if p.name.startswith(MESSAGES)) < 2000
 
 
 def test_a_whole_line_that_is_too_long_is_not_taken_for_a_torn_one(post: Post) -> None:
@@ -378,7 +395,7 @@ def test_a_whole_line_that_is_too_long_is_not_taken_for_a_torn_one(post: Post) -
     assert [(p["line"], p["repair"]) for p in post.doctor()] == [(1, None)]
     assert post.call("doctor", "--repair").rc == 3
     assert post.file(MESSAGES).read_bytes().startswith(giant)
-    assert [p.name for p in post.box.iterdir() if ".damaged-" in p.name] == []
+    assert not post.file(f"{MESSAGES}.torn").exists()
     assert post.check("b") == [sent]
 
 

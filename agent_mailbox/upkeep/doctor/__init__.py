@@ -1,7 +1,7 @@
 """The doctor: find a mailbox's problems, one line and place each, and make the few repairs that are safe.
 
 Belongs here: the order of the checks (``examine``; the modules ``…_checks`` make them), and ``repair``. A repair
-corrects modes, removes wrong derived files, and removes provably torn lines after keeping the original. It is
+corrects modes, removes wrong derived files, and removes provably torn lines after keeping them beside the log. It is
 idempotent, also after a kill.
 """
 
@@ -20,7 +20,8 @@ from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from ...mailbox.facade import Mailbox
 
@@ -101,42 +102,61 @@ def _log(mailbox: Mailbox, path: str) -> Log:
     return next((log for log in live if log.path == path), Log(path))
 
 
+TORN = ".torn"
+"""The end of the name of the file beside a log that keeps what repairs cut from it."""
+
+
 def _without_torn_lines(log: Log, when: str) -> None:
-    """Remove a log's torn lines, under its lock; keep the original as ``.damaged-…``."""
+    """Remove a log's torn lines, under its lock; keep them in the file beside it, with where they were."""
     with log.held() as held:
         size = system.fstat(held.fd).st_size
+        _keep(
+            Log(f"{log.path}{TORN}", log.wait),
+            [kept(at, line) for at, line in _lines(held.fd, size) if _is_torn(line)],
+            when,
+        )
 
         def lines(misplaced: bool) -> Iterator[bytes]:
-            whole = _whole_lines(held.fd, size)
+            whole = ((at, line) for at, line in _lines(held.fd, size) if not _is_torn(line))
             return (line for at, line in whole if held.is_misplaced(at, line) == misplaced)
 
-        held.replace(lines(False), size, _aside(log.path, when, held.fd), lines(True))
+        held.replace(lines(False), size, lines(True))
 
 
-def _aside(path: str, when: str, fd: int) -> str | None:
-    """Return a name for the kept original; None if a killed repair kept it already."""
-    directory, name = system.dirname(path), system.basename(path)
-    here = system.fstat(fd)
-    for other in system.listdir(directory):
-        if other.startswith(f"{name}.damaged-"):
-            there = system.lstat(system.join(directory, other))
-            if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
-                return None
-    return f"{path}.damaged-{when.replace(':', '')}"
+def kept(position: int, torn: bytes) -> dict[str, Any]:
+    """Return what is kept of a torn line: its byte offset in the log, and all its bytes."""
+    if not torn.strip(b"\0"):
+        return {"position": position, "zeros": len(torn)}
+    try:
+        return {"position": position, "text": torn.decode()}
+    except UnicodeDecodeError:
+        return {"position": position, "hex": torn.hex()}
 
 
-def _whole_lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, line without newline) of each untorn line, of any length; reads one chunk at a time."""
+def _keep(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> None:
+    """Append what is cut, durably, before it is cut; a killed repair may have kept some of it already."""
+    with beside.held() as held:
+        there = {line.rpartition(_WHEN)[0] for _, line in held.lines() if line.endswith(b"}")}
+        told = [codec.dumps(one).encode()[:-1] for one in torn]
+        held.append(one + _WHEN + codec.dumps(when).encode() + b"}\n" for one in told if one not in there)
+        held.sync()
+
+
+_WHEN = b',"cut":'
+
+
+def _lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, line without newline) of each line that is not empty, of any length; read one chunk at a time."""
     rest = b""
     position = 0
     for chunk in chunks(fd, 0, size):
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()
         for line in lines:
-            if line and not _is_torn(line):
+            if line:
                 yield position, line
             position += len(line) + 1
-    if rest and not _is_torn(rest):
+    if rest:
         yield position, rest
 
 
