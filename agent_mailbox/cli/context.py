@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=OpenMailbox)
 
+SESSION, FROM = "--session", "--from"
+"""The options by which a command is told its session, and by which one that sends is."""
 
-def whoami(given: str | None, environ: Mapping[str, str]) -> str:
+
+def whoami(given: str | None, environ: Mapping[str, str], option: str = SESSION) -> str:
     """Return the session a command acts as, if no process can be identified: the option, else the client's variable,
     else ``AGENT_MAILBOX_SESSION``. Raises ``Malformed``.
 
@@ -42,19 +45,19 @@ def whoami(given: str | None, environ: Mapping[str, str]) -> str:
     """
     who = given or client_variables.session(environ) or environ.get(client_variables.OURS)
     if not who:
-        raise session_unknown()
+        raise session_unknown(option)
     check_id(who)
     if who == USER:
         refuse_agent_as_user(environ)
     return who
 
 
-def session_unknown(why: str = "") -> Malformed:
+def session_unknown(option: str, why: str = "") -> Malformed:
     """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
     return Malformed(
-        f"your session is unknown: no --session (when sending, --from), and none of {client_variables.CLAUDE},"
+        f"your session is unknown: no {option}, and none of {client_variables.CLAUDE},"
         f" {client_variables.CODEX}, {client_variables.OURS} is set" + (f"; not the person: {why}" if why else ""),
-        "register one with `agent-mailbox roster register --session-id ID`, then pass --session ID",
+        f"register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
         code="no_session",
     )
 
@@ -149,16 +152,16 @@ class Context:
     def _proof(self, session_id: str) -> str | None:
         return self.caller.proof(self._speakers.get(session_id, session_id))
 
-    def me(self, given: str | None, desk: OpenMailbox) -> str:
+    def me(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
         """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
-        caller. Raises ``Refused`` if the caller may not act as it."""
+        caller. ``option`` gives it. Raises ``Refused`` if the caller may not act as it."""
         caller = self.caller
         if caller.kind == callers.AS_SAID:
-            who = whoami(given, self.environ)
+            who = whoami(given, self.environ, option)
             return who if given is None or who == USER else _meant(who, desk.logs.read_roster())
         who = given or caller.says(self.environ) or ""
         if not who:
-            raise session_unknown(caller.why)
+            raise session_unknown(option, caller.why)
         check_id(who)
         if who in caller.sessions or (caller.is_person and who == USER):
             return who

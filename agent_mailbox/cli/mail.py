@@ -117,6 +117,16 @@ def thread(app: App, /, message_id: str) -> None:
     verbs.note_shown(app, app.mailbox, messages, reads)
 
 
+def _who_or_all(app: App, session: str | None) -> str:
+    """Return the session that the command acts as; without one, the hint names ``--all``, too."""
+    try:
+        return app.who(session)
+    except Malformed as error:
+        if error.code == "no_session":
+            error.hint = "pass --all for everyone's mail, or --session ID for one session's"
+        raise
+
+
 def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
     if not messages and not app.json:
         app.nothing("no mail\n")
@@ -155,7 +165,7 @@ def history(
     \b
     Example: agent-mailbox history --with role:reviewer --since 24h
     """
-    me = None if everyones else app.who(session)
+    me = None if everyones else _who_or_all(app, session)
     start = values.since(since, app.mailbox.now())
     _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
 
@@ -211,7 +221,7 @@ def dead_letters(app: App, /, session: str | None, everyones: bool, since: str |
     The steward tells each sender once, by mail, before it archives them.
     """
     start = values.since(since, app.mailbox.now())
-    found = app.library.dead_letters(None if everyones else app.who(session), start)
+    found = app.library.dead_letters(None if everyones else _who_or_all(app, session), start)
     if not found and not app.json:
         app.nothing("no dead letters\n")
         return

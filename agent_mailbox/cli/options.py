@@ -14,7 +14,7 @@ from ..core.records import USER
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from . import reserved
-from .context import Context
+from .context import SESSION, Context
 from .mailbox_place import environment, locate
 
 
@@ -31,9 +31,9 @@ class App(Context):
         """Return the mailbox's queries."""
         return Library(self.mailbox)
 
-    def who(self, given: str | None) -> str:
+    def who(self, given: str | None, option: str = SESSION) -> str:
         """Return the session that the command acts as; see ``Context.me``."""
-        return self.me(given, self.mailbox)
+        return self.me(given, self.mailbox, option)
 
 
 pass_app = click.make_pass_decorator(App)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core import frame, instant
 from ..core.claims import OFFERED, READ, TITLE_SEEN, by_title
+from ..core.records import USER
 from ..core.roster import shown_reason, shown_state
 from ..core.text import clipped, neutral
 
@@ -178,7 +179,7 @@ def agent_json(agent: Agent, seen: int | None, gone: Collection[str]) -> dict[st
         "lead": agent.lead,
         "continues": list(agent.continues),
         **({"muted": list(agent.muted)} if agent.muted else {}),
-        "registered": instant.text(agent.registered),
+        "registered": None if agent.session_id == USER else instant.text(agent.registered),
     }
 
 
@@ -201,14 +202,14 @@ def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], styl
     )
 
 
-def agent_text(agent: Agent, seen: int, gone: Collection[str], style: Style) -> str:
-    """Return one agent, one fact per line."""
+def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Style) -> str:
+    """Return one agent, one fact per line; ``seen`` in ms, None for the person."""
     state, why = shown_state(agent, gone), neutral(shown_reason(agent, gone))
     rows = [
         ("session", frame.word(agent.session_id)),
         ("name", frame.word(agent.name) if agent.name else "-"),
         ("state", style(state, state) + (f" ({why})" if why else "")),
-        ("last seen", frame.when(seen)),
+        ("last seen", "- (the person, not an agent with a heartbeat)" if seen is None else frame.when(seen)),
         ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
         ("lead", frame.word(agent.lead) if agent.lead else "-"),
     ]

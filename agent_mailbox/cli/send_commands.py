@@ -16,6 +16,7 @@ from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.opened import nobody
 from ..mailbox.sending import Sent
 from . import mail_output, values, verbs
+from .context import FROM
 from .group import cli
 from .options import App, Verb, complete_address, complete_session, one_of, pass_app
 
@@ -69,7 +70,8 @@ def _writing(command: Any) -> Any:
                 "--id",
                 "retry_id",
                 metavar="UUID",
-                help="The message's id (default: a new one). A retry with the same id sends it only once.",
+                help="The message's id, of any version (default: a new one, version 4). A retry with the same id sends it only"
+                " once.",
             ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]
@@ -103,7 +105,7 @@ def send(app: App, /, sender: str | None, to: Sequence[str], jsonl: str | None, 
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
         return
-    draft = _draft(app, app.who(sender), to, given)
+    draft = _draft(app, app.who(sender, FROM), to, given)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
 
@@ -155,7 +157,7 @@ def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], s
     The answer goes to the message's sender unless --to names other recipients.
     """
     verbs.confirm_sent(
-        app, app.mailbox, app.mailbox.reply(message_id, _draft(app, app.who(sender), to, given), strict=strict)
+        app, app.mailbox, app.mailbox.reply(message_id, _draft(app, app.who(sender, FROM), to, given), strict=strict)
     )
 
 
@@ -196,4 +198,4 @@ def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
             f"not JSON: {error}", "write one JSON object per line, with the keys of `agent-mailbox show ID --json`"
         ) from None
     draft = compose.draft_from(obj)
-    return draft.replace(sender=app.who(draft.sender or sender))
+    return draft.replace(sender=app.who(draft.sender or sender, FROM))

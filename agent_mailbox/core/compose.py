@@ -8,8 +8,9 @@ from __future__ import annotations
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, text
 from .address import ALL, MAX_ID, check_id, check_role, check_tag, teammate
+from .ids import EXAMPLE
 from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, Message, Record
-from .roster import Agent, Roster
+from .roster import TOO_SHORT, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def check_id_form(message_id: str) -> str:
     wanted = message_id.strip().lower()
     groups = wanted.split("-")
     if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
-        raise Malformed(f"not a message id: {message_id!r}", "pass a UUID, or leave --id out to have one made")
+        raise Malformed(
+            f"not a message id: {message_id!r}", f"pass a UUID such as {EXAMPLE}, or leave --id out to have one made"
+        )
     return wanted
 
 
@@ -265,10 +268,16 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
     if strict:
         raise NotFound(
             f"unknown recipient: {word!r}",
-            _meant(near) if near else f"address role:{word} to let the mail wait for a role of that name",
+            TOO_SHORT
+            if roster.begins_too_shortly(word)
+            else _meant(near)
+            if near
+            else f"address role:{word} to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
     waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits"
+    if roster.begins_too_shortly(word):
+        return f"{waits}; for an agent, {TOO_SHORT}"
     return f"{waits}. {_meant(near)}" if near else waits
 
 

@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+EXAMPLE = "3e0372f9-8dd5-42a4-86dc-24f763ea5cb1"
+"""An id as errors show it to somebody who never saw one."""
+
 
 def uuid_of(digits: str, version: str, variant: str = "") -> str:
     """Return 32 or more hexadecimal digits as a UUID (RFC 9562), without the 8 ms of ``import uuid``.

@@ -39,6 +39,7 @@ TRANSITIONS = {
 
 MIN_PREFIX = 6
 """Characters of an id that may name it: fewer would match by accident."""
+TOO_SHORT = f"write at least {MIN_PREFIX} characters of a session id"
 
 
 class Agent(Record):
@@ -319,7 +320,12 @@ class Roster:
             found = ids.only_match(word, [a.session_id for a in matches], "agents")
             if found is not None:
                 return self.agents[found]
-        raise NotFound(f"no agent {word!r}", _did_you_mean(self.near(word)))
+        short = prefixes and self.begins_too_shortly(word)
+        raise NotFound(f"no agent {word!r}", TOO_SHORT if short else _did_you_mean(self.near(word)))
+
+    def begins_too_shortly(self, word: str) -> bool:
+        """Return whether the word is the beginning of an agent's id, but too short to name it."""
+        return 0 < len(word) < MIN_PREFIX and any(a.session_id.startswith(word) for a in self.agents.values())
 
     def near(self, word: str) -> list[str]:
         """Return known agents and roles that look like a misspelt word, likeliest first."""

@@ -156,7 +156,8 @@ class Mailbox(Posting, Delivery, Registry):
         exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
         found = ids.only_match(message_id, list(exact or matches), "messages")
         if found is None:
-            raise NotFound(f"no message {message_id!r}", "`agent-mailbox history` shows ids")
+            least = f"at least {MIN_MESSAGE_PREFIX} characters of an id such as {ids.EXAMPLE}"
+            raise NotFound(f"no message {message_id!r}", f"write {least}; `agent-mailbox history --all` lists ids")
         message, position = matches[found]
         return FoundMessage(message=message, receipts=tuple(self.receipts(message)), position=position)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import claims, dead_letters, inbox, obligations, threads, words
 from ..core.instant import DAY
-from ..core.records import Message, Record
+from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
@@ -109,10 +109,13 @@ class Library:
         roster = self._mailbox.logs.read_roster()
         return [(a, last_seen(a, seen)) for a in roster.agents.values() if state is None or a.state == state]
 
-    def agent(self, word: str) -> tuple[Agent, int]:
-        """Return the agent a word means, and the ms it was last seen; raises ``NotFound`` or ``Ambiguous``."""
+    def agent(self, word: str) -> tuple[Agent, int | None]:
+        """Return the agent a word means, and the ms it was last seen (None: the person, who has no heartbeat).
+
+        Raises ``NotFound`` or ``Ambiguous``.
+        """
         found = self._mailbox.logs.read_roster().find(word)
-        return found, last_seen(found, self._mailbox.logs.last_seen())
+        return found, None if found.session_id == USER else last_seen(found, self._mailbox.logs.last_seen())
 
     def dead_letters(self, session_id: str | None, since: int | None = None) -> list[tuple[Message, str]]:
         """Return the dead letters with their reason: the session's, or everyone's.

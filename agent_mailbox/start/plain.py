@@ -170,10 +170,11 @@ def _is_written(given: Given) -> bool:
 
 def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:
     from ..cli import verbs
+    from ..cli.context import FROM
     from ..core.compose import Draft
 
     return Draft(
-        sender=app.me(_one(given, "--from"), desk),
+        sender=app.me(_one(given, FROM), desk, FROM),
         to=verbs.recipients(given.get("--to", ())),
         content=given["--body"][0],
         subject=_one(given, "--subject"),

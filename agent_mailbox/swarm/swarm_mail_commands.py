@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..cli import mail_output, render, values, verbs
+from ..cli.context import FROM
 from ..cli.group import Commands
 from ..cli.options import Verb, complete_session
 from ..core import frame, instant
@@ -59,7 +60,7 @@ def send(door: Door, to: str, sender: str | None, body: str | None, thread: str 
     app = door.app
     text = values.body(app, body)
     thread = app.mailbox.find(thread).message.id if thread else None
-    _send(door, Draft(sender=app.who(sender), to=(_address(to),), content=text, thread=thread, **given))
+    _send(door, Draft(sender=app.who(sender, FROM), to=(_address(to),), content=text, thread=thread, **given))
 
 
 @swarm.command(cls=Verb)
@@ -221,7 +222,7 @@ def github(door: Door, event: str, to: str, issue: str, sender: str | None, body
     content, references, metadata = coordination.notification(event, repo, int(number), body)
     references += [coordination.also(one) for one in also]
     draft = Draft(
-        sender=door.app.who(sender),
+        sender=door.app.who(sender, FROM),
         to=(_address(to),),
         content=content,
         type="notification",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TRUST = "`agent-mailbox doctor --trust`"
 ADOPT = "`agent-mailbox init --adopt`"
+WEAK = "this may forbid your agents something, but permits nothing and settles nothing that you asked"
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
@@ -99,9 +100,9 @@ def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[
     finally:
         system.close(fd)
     told = {
-        "foreign": f"unproven {{}} {what}: they may restrict agents, but allow nothing",
-        "moved": "sealed {} copied to another place: they do not count there",
-        "before": f"unsealed {{}} {what}: they may restrict agents, but allow nothing; {ADOPT} confirms them",
+        "foreign": f"{{}} {what}, of a program that proved nothing: {WEAK}; look who wrote it",
+        "moved": "sealed {} copied to another place, which do not count there; look who copied it",
+        "before": f"{{}} {what} from before seals: {WEAK}; if you trust all of them, run {ADOPT}",
     }
     for kind, numbers in found.items():
         lines = "line" if len(numbers) == 1 else "lines"

@@ -1,0 +1,91 @@
+"""The refusals that a newcomer meets: each says what is wanted, and how to get it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from agent_mailbox.core.ids import EXAMPLE
+from tests.helpers import MESSAGES, ROOT, Post, record
+
+ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
+NOBODY = {"AGENT_MAILBOX_SESSION": None, "CLAUDE_CODE_SESSION_ID": None, "CODEX_SESSION_ID": None}
+
+
+def test_the_person_was_never_seen(post: Post) -> None:
+    """A heartbeat is an agent's: no year 1970 for the person, in text and in JSON."""
+    assert "the person, not an agent" in post.call("roster", "show", "user").stdout
+    told = post.call("roster", "show", "user", "--json").json["agent"]
+    assert (told["last_seen"], told["registered"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "hint"),
+    [
+        (("check",), "--session", "pass --session ID"),
+        (("send", "--to", "all", "--body", "x"), "--from", "pass --from ID"),
+        (("reply", EXAMPLE, "--body", "x"), "--from", "pass --from ID"),
+        (("history",), "--session", "pass --all"),
+        (("dead-letters",), "--session", "pass --all"),
+    ],
+)
+def test_an_unknown_session_is_told_by_the_command_s_own_option(
+    post: Post, words: tuple[str, ...], option: str, hint: str
+) -> None:
+    """Sending has --from; what can also show everyone's mail names --all."""
+    result = post.call(*words, env=NOBODY)
+    assert result.rc == 2
+    assert f"no {option}, and none of" in result.stderr
+    assert hint in result.stderr
+
+
+def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post) -> None:
+    """Of an agent six characters, of a message four; and what an id looks like."""
+    post.register(ME)
+    wanted = "write at least 6 characters of a session id"
+    assert wanted in post.call("roster", "show", ME[:5]).stderr
+    assert wanted in post.call("send", "--from", "a", "--to", ME[:5], "--body", "x").stderr
+    assert wanted in post.call("send", "--from", "a", "--to", ME[:5], "--body", "x", "--strict").stderr
+    assert wanted not in post.call("roster", "show", "c1134").stderr
+    assert post.call("roster", "show", ME[:6]).rc == 0
+    for verb in ("show", "thread", "ack"):
+        told = post.call(verb, "xyz", *(["--session", ME] if verb == "ack" else [])).stderr
+        assert "at least 4 characters" in told
+        assert EXAMPLE in told
+        assert "`agent-mailbox history --all` lists ids" in told
+    assert EXAMPLE in post.call("send", "--from", "a", "--to", "b", "--body", "x", "--id", "xyz").stderr
+
+
+@pytest.mark.parametrize("version", "012345678f")
+def test_an_id_is_a_uuid_of_any_version(post: Post, version: str) -> None:
+    """Whoever sends and whatever looks it up; ours are version 4."""
+    post.register("b")
+    wanted = f"{EXAMPLE[:14]}{version}{EXAMPLE[15:]}"
+    assert post.call("send", "--from", "a", "--to", "b", "--body", "alpha", "--id", wanted).rc == 0
+    assert post.call("search", "alpha", "--json").json["messages"][0]["id"] == wanted
+    assert post.call("thread", wanted[:15], "--json").json["messages"][0]["id"] == wanted
+    assert post.check("b") == [wanted]
+    assert post.call("ack", wanted, "--session", "b").rc == 0
+    sent = post.call("send", "--from", "a", "--to", "b", "--body", "x", "--json").json["message"]["id"]
+    assert sent[14] == "4"
+
+
+def test_a_second_init_says_that_nothing_changed(post: Post) -> None:
+    """The first, elsewhere, says only where the mailbox is."""
+    assert post.call("init", post.scratch / "other").stdout == f"mailbox at {post.scratch / 'other'}\n"
+    assert post.call("init", post.box).stdout == f"mailbox at {post.box} exists already; nothing changed\n"
+
+
+def test_the_doctor_says_what_an_unproven_line_means_for_the_person(post: Post) -> None:
+    """It may forbid, and permits nothing."""
+    post.append(MESSAGES, record(sender="user", recipient="b"))
+    told = post.call("doctor").stdout
+    assert "this may forbid your agents something, but permits nothing" in told
+
+
+def test_the_figures_script_has_help(post: Post) -> None:
+    """It takes no directory of that name."""
+
+    done = subprocess.run([ROOT / "scripts/measure", "--help"], capture_output=True, env=post.environ(), check=True)
+    assert b"usage: scripts/measure" in done.stdout
