@@ -1,30 +1,35 @@
-"""Export the whole history as JSON Lines, mbox or ontology statements."""
+"""Export the whole history as JSON Lines, mbox or ontology statements: message by message, as it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from heapq import heappop, heappush
 from typing import Any
 
 import orjson
 
 from ..core import instant
-from ..core.inbox import MailState
+from ..core.claims import Reads
 from ..core.records import Message
+from ..core.roster import Roster
 from ..core.text import neutral
 from .mail_output import message_json
 
+Mail = Iterable[tuple[Message, Reads]]
+"""Messages, oldest first, each with its reads."""
 
-def jsonl(state: MailState, since: int) -> Iterator[bytes]:
+
+def jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield canonical records with ``read_by``, one per line; ``since`` in ms, as below."""
-    for message in state.messages.values():
+    for message, reads in mail:
         if message.timestamp >= since:
-            yield orjson.dumps(message_json(message, state.reads)) + b"\n"
+            yield orjson.dumps(message_json(message, reads)) + b"\n"
 
 
-def mbox(state: MailState, since: int) -> Iterator[bytes]:
+def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield an mbox file (RFC 4155; quotes body lines that begin with ``From``)."""
-    for message in state.messages.values():
+    for message, _reads in mail:
         if message.timestamp >= since:
             yield _mail(message)
 
@@ -62,41 +67,63 @@ def _box(word: str) -> str:
     return f"{_local(word)}@agent-mailbox"
 
 
-def entities(state: MailState, since: int) -> Iterator[bytes]:
+def entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
     """Yield statements of the ontology mapping, each with the instant it became true.
 
     A message is a situation; its sender and recipients are actors, its content the materialization. The recipients of
     role, tag and broadcast mail are its actual readers, stated when they read. So a librarian that resumes from the
     last ``at`` misses none.
     """
-    statements: list[tuple[int, dict[str, Any]]] = []
-    for message in state.messages.values():
-        statements += _statements(message, state)
-    statements.sort(key=lambda pair: pair[0])
-    for at, statement in statements:
-        if at >= since:
-            yield orjson.dumps({**statement, "at": instant.text(at)}) + b"\n"
+    readers: list[tuple[int, int, int, str, str]] = []  # those who read later than the mail that came by
+
+    def until(at: int, number: int) -> Iterator[bytes]:
+        while readers and readers[0][:2] < (at, number):
+            when, _, _, message_id, reader = heappop(readers)
+            if when >= since:
+                yield _line(_belongs(message_id, f"agent:{reader}", "actor"), when)
+
+    for number, (message, reads) in enumerate(mail):
+        yield from until(message.timestamp, number)
+        stated = _direct(message, roster)
+        if message.timestamp >= since:
+            yield from (_line(statement, message.timestamp) for statement in _statements(message, stated))
+        for place, read in enumerate(reads.of(message.id)):
+            if read.session_id not in stated:
+                stated[read.session_id] = None
+                at = max(read.timestamp, message.timestamp)
+                heappush(readers, (at, number, place, message.id, read.session_id))
+    while readers:
+        yield from until(readers[0][0] + 1, 0)
 
 
-def _statements(message: Message, state: MailState) -> Iterator[tuple[int, dict[str, Any]]]:
-    situation = f"situation:mailbox-msg-{message.id}"
-
-    def belongs(entity: str, quality: str) -> dict[str, Any]:
-        return {"entity": entity, "belongs-to": situation, "quality": quality}
-
-    yield message.timestamp, {"entity": situation, "type": "situation"}
-    yield message.timestamp, belongs(f"agent:{message.sender}", "actor")
-    stated = {message.sender}
-    for address in message.recipients:
-        if state.roster.mode(address) == "direct" and address not in stated:
-            stated.add(address)
-            yield message.timestamp, belongs(f"agent:{address}", "actor")
-    material = {**belongs(f"message-content:{message.id}", "materialization"), "content": message.content}
-    yield message.timestamp, material
-    for read in state.reads.of(message.id):
-        if read.session_id not in stated:
-            stated.add(read.session_id)
-            yield max(read.timestamp, message.timestamp), belongs(f"agent:{read.session_id}", "actor")
+def _direct(message: Message, roster: Roster) -> dict[str, None]:
+    """Return the actors that the message itself names: its sender, and whom it was sent to directly."""
+    return dict.fromkeys([message.sender, *(a for a in message.recipients if roster.mode(a) == "direct")])
 
 
-FORMATS: dict[str, Callable[[MailState, int], Iterator[bytes]]] = {"jsonl": jsonl, "mbox": mbox, "entities": entities}
+def _statements(message: Message, actors: Iterable[str]) -> Iterator[dict[str, Any]]:
+    yield {"entity": _situation(message.id), "type": "situation"}
+    yield from (_belongs(message.id, f"agent:{actor}", "actor") for actor in actors)
+    yield {
+        **_belongs(message.id, f"message-content:{message.id}", "materialization"),
+        "content": message.content,
+    }
+
+
+def _situation(message_id: str) -> str:
+    return f"situation:mailbox-msg-{message_id}"
+
+
+def _belongs(message_id: str, entity: str, quality: str) -> dict[str, Any]:
+    return {"entity": entity, "belongs-to": _situation(message_id), "quality": quality}
+
+
+def _line(statement: dict[str, Any], at: int) -> bytes:
+    return orjson.dumps({**statement, "at": instant.text(at)}) + b"\n"
+
+
+FORMATS: dict[str, Callable[[Mail, Roster, int], Iterator[bytes]]] = {
+    "jsonl": jsonl,
+    "mbox": mbox,
+    "entities": entities,
+}

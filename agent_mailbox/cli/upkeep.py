@@ -47,14 +47,16 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     \b
     Example: agent-mailbox init --git
     """
-    made = creation.create(_place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app), app.environ)
+    place = _place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app)
+    known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
+    made = creation.create(place, app.environ)
     if adopt:
         _trust(app, made, adopt=True)
         return
     doubt = mounts.doubt(made)
     if doubt is not None:
         app.warn(f"{made} {doubt}")
-    app.out(f"mailbox at {neutral(made)}\n", {"dir": made})
+    app.out(f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made})
     if not app.json:
         app.nothing(NEXT)
 
@@ -255,8 +257,11 @@ def export(app: App, form: str, since: str | None) -> None:
     \b
     Example: agent-mailbox export --format mbox > mail.mbox
     """
+    from ..mailbox import streaming
+
     start = values.since(since, app.mailbox.now())
-    _write(exporting.FORMATS[form](app.library.everything(), start or 0))
+    mail, roster = streaming.stream(app.mailbox), app.mailbox.logs.read_roster()
+    _write(exporting.FORMATS[form](mail, roster, start or 0))
 
 
 def _write(parts: Iterable[bytes]) -> None:

@@ -207,6 +207,38 @@ def test_only_a_hot_verb_goes_without_the_collector(checkout: Checkout, words: t
     assert f"collects: {collects}" in told.stdout, told
 
 
+LONG = """swarm serve
+teams import --follow
+teams bridge
+console
+wait --session me
+control log --follow
+export --format mbox
+steward run
+history --all --limit 0
+search x --limit 0
+backup file
+doctor"""
+"""The commands that run on, or that may make much garbage."""
+
+
+def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) -> None:
+    """At its first step, behind all that parses it."""
+    script = """
+import gc, sys, click
+from agent_mailbox import launch
+def invoke(self, context):
+    if not isinstance(self, click.Group):
+        print(gc.isenabled())
+click.Command.invoke = invoke
+for words in sys.stdin.read().splitlines():
+    gc.disable()
+    launch.main(words.split())
+"""
+    told = checkout.run(python=("-c", script), stdin=LONG)
+    assert told.stdout.split() == ["True"] * len(LONG.splitlines()), told
+
+
 def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Checkout) -> None:
     """Not a traceback: a stray ``click.py`` on ``PYTHONPATH`` is found before the real one."""
     hiding = checkout.scratch / "hiding"

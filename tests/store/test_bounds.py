@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Request
+from agent_mailbox.cli import exporting
 from agent_mailbox.core import retention, threads
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.streaming import stream
 from agent_mailbox.upkeep import steward
 from tests.core.build import message
 from tests.steps import grows_no_faster
@@ -86,14 +89,14 @@ def ring(names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     yield from zip(names, [names[-1], *names[:-1]], strict=True)
 
 
-def written(directory: Path, talk: Sequence[tuple[str, str | None]]) -> Mailbox:
+def written(directory: Path, talk: Sequence[tuple[str, str | None]], text: str = "alpha") -> Mailbox:
     """A mailbox into which another program wrote these messages, each with one reader."""
     box = mailbox(str(directory))
     box.register(Request(session_id="bob"), "user")
     with open(box.logs.messages.path, "ab") as file:
         for name, parent in talk:
             line = {"id": name, "sender": "amy", "recipient": "bob", "timestamp": "2026-03-16T12:00:00.000Z"}
-            file.write(json.dumps({**line, "content": "alpha", "thread": parent}).encode() + b"\n")
+            file.write(json.dumps({**line, "content": text, "thread": parent}).encode() + b"\n")
     with open(box.logs.reads.path, "ab") as file:
         for name in dict(talk):
             read = {"message_id": name, "reader_session_id": "bob", "timestamp": "2026-03-16T12:00:00.000Z"}
@@ -189,3 +192,23 @@ def test_a_ring_of_answers_is_one_thread_with_what_hangs_on_it(tmp_path: Path) -
     for library in (Indexed(box), Scanning(box)):
         for name, _ in talk:
             assert [m.id for m in library.thread(name)[0]] == [other for other, _ in talk]
+
+
+@pytest.mark.parametrize("form", sorted(exporting.FORMATS))
+def test_an_export_holds_a_few_messages_at_a_time(tmp_path: Path, form: str) -> None:
+    """However many there are, live or archived: here 24 MB of them."""
+    talk = [(name, None) for name in plain(400)]
+    box = written(tmp_path, talk, "long " * 12_000)
+    assert steward.run(box, 200).archived == 400
+    with open(box.archive.log("2026-03").path, "rb") as archived, open(box.logs.messages.path, "ab") as live:
+        live.writelines(line for k, line in enumerate(archived) if k < 200)  # in both
+    roster = box.logs.read_roster()
+    list(exporting.FORMATS[form](list(stream(box))[:1], roster, 0))  # what is imported then counts not
+    tracemalloc.start()
+    try:
+        count = sum(len(part) for part in exporting.FORMATS[form](stream(box), roster, 0))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count > 24_000_000
+    assert peak < 8_000_000

@@ -27,6 +27,7 @@ from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.streaming import stream
 from agent_mailbox.store import creation, index, indexing, paths, rotation, user_state
 from agent_mailbox.store.lock import FileLock
 from tests.helpers import PATIENCE, Post, start_at_once
@@ -109,8 +110,9 @@ class Indexed(Library):
 
 
 def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) -> None:
-    """Every question of the index, asked both ways."""
+    """Every question of the index, asked both ways; and the whole history, message by message."""
     state, asked = whole(box), library(box)
+    assert [one for m, reads in stream(box) for one in told([m], reads)] == told(state.messages.values(), state.reads)
     for query in QUERIES:
         for limit in (0, 2):
             assert outcome(lambda: asked.search(query, limit)) == told(search(state, query, limit), state.reads)  # noqa: B023 - called at once

@@ -1,0 +1,142 @@
+"""The whole history, message by message: for exports, which need all mail but never at once.
+
+Belongs here: where each message and each read is (a log, a position), which of twins counts, and the order. The texts
+stay in the logs, which are open meanwhile: what a steward replaces can still be read.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_left
+from contextlib import ExitStack
+
+from ..core import codec, proofs
+from ..core.claims import Reads
+from ..core.records import BadLine, Message
+from ..store.lines import line_at, lines_of
+from ..store.logs import parse_reads, weighed
+from ..store.paths import MESSAGES, READS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.records import Read
+    from ..store.proof_view import ProofView
+    from .facade import Mailbox
+
+    Source = tuple[int, int, ProofView | None, bool]
+    """An open log: its descriptor, how far it is read, what is proven of its lines, whether it is live."""
+
+
+class Places:
+    """The place of each record of one kind, by a number, in 24 bytes: its log, its position there."""
+
+    def __init__(self) -> None:
+        self._numbers, self._logs, self._positions = array("q"), array("q"), array("q")
+
+    def add(self, number: int, log: int, position: int) -> None:
+        """Note one more record."""
+        for column, value in ((self._numbers, number), (self._logs, log), (self._positions, position)):
+            column.append(value)
+
+    def sort(self) -> None:
+        """Order the records by their numbers, equal ones as they were added: after the last, before any question."""
+        order = sorted(range(len(self._numbers)), key=self._numbers.__getitem__)
+        for name in ("_numbers", "_logs", "_positions"):
+            column = getattr(self, name)
+            setattr(self, name, array("q", map(column.__getitem__, order)))
+
+    def of(self, number: int) -> Iterator[tuple[int, int]]:
+        """Yield the log and the position of each record with that number."""
+        at = bisect_left(self._numbers, number)
+        while at < len(self._numbers) and self._numbers[at] == number:
+            yield self._logs[at], self._positions[at]
+            at += 1
+
+
+def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
+    """Yield what ``Library.everything`` returns, in its order: each message, with its own reads."""
+    with ExitStack() as opened:
+        live = opened.enter_context(mailbox.logs.open())  # before the archive: a record moves from here to there
+        views, archive = live.views(), mailbox.archive
+        messages: list[Source] = []
+        reads: list[Source] = []
+        for month in archive.months():
+            for log, sources, name in (
+                (archive.log(month), messages, MESSAGES),
+                (archive.reads_log(month), reads, READS),
+            ):
+                fd = log.open()
+                if fd is not None:
+                    opened.callback(os.close, fd)
+                    sources.append((fd, os.fstat(fd).st_size, archive.view(name), False))
+        if live.messages is not None:
+            messages.append((live.messages, live.messages_end, views[0], True))
+        if live.reads is not None:
+            reads.append((live.reads, live.reads_end, views[1], True))
+        found = _Found(messages)
+        records = _records(reads, found.numbers)
+        for number in found.order():
+            message = codec.message(line_at(messages[found.logs[number]][0], found.positions[number]))
+            if not isinstance(message, BadLine):
+                yield message, Reads(_read_back(reads, records.of(number), message.id))
+
+
+class _Found:
+    """The messages that count, numbered as they were met: when each was sent, its log and its position."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self.numbers: dict[int, int] = {}
+        """By the hash of its id, which nobody can aim at (PEP 456)."""
+        self.times, self.logs, self.positions = array("q"), array("q"), array("q")
+        self._proven: set[int] = set()
+        self._late: set[int] = set()
+        """Archived messages that are live, too: they are met where the live ones are."""
+        for log, (fd, end, view, is_live) in enumerate(sources):
+            for position, line in lines_of(fd, 0, end):
+                message = codec.message(line)
+                if not isinstance(message, BadLine):
+                    message = weighed(message, view, line, position if is_live else None)
+                    self._meet(message, log, position, is_live, sources)
+
+    def _meet(self, message: Message, log: int, position: int, is_live: bool, sources: list[Source]) -> None:
+        """Take a message in as ``parse_messages`` does: the first of its id, and a proven one before others."""
+        number = self.numbers.get(key := hash(message.id))
+        proven = proofs.proves(message.proof)
+        if number is None or (is_live and not sources[self.logs[number]][3]):
+            if number is not None:
+                self._late.add(number)
+                self._proven.discard(number)
+            number = self.numbers[key] = len(self.times)
+            for column, value in ((self.times, message.timestamp), (self.logs, log), (self.positions, position)):
+                column.append(value)
+        elif proven and number not in self._proven:
+            self.times[number], self.logs[number], self.positions[number] = message.timestamp, log, position
+        if proven:
+            self._proven.add(number)
+
+    def order(self) -> Iterator[int]:
+        """Yield the numbers, oldest first."""
+        return (n for n in sorted(range(len(self.times)), key=self.times.__getitem__) if n not in self._late)
+
+
+def _records(sources: list[Source], numbers: dict[int, int]) -> Places:
+    places = Places()
+    for log, (fd, end, _, _) in enumerate(sources):
+        for position, line in lines_of(fd, 0, end):
+            record = codec.read(line)
+            if not isinstance(record, BadLine) and (number := numbers.get(hash(record.message_id))) is not None:
+                places.add(number, log, position)
+    places.sort()
+    return places
+
+
+def _read_back(sources: list[Source], places: Iterator[tuple[int, int]], message_id: str) -> Iterator[Read]:
+    for log, position in places:
+        fd, _, view, is_live = sources[log]
+        line = line_at(fd, position)
+        yield from (
+            read for read in parse_reads([(position if is_live else None, line)], view) if read.message_id == message_id
+        )
