@@ -70,8 +70,8 @@ def _writing(command: Any) -> Any:
                 "--id",
                 "retry_id",
                 metavar="UUID",
-                help="The message's id, of any version (default: a new one, version 4). A retry with the same id sends it only"
-                " once.",
+                help="The message's id, of any version (default: a new one, of version 4). "
+                "A retry with the same id sends it only once.",
             ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]

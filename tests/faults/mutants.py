@@ -55,6 +55,18 @@ MUTANTS = (
         tests=f"{TORN}::test_a_torn_tail_before_each_command[send]",
     ),
     Mutant(
+        "a repair keeps what it cuts",
+        "doctor._keep",
+        ("for one in told if one not in there)", "for one in () if one not in there)"),
+        tests="tests/cli/test_upkeep.py::test_a_repair_mends_only_modes_and_torn_lines_and_keeps_what_it_cut",
+    ),
+    Mutant(
+        "nobody can give many ids one number in the index",
+        "index_keys.number_of",
+        ('    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1\n', "    return len(data)\n"),
+        tests="tests/store/test_bounds.py::test_search_and_history_cost_as_much_as_they_find",
+    ),
+    Mutant(
         "a failed sync is a failed command",
         "HeldLog._unlock_then_sync",
         (
