@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import instant, naming
 from ..core.control import summary
 from ..core.text import neutral, neutral_lines
+from ..mailbox.streaming import stream
 from . import format as form
 from .mirror import team_of
 
@@ -20,18 +21,20 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.records import Message
-    from ..mailbox.queries import Library
+    from ..mailbox.facade import Mailbox
+
+    Told = tuple[Message, Reads]
+    """A message, and its reads."""
 
 
-def names(library: Library) -> list[str]:
+def names(mailbox: Mailbox) -> list[str]:
     """Return the teams with mirrored mail, oldest first."""
-    found = (team_of(message.metadata) for message in library.everything().messages.values())
+    found = (team_of(message.metadata) for message, _ in stream(mailbox))
     return list(dict.fromkeys(str(about["team"]) for about in found if about))
 
 
-def of(library: Library, name: str) -> tuple[list[Message], Reads]:
-    """Return a team's messages, in log order, with their reads: mirrored ones, and mail between members and others."""
-    everything = library.everything()
+def of(mailbox: Mailbox, name: str) -> list[Told]:
+    """Return a team's messages, oldest first, with their reads: mirrored ones, and mail between members and others."""
     ending, tag = f"@{naming.word(name)}", naming.tag(name)
 
     def is_its(message: Message) -> bool:
@@ -40,14 +43,14 @@ def of(library: Library, name: str) -> tuple[list[Message], Reads]:
             return about["team"] == name
         return any(party == tag or party.endswith(ending) for party in (message.sender, *message.recipients))
 
-    return [message for message in everything.messages.values() if is_its(message)], everything.reads
+    return [(message, reads) for message, reads in stream(mailbox) if is_its(message)]
 
 
-def document(name: str, messages: Sequence[Message], reads: Reads, style: str) -> str:
+def document(name: str, mail: Sequence[Told], style: str) -> str:
     """Return the history as a document (``markdown`` or ``json``), in the order of the writers' instants: unseen mail
     came in late."""
-    messages = sorted(messages, key=_when)
-    return _json(name, messages, reads) if style == "json" else _markdown(name, messages)
+    mail = sorted(mail, key=lambda told: _when(told[0]))
+    return _json(name, mail) if style == "json" else _markdown(name, [message for message, _ in mail])
 
 
 def _said(message: Message) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def _when(message: Message) -> str:
         return instant.text(message.timestamp)
 
 
-def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
+def _json(name: str, mail: Iterable[Told]) -> str:
     told = [
         {
             "id": m.id,
@@ -80,7 +83,7 @@ def _json(name: str, messages: Iterable[Message], reads: Reads) -> str:
             "native": team_of(m.metadata) is not None,
             "read_by": [read.session_id for read in reads.of(m.id)],
         }
-        for m in messages
+        for m, reads in mail
     ]
     return json.dumps({"team": name, "messages": told}, ensure_ascii=True, indent=1) + "\n"
 

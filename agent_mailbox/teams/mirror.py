@@ -16,7 +16,7 @@ from ..core.roster import DEAD
 from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
-from ..mailbox.queries import Library
+from ..mailbox.streaming import stream
 from ..store.stamps import EVERYONE
 from . import format as form
 from . import team_files
@@ -66,8 +66,7 @@ class Mirror:
 
     def _recall(self) -> None:
         """Learn from the logs what was mirrored of the team."""
-        everything = Library(self._mailbox).everything()
-        for message in everything.messages.values():
+        for message, reads in stream(self._mailbox):
             about = team_of(message.metadata)
             inbox = about.get("inbox") if about and about["team"] == self.name else None
             if not isinstance(inbox, str):
@@ -76,7 +75,7 @@ class Mirror:
             if "bytes" not in (about or {}):
                 self._texts[message.id] = naming.digest(message.content)
             reader = naming.session_id(self.name, inbox)
-            if reader not in claims.readers(message, everything.reads):
+            if reader not in claims.readers(message, reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
     def step(self) -> MirrorStep:

@@ -75,7 +75,7 @@ def _there(app: App, wanted: str | None) -> Team:
     try:
         return _which(app, wanted)
     except NotFound:
-        if wanted not in history.names(app.library):
+        if wanted not in history.names(app.mailbox):
             raise
     raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {word(wanted)}`")
 
@@ -109,7 +109,7 @@ def list_teams(app: App) -> None:
     """List all teams: those that are there now, and those only the mailbox remembers."""
     where = _root(app)
     known = [team_files.load(where, name) for name in team_files.names(where)]
-    past = [name for name in history.names(app.library) if name not in {team.name for team in known}]
+    past = [name for name in history.names(app.mailbox) if name not in {team.name for team in known}]
     lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead(t)}{_over(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
     value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
@@ -288,10 +288,10 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
 def export(app: App, /, team: str, style: str) -> None:
     """Print a team's whole history, as the mailbox has it, also after the team is over."""
     name = _named(app, team)
-    messages, reads = history.of(app.library, name)
-    if not messages:
+    mail = history.of(app.mailbox, name)
+    if not mail:
         raise NotFound(f"team history missing: {team!r}", "bring it in with `agent-mailbox teams import`")
-    app.print(history.document(name, messages, reads, "json" if app.json else style))
+    app.print(history.document(name, mail, "json" if app.json else style))
 
 
 def _named(app: App, team: str) -> str:
