@@ -100,9 +100,9 @@ def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[
     finally:
         system.close(fd)
     told = {
-        "foreign": f"{{}} {what}, of a program that proved nothing: {WEAK}; look who wrote it",
+        "foreign": f"unproven {{}} {what}, of another program: {WEAK}; look who wrote it",
         "moved": "sealed {} copied to another place, which do not count there; look who copied it",
-        "before": f"{{}} {what} from before seals: {WEAK}; if you trust all of them, run {ADOPT}",
+        "before": f"unsealed {{}} {what}, from before seals: {WEAK}; if you trust all of them, run {ADOPT}",
     }
     for kind, numbers in found.items():
         lines = "line" if len(numbers) == 1 else "lines"
