@@ -6,7 +6,6 @@ stay in the logs, which are open meanwhile: what a steward replaces can still be
 
 from __future__ import annotations
 
-import os
 from array import array
 from bisect import bisect_left
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from contextlib import ExitStack
 from ..core import codec, proofs
 from ..core.claims import Reads
 from ..core.records import BadLine, Message
+from ..store import system
 from ..store.lines import line_at, lines_of
 from ..store.logs import parse_reads, weighed
 from ..store.paths import MESSAGES, READS
@@ -70,8 +70,8 @@ def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
             ):
                 fd = log.open()
                 if fd is not None:
-                    opened.callback(os.close, fd)
-                    sources.append((fd, os.fstat(fd).st_size, archive.view(name), False))
+                    opened.callback(system.close, fd)
+                    sources.append((fd, system.fstat(fd).st_size, archive.view(name), False))
         if live.messages is not None:
             messages.append((live.messages, live.messages_end, views[0], True))
         if live.reads is not None:
