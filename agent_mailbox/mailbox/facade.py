@@ -136,7 +136,7 @@ class Mailbox(Posting, Delivery, Registry):
 
     def find(self, message_id: str) -> FoundMessage:
         """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
-        if self._size() > NEWS:
+        if self.is_large():
             from ..store.index import MailIndex  # SQLite, which a small mailbox does not need
 
             found = MailIndex(self.logs, self.archive).ask(lambda index: _indexed(message_id, index), at_once=True)
@@ -144,10 +144,10 @@ class Mailbox(Posting, Delivery, Registry):
                 return found
         return self._scanned(message_id)
 
-    def _size(self) -> int:
-        """Return the bytes of all messages, live and archived."""
+    def is_large(self) -> bool:
+        """Return whether a message, live or archived, is found faster in the index than by a scan."""
         archived = (self.archive.log(month).path for month in self.archive.months())
-        return sum(size for _, size in map(end_of, (self.logs.messages.path, *archived)))
+        return sum(size for _, size in map(end_of, (self.logs.messages.path, *archived))) > NEWS
 
     def _scanned(self, message_id: str) -> FoundMessage:
         matches: dict[str, tuple[Message, int | None]] = {}

@@ -170,6 +170,11 @@ class Library:
             answer = found, everything.reads
         return answer
 
+    def keep_index(self) -> None:
+        """Catch the index of a large mailbox up with its logs, so that no look-up has to."""
+        if self._mailbox.is_large():
+            self._ask(lambda _: True)
+
     def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
         """Return the index's answer; None without an index."""
         from ..store.index import MailIndex  # SQLite, which no other question needs

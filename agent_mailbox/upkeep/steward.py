@@ -18,6 +18,7 @@ from ..core.text import shell_quoted
 from ..errors import Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
+from ..mailbox.queries import Library
 from ..store import events, leftovers, rotation
 from . import clock_signs, doctor, notices
 
@@ -66,6 +67,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         leftovers.sweep(mailbox.logs)
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.settled(mailbox)
+    Library(mailbox).keep_index()
     return Report(
         archived=moved.archived,
         kept=moved.kept,

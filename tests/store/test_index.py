@@ -30,6 +30,7 @@ from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.mailbox.streaming import stream
 from agent_mailbox.store import creation, index, indexing, paths, rotation, user_state
 from agent_mailbox.store.lock import FileLock
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Post, start_at_once
 
 if TYPE_CHECKING:
@@ -767,6 +768,16 @@ def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
     monkeypatch.setattr(index, "NEWS", 10)
     box.send(Draft(sender="amy", to=("bob",), content="one more"))
     assert scans() == 1
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_the_steward_keeps_the_index_of_a_large_mailbox(
+    box: Mailbox, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """So no look-up has to take in much; a small one is scanned."""
+    monkeypatch.setattr(facade, "NEWS", 0 if large else 1 << 30)
+    stewards.run(box)
+    assert os.path.exists(index_file(box)) == large
 
 
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
