@@ -165,7 +165,7 @@ class HeldLog(FileLock):
                 first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
                 data, decided = self._sealed(todo, about, size + len(first))
                 data = first + data
-                self._announce(inode, size + len(data), left, disturbs)
+                self._announce(inode, size, size + len(data), left, disturbs)
                 self._write(data, size)
                 written, self._end = written + len(data), size + len(data)
                 hangs_on_place = decided or any(map(self._hangs_on_place, about))
@@ -269,11 +269,13 @@ class HeldLog(FileLock):
         left = self._trail.ended(self.path) if self._trail is not None else None
         return left[2] if left is not None and left[:2] == (inode, size) else None
 
-    def _announce(self, inode: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
+    def _announce(self, inode: int, size: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
         """Remove stamps before the append: all of them if a foreign program wrote since our last writer (no epoch)."""
         if self._trail is None:
             return
         self._trail.disturb(EVERYONE if epoch is None else disturbs)
+        if epoch is None and self._trail.grown(self.path, inode, size):
+            return
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self) -> None:
@@ -308,7 +310,7 @@ class HeldLog(FileLock):
                 system.fsync(fd)
                 there = system.fstat(fd)
             inode = system.fstat(self.fd).st_ino
-            self._announce(inode, size, self._left_by_us(inode, size), ())
+            self._announce(inode, size, size, self._left_by_us(inode, size), ())
             entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)
             system.rename(aside, self.path)
             system.sync_directory(system.dirname(self.path))

@@ -23,7 +23,7 @@ from .stamps import EVERYONE, Trail, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self, TypeVar
 
@@ -112,15 +112,21 @@ class Logs:
         """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
         return end_of(self.messages.path), end_of(self.reads.path), end_of(self.roster.path)
 
-    def adopt_messages(self) -> int:
-        """Give the messages log a new epoch, since a foreign program may have written there; return the epoch."""
+    def adopt_messages(self, are_new: Callable[[int, int, int], bool]) -> int:
+        """Note what a foreign program may have written in the messages log; return the log's epoch.
+
+        ``are_new`` is asked about the lines between two positions of the open log, which another program appended. If
+        their ids are new, the epoch stays as it was.
+        """
         with self.messages.held() as log:
             at = system.fstat(log.fd)
             try:
                 system.sync_directory(self.directory)  # the note also says that the log's name is durable
             except OSError as error:
                 raise paths.storage_failed("sync", self.directory, error) from None
-            epoch = new_epoch()
+            start, epoch = self.trail.grown(self.messages.path, at.st_ino, at.st_size) or (0, 0)
+            if not epoch or not are_new(log.fd, start, at.st_size):
+                epoch = new_epoch()
             self.trail.disturb(EVERYONE)
             self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
             self.trail.date(self.messages.path, at.st_mtime_ns)

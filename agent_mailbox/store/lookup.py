@@ -143,6 +143,11 @@ class IndexView:
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         return {message.id: message for message in ordered}, self._reads_of(ordered)
 
+    def place(self, message_id: str) -> int | None:
+        """Return the place of the message of an id; None if there is none."""
+        known = self._standing(message_id)
+        return known[0][1] if known else None
+
     def message(self, message_id: str) -> Message | None:
         """Return the message of an id; None if there is none."""
         known = self._standing(message_id)

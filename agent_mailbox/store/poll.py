@@ -138,7 +138,7 @@ class Poll:
         epoch = self._epoch(logs)
         cursor = self._load()
         if epoch is None and adopt:
-            epoch, cursor = self._logs.adopt_messages(), None
+            epoch = self._logs.adopt_messages(self._are_new)
         if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
             return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
         at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
@@ -146,6 +146,11 @@ class Poll:
             self._cursor = cursor
             return []
         return self._caught_up(cursor, logs, now)
+
+    def _are_new(self, fd: int, start: int, end: int) -> bool:
+        from . import foreign_lines  # SQLite, for what only other programs write
+
+        return foreign_lines.are_new(self._logs, fd, start, end)
 
     def _epoch(self, logs: OpenLogs) -> int | None:
         if logs.messages is None:

@@ -202,6 +202,14 @@ class Trail:
         finally:
             system.close(fd)
 
+    def grown(self, path: str, inode: int, size: int) -> tuple[int, int] | None:
+        """Return where our last writer left a messages log that grew since, and its epoch; None for any other log.
+
+        A poll looks at what was appended there. Until then the note stays: whatever is behind it may be foreign.
+        """
+        left = self.ended(path) if path.endswith(MESSAGES) else None
+        return left[1:] if left and left[0] == inode and left[1] < size else None
+
     def epoch(self, path: str, fd: int, end: int) -> int | None:
         """Return the epoch of an open log up to ``end``; None if a foreign program may have written in it."""
         left = self.ended(path)
@@ -245,6 +253,9 @@ class Trail:
 
     def _renew(self, path: str) -> None:
         there, left = system.stat(path), self.ended(path)
+        if self.grown(path, there.st_ino, there.st_size):
+            self.date(path, there.st_mtime_ns)
+            return
         known = left[2] if left is not None and left[:2] == (there.st_ino, there.st_size) else None
         self.leave(path, there.st_ino, there.st_size, new_epoch() if known is None else known)
         self.date(path, there.st_mtime_ns)

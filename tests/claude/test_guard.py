@@ -238,7 +238,7 @@ def test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again
     post, box = shim.post, str(shim.post.box)
     sent = post.send("x", "all")
     ahead = Delivery(box, clock=lambda: wall_clock() + 5 * HOUR)
-    assert ahead.deliver(ME, lambda items: items, offering=Offering(None, 0, "", {})) == 0
+    assert ahead.deliver(ME, lambda items: items, offering=Offering(None, 0, "", {}, set())) == 0
     assert post.file(".cache/quiet", ME).exists()
     assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
     shim.starts()

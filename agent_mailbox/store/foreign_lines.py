@@ -1,0 +1,53 @@
+"""Lines that another program appended to the messages log: are their ids new?
+
+Belongs here: that question. If they are, each session reads on from where it stood. If an id stands twice, a session
+may have dropped the message that counts, and all of them begin again (``poll``).
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import BadLine
+from . import paths, system
+from .archive import Archive
+from .index import MailIndex
+from .index_keys import LIVE, NEWS
+from .lines import lines_of
+from .prefilter import may_be_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .logs import Logs
+
+
+def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
+    """Return whether each message between two positions of the open log has an id that no other line of the log has.
+
+    Where it would take long to tell, the answer is no.
+    """
+    if start and system.pread(fd, 1, start - 1) != b"\n":
+        return False
+    found = list(_ids(line for _, line in lines_of(fd, start, end)))
+    wanted = set(found)
+    if len(wanted) < len(found):
+        return False
+    if start <= NEWS:
+        return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+    archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
+    return bool(
+        MailIndex(logs, archive).ask(
+            lambda index: all((index.place(message_id) or 0) >= LIVE | start for message_id in wanted), at_once=True
+        )
+    )
+
+
+def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:
+    wanted = {message_id.encode() for message_id in ids}
+    return (at for at in lines_of(fd, 0, end) if may_be_message(at[1], wanted))
+
+
+def _ids(lines: Iterable[bytes]) -> Iterator[str]:
+    messages = map(codec.message, lines)
+    return (message.id for message in messages if not isinstance(message, BadLine))
