@@ -186,6 +186,6 @@ class Unread(RuleBasedStateMachine):
                 assert (who, message_id) not in self.taken
 
 
-Unread.TestCase.settings = settings(max_examples=3 * settings().max_examples, stateful_step_count=50)
+Unread.TestCase.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=50)
 TestUnread = Unread.TestCase
 TestUnread.__doc__ = "After every step of any history, ``inbox.unread`` is what the page says, for every agent."

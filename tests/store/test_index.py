@@ -316,7 +316,9 @@ class IndexMachine(RuleBasedStateMachine):
             compare(self.box)
 
 
-IndexMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+IndexMachine.TestCase.settings = settings(
+    max_examples=settings().max_examples // 6, stateful_step_count=25, deadline=None
+)
 TestIndex = IndexMachine.TestCase
 
 

@@ -267,7 +267,9 @@ class ScanMachine(CursorMachine):
             super().the_cursor_answers_as_the_pure_function_does()
 
 
-CursorMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+CursorMachine.TestCase.settings = settings(
+    max_examples=settings().max_examples * 2 // 3, stateful_step_count=40, deadline=None
+)
 ScanMachine.TestCase.settings = CursorMachine.TestCase.settings
 TestCursor = CursorMachine.TestCase
 TestScan = ScanMachine.TestCase
