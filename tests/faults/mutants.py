@@ -27,6 +27,7 @@ PROCESSES = 2
 KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
+FOREIGN = "tests/store/test_foreign_lines.py"
 RECEIPTS = "tests/claude/test_receipts.py"
 TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT, TEAM_HOSTILE = (
     f"tests/teams/test_{name}.py" for name in ("kills", "bridge", "import", "hostile")
@@ -191,6 +192,24 @@ MUTANTS = (
         "HeldLog._announce",
         ("        self._trail.disturb(EVERYONE if epoch is None else disturbs)\n", ""),
         tests=f"{KILLS}::test_killed_before_any_system_call[send]",
+    ),
+    Mutant(
+        "an id that stands twice, in a foreign line, has every session begin again",
+        "foreign_lines.are_new",
+        ("        return wanted.isdisjoint(", "        return bool(wanted) or wanted.isdisjoint("),
+        tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
+    ),
+    Mutant(
+        "the index tells where the message of an id stands first",
+        "foreign_lines.are_new",
+        (" >= LIVE | start for", " >= LIVE for"),
+        tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
+    ),
+    Mutant(
+        "what another program appended stays foreign until a poll looks",
+        "HeldLog._announce",
+        ("        if epoch is None and self._trail.grown(self.path, inode, size):\n            return\n", ""),
+        tests=f"{FOREIGN}::test_new_ids_leave_every_session_where_it_stood",
     ),
     Mutant(
         "role mail is chosen, shown and recorded under one lock",
