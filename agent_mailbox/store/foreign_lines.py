@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     """Return whether each message between two positions of the open log has an id that no other line of the log has.
 
-    Where it would take long to tell, the answer is no.
+    The answer is no if it would take long to tell.
     """
     if start and system.pread(fd, 1, start - 1) != b"\n":
         return False
