@@ -58,8 +58,11 @@ class Log:
         while doubts < DOUBTS:
             fd = self.open()
             if fd is None:
-                if self.kept is not None and self.kept.entry().size:
-                    self.kept.custody.note_broken(f"{self.path} is gone")
+                if self.kept is None or not self.kept.entry().size:
+                    return None
+                if system.exists(self.path):
+                    continue  # its first writer made it since our look
+                self.kept.custody.note_broken(f"{self.path} is gone")
                 return None
             try:
                 view = self.view()
