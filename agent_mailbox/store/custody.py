@@ -79,7 +79,7 @@ class Custody:
         except OSError as error:
             raise paths.storage_failed("write", self.path("broken"), error) from None
         try:
-            system.write(fd, why.encode("utf-8", "replace") + b"\n")
+            system.write_whole(fd, why.encode("utf-8", "replace") + b"\n")
         finally:
             system.close(fd)
 
@@ -152,8 +152,8 @@ class Kept:
         except OSError:
             pass
 
-    def change(self, how: Callable[[LogEnd], LogEnd]) -> None:
-        """Change the entry, under a lock that makes concurrent changes follow each other."""
+    def change(self, how: Callable[[LogEnd], LogEnd]) -> bool:
+        """Change the entry, under a lock that makes concurrent changes follow each other. Return whether it is noted."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
             fd = system.open(self.path, flags, 0o600)
@@ -161,12 +161,14 @@ class Kept:
                 system.flock(fd, system.LOCK_EX)
                 before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
                 after = how(before)
-                if after != before:
-                    system.pwrite(fd, after.text(), 0)
+                text, done = after.text(), 0
+                while after != before and done < len(text):  # half an entry would look like another log
+                    done += system.pwrite(fd, text[done:], done)
             finally:
                 system.close(fd)
         except OSError:
-            pass  # the log goes on beyond its note: the next writer notes that
+            return False  # the log goes on beyond its note: the next writer notes that
+        return True
 
     def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
         """Return the line (without newline) sealed for its place; unchanged if there is no key."""

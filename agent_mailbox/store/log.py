@@ -136,6 +136,8 @@ class HeldLog(FileLock):
         self._kept = kept
         self._entry: LogEnd | None = None
         self._end = 0
+        self._uncounted: int | None = None
+        """Where the deciding lines begin whose number could not be noted."""
         self._dirty = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -240,6 +242,7 @@ class HeldLog(FileLock):
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
         removed."""
         size = system.fstat(self.fd).st_size
+        start = start if self._uncounted is None else min(start, self._uncounted)
         view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
@@ -256,7 +259,7 @@ class HeldLog(FileLock):
                 summed_up = digest(summed_up, line)
             return _ending(entry.replace(count=entry.count + len(found), digest=summed_up), inode, size, self.fd)
 
-        kept.change(counted)
+        self._uncounted = None if kept.change(counted) else start
 
     def _settle(self, kept: Kept) -> None:
         """Note where the log ended with our lines, now that they are durable; later lines may not be yet."""
@@ -369,7 +372,7 @@ class HeldLog(FileLock):
         try:
             system.flock(self.fd, system.LOCK_UN)
             system.fdatasync(self.fd)
-            if self._kept is not None and self._end:
+            if self._kept is not None and self._end and self._uncounted is None:
                 self._settle(self._kept)
         except OSError as error:
             raise StorageFailed(

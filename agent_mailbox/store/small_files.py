@@ -18,7 +18,7 @@ def replace_file(path: str, data: bytes) -> None:
             aside = f"{path}.{system.getpid()}~"
             fd = system.open(aside, flags | system.O_TRUNC, 0o600)
         try:
-            system.write(fd, data)
+            system.write_whole(fd, data)
             system.fsync(fd)
         finally:
             system.close(fd)

@@ -288,8 +288,7 @@ class Trail:
                 system.make_directory(system.dirname(path))
                 fd = system.open(path, flags, 0o600)
             try:
-                if data:
-                    system.write(fd, data)
+                system.write_whole(fd, data)
             finally:
                 system.close(fd)
         except OSError:

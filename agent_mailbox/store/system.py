@@ -18,7 +18,7 @@ from fcntl import LOCK_SH as LOCK_SH
 from fcntl import LOCK_UN as LOCK_UN
 from fcntl import flock as flock
 from posix import *  # noqa: F403 - this module is their name; ``system.open`` is the system's open, not Python's
-from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink  # used below
+from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink, write  # used below
 from posix import open as open
 from time import monotonic as monotonic
 from time import sleep as sleep
@@ -139,6 +139,12 @@ def at_home(path: str) -> str:
     from os.path import expanduser
 
     return expanduser(path)
+
+
+def write_whole(fd: int, data: bytes) -> None:
+    """Write all of the data: a single write may take a part."""
+    while data:
+        data = data[write(fd, data) :]
 
 
 def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
