@@ -40,7 +40,8 @@ def load(path: str) -> bytes | None:
     """Return what ``save`` wrote, or None if the path holds nothing sound.
 
     The file's time must be the seal before and after the read. Then nobody wrote in between, so the beginning and the
-    end are of one content.
+    end are of one content. A file that is older than the machine's start counts for nothing: it was never synced, and a
+    power failure may have left its time and its beginning without the rest.
     """
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
@@ -48,6 +49,8 @@ def load(path: str) -> bytes | None:
         return None
     try:
         there = system.fstat(fd)
+        if there.st_ctime_ns < system.booted():
+            return None
         head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
         size = head[len(VERSION) + 1 :].partition(b" ")[0]
         # A read of its own, for the body may be long; the rest of a longer one may follow it.

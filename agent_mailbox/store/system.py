@@ -20,9 +20,15 @@ from fcntl import flock as flock
 from posix import *  # noqa: F403 - this module is their name; ``system.open`` is the system's open, not Python's
 from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink, write  # used below
 from posix import open as open
+from time import clock_gettime_ns
 from time import monotonic as monotonic
 from time import sleep as sleep
 from time import time_ns as time_ns
+
+try:
+    from time import CLOCK_BOOTTIME as _UP
+except ImportError:  # macOS
+    from time import CLOCK_MONOTONIC as _UP
 
 if not hasattr(posix, "fdatasync"):  # macOS
     from posix import fsync as fdatasync  # noqa: F401
@@ -38,6 +44,11 @@ S_IFMT, S_IFREG, S_IFDIR, S_IFIFO, S_IFSOCK, S_IFLNK = 0o170000, 0o100000, 0o040
 """The bits of ``st_mode`` that tell a file's kind (inode(7))."""
 _CHANGES = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800
 """IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (inotify(7))."""
+
+
+def booted() -> int:
+    """Return when this machine started, by its present clock: ns since 1970."""
+    return time_ns() - clock_gettime_ns(_UP)
 
 
 def encoded(path: str) -> bytes:
