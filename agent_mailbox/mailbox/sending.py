@@ -136,7 +136,7 @@ class Posting(OpenMailbox):
             if new:
                 log.append([lines[message.id] for message in new], self._concerned(new))  # from elsewhere: no seal
             if len(new) < len(messages):
-                log.sync()
+                log.sync(found=True)
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
@@ -153,7 +153,7 @@ class Posting(OpenMailbox):
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
-                log.sync()
+                log.sync(found=True)
         return known
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:

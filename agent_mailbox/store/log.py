@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import proofs as proven
 from ..errors import StorageFailed
 from . import system
-from .lines import lines_of
+from .lines import chunks, lines_of
 from .lock import WAIT, FileLock
 from .paths import READS, ROSTER, open_file, storage_failed
 from .proof_view import ProofView, counted
@@ -284,9 +284,35 @@ class HeldLog(FileLock):
             return
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
-    def sync(self) -> None:
-        """Sync the log's present content when the block ends: an id that was found there is acknowledged again."""
+    def sync(self, *, found: bool = False) -> None:
+        """Sync the log when the block ends, even if nothing was appended: its last writer may have died before its sync.
+
+        ``found``: what is there counts as acknowledged again. Then it is first written once more, as it is: a sync that
+        failed may have dropped pages that look written since, and no later sync writes them (fsync(2), EIO).
+        """
+        if found or not self._dirty:
+            self._write_again()
         self._dirty = True
+
+    def _write_again(self) -> None:
+        """Write the log's bytes to their places, where they are already."""
+        there = system.fstat(self.fd)
+        size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
+        try:
+            fd = open_file(self.path, system.O_WRONLY)  # ours appends, wherever it is told to write
+            try:
+                position = 0
+                for chunk in chunks(self.fd, 0, size):
+                    done = 0
+                    while done < len(chunk):
+                        done += system.pwrite(fd, chunk[done:], position + done)
+                    position += done
+            finally:
+                system.close(fd)
+        except OSError as error:
+            raise storage_failed("write", self.path, error) from None
+        if self._trail is not None and left is not None:
+            self._trail.leave(self.path, there.st_ino, size, left)  # else the log would be newer than our last note
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""

@@ -302,8 +302,9 @@ def _add(log: Log, lines: Iterable[bytes]) -> None:
     """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync."""
     with log.held() as held:
         there = {line for _, line in held.lines()}
+        lines = [*lines]
         held.append(line + b"\n" for line in lines if line not in there)
-        held.sync()
+        held.sync(found=not there.isdisjoint(lines))
 
 
 def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:

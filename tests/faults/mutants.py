@@ -95,13 +95,13 @@ MUTANTS = (
     Mutant(
         "the archive is synced before the live log is replaced",
         "rotation._add",
-        ("        held.sync()\n", "        held._dirty = False\n"),
+        ("        held.sync(found=not there.isdisjoint(lines))\n", "        held._dirty = False\n"),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "lines that an interrupted run left in the archive are synced, too",
         "rotation._add",
-        ("        held.sync()\n", ""),
+        ("        held.sync(found=not there.isdisjoint(lines))\n", ""),
         tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "a seal that an interrupted run left is synced, too",
         "Manifest.seal",
-        ("            held.sync()\n", ""),
+        ("            held.sync(found=True)\n", ""),
         tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
@@ -254,7 +254,7 @@ MUTANTS = (
     Mutant(
         "an id that is found is synced before it is acknowledged again",
         "Posting._append",
-        ("            if known:\n                log.sync()\n", ""),
+        ("            if known:\n                log.sync(found=True)\n", ""),
         tests=f"{REPEATED}[killed before it-send]",
     ),
     Mutant(
