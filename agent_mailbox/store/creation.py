@@ -51,7 +51,13 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if is_new:
         _forget(directory, environ)
     custody_setup.ensure(directory, environ)
-    keys.make(user_state.directory(environ))  # a lost key too: its old seals prove nothing until adopted
+    state = user_state.directory(environ)
+    keys.make(state)  # a lost key too: its old seals prove nothing until adopted
+    try:
+        for place in (directory, state):
+            system.sync_way(place)
+    except OSError as error:
+        raise storage_failed("sync", place, error) from None
     return directory
 
 
@@ -70,7 +76,8 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
         system.make_directory(system.dirname(path), parents=0o755)
         fd = system.open(path, system.O_WRONLY | system.O_APPEND | system.O_CREAT | system.O_CLOEXEC, 0o600)
         try:
-            system.write(fd, system.encoded(directory) + b"\n")
+            system.write_whole(fd, system.encoded(directory) + b"\n")
+            system.fsync(fd)
         finally:
             system.close(fd)
     except OSError as error:

@@ -70,6 +70,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
             system.rename(aside, record)
         except OSError:  # another was first
             remove(aside)
+        system.sync_directory(system.dirname(record))
     except OSError as error:
         raise paths.storage_failed("make the record", record, error) from None
 

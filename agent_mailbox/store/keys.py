@@ -79,7 +79,7 @@ def make(state: str) -> None:
         system.make_directory(state)
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
         try:
-            system.write(fd, text)
+            system.write_whole(fd, text)
             system.fsync(fd)
         finally:
             system.close(fd)
@@ -88,5 +88,6 @@ def make(state: str) -> None:
         except FileExistsError:
             pass
         system.unlink(aside)
+        system.sync_directory(state)  # without the key everything sealed by it would look forged
     except OSError as error:
         raise paths.storage_failed("make the key", path, error) from None

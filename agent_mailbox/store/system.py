@@ -179,6 +179,19 @@ def sync_directory(path: str) -> None:
         close(fd)
 
 
+def sync_way(path: str) -> None:
+    """Make the names on the way to a directory durable, as far as this user may."""
+    while True:
+        try:
+            sync_directory(path)
+        except PermissionError:
+            pass
+        above = dirname(path)
+        if above == path:
+            return
+        path = above
+
+
 def empty(path: str) -> None:
     """Remove everything in a directory; follow no link."""
     for name in listdir(path):
