@@ -94,7 +94,7 @@ class Trail:
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""
-        known = EVERYONE if sessions is EVERYONE else [*sessions]
+        known = EVERYONE if sessions is EVERYONE else sorted(sessions)  # the same order each time: it can be replayed
         for directory in (self._quiet, self.kept(UNBOUND)):
             try:
                 for session_id in system.listdir(directory) if known is EVERYONE else known:
