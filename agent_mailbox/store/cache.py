@@ -40,8 +40,8 @@ def load(path: str) -> bytes | None:
     """Return what ``save`` wrote, or None if the path holds nothing sound.
 
     The file's time must be the seal before and after the read. Then nobody wrote in between, so the beginning and the
-    end are of one content. A file that is older than the machine's start counts for nothing: it was never synced, and a
-    power failure may have left its time and its beginning without the rest.
+    end are of one content. A file that is older than the machine's start counts for nothing. It was never synced: a
+    power failure may have left its time and its beginning alone.
     """
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)

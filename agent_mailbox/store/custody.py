@@ -153,7 +153,7 @@ class Kept:
             pass
 
     def change(self, how: Callable[[LogEnd], LogEnd]) -> bool:
-        """Change the entry, under a lock that makes concurrent changes follow each other. Return whether it is noted."""
+        """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
             fd = system.open(self.path, flags, 0o600)

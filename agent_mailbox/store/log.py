@@ -137,7 +137,7 @@ class HeldLog(FileLock):
         self._entry: LogEnd | None = None
         self._end = 0
         self._uncounted: int | None = None
-        """Where the deciding lines begin whose number could not be noted."""
+        """The position of the first deciding line that no note counts; None: all are counted."""
         self._dirty = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -285,10 +285,10 @@ class HeldLog(FileLock):
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
     def sync(self, *, found: bool = False) -> None:
-        """Sync the log when the block ends, even if nothing was appended: its last writer may have died before its sync.
+        """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.
 
-        ``found``: what is there counts as acknowledged again. Then it is first written once more, as it is: a sync that
-        failed may have dropped pages that look written since, and no later sync writes them (fsync(2), EIO).
+        ``found``: lines that are there are acknowledged again. They are first written once more, as they are: a failed
+        sync may have dropped their pages, which no later sync writes (fsync(2), EIO).
         """
         if found or not self._dirty:
             self._write_again()

@@ -18,7 +18,7 @@ from fcntl import LOCK_SH as LOCK_SH
 from fcntl import LOCK_UN as LOCK_UN
 from fcntl import flock as flock
 from posix import *  # noqa: F403 - this module is their name; ``system.open`` is the system's open, not Python's
-from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink, write  # used below
+from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink, write
 from posix import open as open
 from time import clock_gettime_ns
 from time import monotonic as monotonic
