@@ -19,6 +19,7 @@ SECTIONS = {
     "Internals": (
         *("internals/life-of-a-message", "internals/hot-path", "internals/client-observations", "internals/team-files"),
         *("internals/swarm-wire", "internals/reliability", "internals/benchmarks", "internals/night"),
+        "internals/simulation",
     ),
 }
 """The pages of docs/, as the navigation lists them."""

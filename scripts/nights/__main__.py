@@ -15,6 +15,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault, every mutant", ("scripts/faults",), {}),
     "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
+    "simulation": ("worlds drawn from seeds", ("scripts/simulate", "--hours", "8"), {}),
     "trust": (
         "a bound worker's attacks, all modes and installations",
         (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),
@@ -60,7 +61,8 @@ def known() -> dict[str, str]:
 
 def ending(done: subprocess.CompletedProcess[str]) -> str:
     """How a part ended, in the words of its last lines."""
-    counts = re.findall(r"\d+ (?:passed|failed|skipped|errors?|caught|missed|violations?)", done.stdout)
+    words = "passed|failed|skipped|errors?|caught|missed|violations?|worlds|calls|broken"
+    counts = re.findall(rf"[\d,]+ (?:{words})", done.stdout)
     said = ", ".join(dict.fromkeys(counts[-4:])) or "ended"
     return said if done.returncode == 0 else f"**failed** ({said})"
 

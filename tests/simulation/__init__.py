@@ -1,0 +1,1 @@
+"""Deterministic simulation: the real code on a simulated machine, every interleaving and fault drawn from one seed."""

@@ -1,0 +1,137 @@
+"""``scripts/simulate``: run worlds, one after the other; replay one; go on for hours.
+
+Belongs here: the command line, and the sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+
+from tests.simulation import runs, shorten
+
+ROOT = Path(__file__).absolute().parents[2]
+
+
+class Sums:
+    """What all worlds of a run came to."""
+
+    def __init__(self) -> None:
+        self.worlds = self.calls = self.shown = self.acknowledged = self.checks = 0
+        self.simulated = self.seconds = 0.0
+        self.met: Counter[tuple[str, str, str]] = Counter()
+        self.broken: list[int] = []
+
+    def add(self, result: runs.Result) -> None:
+        """Count one."""
+        self.worlds += 1
+        self.calls += result.calls
+        self.shown += result.shown
+        self.acknowledged += result.acknowledged
+        self.checks += result.checks
+        self.simulated += result.simulated
+        self.seconds += result.seconds
+        self.met.update(result.met)
+        if result.breaches:
+            self.broken.append(result.seed)
+
+    def told(self) -> str:
+        """One line."""
+        rate, days = self.calls / max(self.seconds, 1e-9), self.simulated / 86400
+        return (
+            f"{self.worlds:,} worlds; {self.calls:,} calls ({rate:,.0f} a second); {days:,.1f} days; "
+            f"{self.acknowledged:,} acknowledgements; {self.shown:,} showings; {self.checks:,} looks at the platter; "
+            f"{len(self.met):,} distinct (call, fault, state of another)"
+        )
+
+
+def commit() -> str:
+    """The present commit, short; empty outside a checkout."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def report(result: runs.Result, *, shrink: bool = True) -> None:
+    """Say what broke, how to replay it, and its short story."""
+    print(f"seed {result.seed}: {result.breaches[0]}")
+    print(f"replay: scripts/simulate --seed {result.seed} --commit {commit()}")
+    if shrink:
+        short = shorten.shortened(result)
+        print(
+            f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
+        )
+        for line in shorten.words(short):
+            print(f"    {line[:300]}")
+    sys.stdout.flush()
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run; the exit code is 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
+    parser.add_argument("--seed", type=int, help="Replay one world.")
+    parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="The first seed.")
+    parser.add_argument("--worlds", type=int, help="How many worlds.")
+    parser.add_argument("--hours", type=float, help="For how long.")
+    parser.add_argument("--seconds", type=float, help="For how long.")
+    parser.add_argument(
+        "--until-broken", action="store_true", help="End at the first broken promise; print a document."
+    )
+    parser.add_argument("--trace", action="store_true", help="Print every call of the world.")
+    parser.add_argument("--coverage", help="Write what was met to this file.")
+    given = parser.parse_args(words)
+    if given.commit and commit() and not commit().startswith(given.commit[:7]):
+        print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
+        return 2
+    if given.seed is not None:
+        result = runs.run(given.seed, told=given.trace)
+        if given.trace:
+            print("\n".join(result.story))
+        broken = len(result.breaches)
+        print(f"seed {result.seed}: {result.calls} calls, digest {result.digest:08x}, {broken} broken promises")
+        if result.breaches:
+            report(result)
+        return 1 if result.breaches else 0
+    return _many(given)
+
+
+def _many(given: argparse.Namespace) -> int:
+    until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
+    sums, seed, told = Sums(), given.first, perf_counter()
+    while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
+        result = runs.run(seed)
+        sums.add(result)
+        if result.breaches:
+            if given.until_broken:
+                break
+            report(result)
+        seed += 1
+        if given.hours and perf_counter() - told > 600:
+            print(sums.told(), flush=True)
+            told = perf_counter()
+    if given.coverage:
+        met = [[*key, count] for key, count in sorted(sums.met.items())]
+        said = {"told": sums.told(), "commit": commit(), "broken": len(sums.broken)}
+        Path(given.coverage).write_text(json.dumps({"sums": said, "met": met}))
+    if given.until_broken:
+        breach = result.breaches[0] if sums.broken else None
+        print(
+            json.dumps(
+                {"calls": sums.calls, "seconds": sums.seconds, "worlds": sums.worlds, "breach": breach, "seed": seed}
+            )
+        )
+    else:
+        print(sums.told())
+        print(f"{len(sums.broken)} broken{': seeds ' if sums.broken else ''}{', '.join(map(str, sums.broken))}")
+    return 1 if sums.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,475 @@
+"""What simulated processes do: the facade's calls, and what the judge learns of each.
+
+Belongs here: one function for a command, called in a process of its own. It tells the judge what it was about to do,
+calls the product, and tells what came of it. Must not know how calls are scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.core import proofs
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.control import messages
+from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.errors import Busy, MailboxError, NotFound, Refused, StorageFailed
+from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.store import creation, system
+from agent_mailbox.upkeep import backup, doctor, steward
+from tests.simulation.judge import BOX, FREE, LIVE, MAYBE, RELEASING, Judge, Letter, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent_mailbox.core.inbox import Item
+    from tests.simulation.world import Process, World
+
+ROLES = ("role:ops", "role:dev")
+TAGS = ("project:sun", "project:moon")
+LEAD = "agent-0"
+LASTING = 40_000
+"""Hours that mail lives: longer than any world."""
+
+
+class Stage:
+    """A world with its judge and its agents, as commands see them."""
+
+    def __init__(self, world: World, judge: Judge, agents: int, max_live: int) -> None:
+        self.world = world
+        self.judge = judge
+        self.max_live = max_live
+        self.count = 0
+        self.requests: list[str] = []
+        for number in range(agents):
+            name = f"agent-{number}"
+            judge.sessions[name] = Session(name, ROLES[number % 2], TAGS[number // 2 % 2])
+
+    def desk(self, session_id: str | None = None, *, proof: str | None = None, wait: float | None = None) -> Mailbox:
+        """The mailbox as a process of that session opens it."""
+        said = proof or (proofs.of_session(session_id) if session_id else None)
+        return Mailbox(BOX, prove=lambda _: said, wait=wait)
+
+    def letter(self, sender: str, to: str, process: Process) -> Letter:
+        """A new letter, about to be sent."""
+        self.count += 1
+        message_id = uuid_of(f"{process.chance.getrandbits(128):032x}", "4")
+        size = (20, 20, 20, 300, 3000)[int(process.chance.random() * 5)]
+        text = f"number {self.count} of {sender} to {to} “ünharmed” ".ljust(size, ".")
+        letter = Letter(self.count, message_id, sender, to, text, self.world.calls)
+        self.judge.letters[message_id] = letter
+        return letter
+
+    def registered(self) -> list[Session]:
+        """The sessions that are alive as far as the judge knows."""
+        return [s for s in self.judge.sessions.values() if s.registered is not None and not s.may_be_dead]
+
+
+Command = "Callable[[Stage, Process, Session], None]"
+
+
+def pick(process: Process, words: Sequence[Any]) -> Any:
+    """One of them, by the process's own chance."""
+    return words[int(process.chance.random() * len(words))]
+
+
+def found(stage: Stage, process: Process) -> None:
+    """Make the mailbox."""
+    creation.create(BOX, system.environment())
+
+
+def register(stage: Stage, process: Process, me: Session) -> None:
+    """Register, or revive, a session."""
+    request = Registration(session_id=me.id, roles=(me.role.removeprefix("role:"),), tags=(me.tag,), name=f"n-{me.id}")
+    me.may_hold = True
+    begun = stage.world.calls
+    stage.desk(me.id).register(request, me.id)
+    me.holds = True
+    if me.registered is None:
+        me.registered = stage.world.calls
+    if me.may_be_dead:
+        stage.judge.dying(me)
+    if me.retiring < begun and not (me.retirer is not None and not me.retirer.ended):
+        me.retired = me.may_be_dead = False
+    me.seen = stage.world.now
+    stage.judge.acknowledge(("agent", me.id))
+
+
+def _draft(letter: Letter, process: Process) -> Draft:
+    letter.ack = process.chance.random() < 0.3
+    if process.chance.random() < 0.15:
+        letter.class_ = 0
+    letter.lasting = process.chance.random() < 0.85
+    return Draft(
+        sender=letter.sender,
+        to=(letter.to,),
+        content=letter.content,
+        ack=letter.ack,
+        priority="high" if letter.class_ == 0 else "normal",
+        ttl_hours=LASTING if letter.lasting else 2,
+        id=letter.id,
+    )
+
+
+def _address(stage: Stage, process: Process, me: Session) -> str:
+    drawn = process.chance.random()
+    others = [other.id for other in stage.registered() if other is not me and other.holds]
+    if drawn < 0.5 and others:
+        found: str = pick(process, others)
+        return found
+    return str(pick(process, (*ROLES, *TAGS, "all")))
+
+
+def send(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message; after a failure try again under the same id, as the hint says."""
+    letter = stage.letter(me.id, _address(stage, process, me), process)
+    draft = _draft(letter, process)
+    for attempt in range(3):
+        try:
+            stage.desk(me.id).send(draft)
+        except (Busy, StorageFailed):
+            if attempt == 2:
+                raise
+            continue
+        stage.judge.sent(letter)
+        if process.chance.random() < 0.9:
+            return
+
+
+def send_many(stage: Stage, process: Process, me: Session) -> None:
+    """Send a batch."""
+    letters = [stage.letter(me.id, _address(stage, process, me), process) for _ in range(3)]
+    for letter in letters:
+        letter.begun = stage.world.calls
+    stage.desk(me.id).send_all([_draft(letter, process) for letter in letters])
+    for letter in letters:
+        stage.judge.sent(letter)
+
+
+def check(stage: Stage, process: Process, me: Session) -> None:
+    """Show a session its mail, or a part of it."""
+    room = int(process.chance.random() * 4) + 1 if process.chance.random() < 0.3 else 1000
+    _deliver(stage, process, me, room)
+
+
+def _deliver(stage: Stage, process: Process, me: Session, room: int = 1000) -> int:
+    shown: list[str] = []
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        given = items[:room]
+        shown.extend(_seen(stage, process, me, given))
+        return given
+
+    try:
+        count = stage.desk(me.id).deliver(me.id, show)
+    except Refused:
+        if not (me.is_leaving or stage.world.now - me.seen > 23 * 3600 * 10**9):
+            raise
+        me.may_be_dead = True
+        return 0
+    if me.registered is None:
+        me.registered = stage.world.calls
+    me.seen = stage.world.now
+    me.trusts_stamps = True
+    stage.judge.recorded(me.id, shown)
+    return count
+
+
+def _seen(stage: Stage, process: Process, me: Session, items: Sequence[Item]) -> list[str]:
+    """Tell the judge what a session is shown; its ids, but for control messages, which the judge knows otherwise."""
+    mail = [item.message for item in items if item.message.type == "message"]
+    if mail:
+        stage.judge.show(me.id, [(message.id, message.content) for message in mail], process)
+    system.time_ns()  # a call, at which the process may be killed: shown, and not recorded
+    return [message.id for message in mail]
+
+
+class Watched(Delivery):
+    """The mailbox as a hook opens it, which tells what it shows."""
+
+    seen: Callable[[Sequence[Item]], None]
+
+    def deliver(self, session_id: str, show: Callable[[list[Item]], Sequence[Item]], **more: Any) -> int:
+        """Show, and tell."""
+
+        def told(items: list[Item]) -> Sequence[Item]:
+            given = show(items)
+            self.seen(given)
+            return given
+
+        return super().deliver(session_id, told, **more)
+
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+
+
+def hook(stage: Stage, process: Process, me: Session) -> None:
+    """A client's hook, in Python."""
+    event = str(pick(process, EVENTS))
+    shown: list[str] = []
+    desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
+    call = hook_events.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
+    written: list[str] = []
+    hook_events.answer(
+        hook_events.Hook(call=call, desk=desk, environ={}, program="agent-mailbox", write=written.append)
+    )
+    if event == "SessionStart":
+        if me.may_be_dead:
+            stage.judge.dying(me)  # it comes back; what was its own mail may be archived
+        if not me.is_leaving:
+            me.may_be_dead = False
+        me.registered = me.registered if me.registered is not None else stage.world.calls
+    me.seen = stage.world.now if event != "SessionEnd" else me.seen
+    if event in ("SessionStart", "UserPromptSubmit") and not me.may_be_dead:
+        me.trusts_stamps = True
+    stage.judge.recorded(me.id, shown)
+
+
+def ask(stage: Stage, process: Process, me: Session) -> None:
+    """Ask one's lead, and wait for a while."""
+    if not me.led:
+        return
+    control = stage.desk(me.id).control
+    asked = control.request(me.id, messages.PlanRequest(goal=f"plan {stage.count}"))
+    stage.requests.append(asked.id)
+    stage.judge.acknowledge(("message", asked.message_id))
+    if process.chance.random() < 0.5:
+        _told(stage, control.wait(me.id, asked.id, 5))
+
+
+def decide(stage: Stage, process: Process, me: Session) -> None:
+    """The lead or the person answers a request."""
+    if not stage.requests:
+        return
+    word, as_user = str(pick(process, stage.requests[-4:])), process.chance.random() < 0.5
+    control = stage.desk(LEAD, proof=proofs.TERMINAL if as_user else None).control
+    try:
+        _told(stage, control.answer("user" if as_user else LEAD, word, process.chance.random() < 0.5))
+    except Refused:
+        pass  # decided already, or not its to decide
+    _told(stage, control.find(word))
+
+
+def _told(stage: Stage, request: Any) -> None:
+    if not request.is_open:
+        stage.judge.decided(request.id, request.state, request.by)
+
+
+def lead(stage: Stage, process: Process, me: Session) -> None:
+    """The person puts a session under a lead."""
+    if me.id != LEAD and me.registered is not None and not me.may_be_dead:
+        request = Registration(session_id=me.id, event="update", lead=LEAD)
+        stage.desk(proof=proofs.TERMINAL).register(request, "user")
+        me.led = True
+
+
+def back_up(stage: Stage, process: Process, me: Session) -> None:
+    """Make a backup and restore it elsewhere: everything acknowledged before is there."""
+    stage.count += 1
+    facts = set(stage.judge.facts)
+    file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
+    backup.write(stage.desk(me.id), file)
+    backup.restore(file, place, {})
+    lost = facts - stage.judge.found(place)
+    if lost:
+        stage.judge.breach(f"a backup lacks {min(lost)}")
+
+
+def repair(stage: Stage, process: Process, me: Session) -> None:
+    """The doctor repairs."""
+    doctor.repair(stage.desk(me.id))
+
+
+def peek(stage: Stage, process: Process, me: Session) -> None:
+    """Look without a trace."""
+    try:
+        items = stage.desk(me.id).peek(me.id)
+    except Refused:
+        return
+    for item in items:
+        letter = stage.judge.letters.get(item.message.id)
+        if item.message.type != "message":
+            continue
+        if letter is None or letter.content != item.message.content:
+            stage.judge.breach(f"{me.id} peeks at {item.message.id}, which nobody sent so")
+
+
+def _mine(stage: Stage, process: Process, me: Session) -> str | None:
+    letters = stage.judge.letters  # a letter whose sender was not told that it is sent may vanish
+    mine = [
+        i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state == "read" and letters[i].acked
+    ]
+    found: str | None = pick(process, mine[-8:]) if mine else None
+    return found
+
+
+def ack(stage: Stage, process: Process, me: Session) -> None:
+    """Deal with a message."""
+    message_id = _mine(stage, process, me)
+    if message_id is not None:
+        try:
+            stage.desk(me.id).ack(message_id, me.id)
+        except Refused:
+            letter = stage.judge.letters[message_id]
+            is_read = stage.judge.given.get((me.id, message_id), (FREE, None))[0] == "read"
+            if is_read and not letter.was_released and not me.may_be_dead:
+                raise
+            return
+        _settled(stage, me, message_id)
+        stage.judge.acknowledge(("record", message_id, me.id, "ack"))
+
+
+def _settled(stage: Stage, me: Session, message_id: str) -> None:
+    """It was dealt with: whether it also is given back meanwhile, either may count."""
+    if stage.judge.given.get((me.id, message_id), (FREE, None))[0] in (FREE, RELEASING):
+        stage.judge.given[me.id, message_id] = MAYBE, None
+
+
+def release(stage: Stage, process: Process, me: Session) -> None:
+    """Give a message back."""
+    message_id = _mine(stage, process, me)
+    if message_id is None:
+        return
+    stage.judge.releasing(me.id, message_id)
+    try:
+        stage.desk(me.id).release(message_id, me.id)
+    except Refused:
+        return
+    stage.judge.acknowledge(("record", message_id, me.id, "release"))
+    stage.judge.released(me.id, message_id)
+
+
+def reply(stage: Stage, process: Process, me: Session) -> None:
+    """Answer a message."""
+    message_id = _mine(stage, process, me)
+    if message_id is None:
+        return
+    parent = stage.judge.letters[message_id]
+    if parent.foreign:
+        return
+    letter = stage.letter(me.id, parent.sender, process)
+    try:
+        stage.desk(me.id).reply(
+            message_id, Draft(sender=me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
+        )
+    except Refused:
+        return  # its sender is gone
+    _settled(stage, me, message_id)
+    stage.judge.sent(letter)
+
+
+def freeze(stage: Stage, process: Process, me: Session) -> None:
+    """End a session for now."""
+    if me.registered is not None and not me.may_be_dead:
+        try:
+            stage.desk(me.id).end(me.id, "freeze", me.id)
+        except (Refused, NotFound):
+            return
+
+
+def retire(stage: Stage, process: Process, me: Session) -> None:
+    """End a session for good."""
+    if me.registered is not None and len(stage.registered()) > 2:
+        me.retired = True
+        stage.judge.dying(me)
+        me.retirer, me.retiring = process, stage.world.calls
+        try:
+            stage.desk(me.id).end(me.id, "retire", me.id)
+        except NotFound:
+            return
+        finally:
+            me.retired = True
+            stage.judge.dying(me)
+            me.retiring = stage.world.calls
+
+
+def run_steward(stage: Stage, process: Process, me: Session) -> None:
+    """The steward, from cron."""
+    cutoff = stage.world.now - 23 * 3600 * 10**9
+    for session in stage.judge.sessions.values():
+        if session.seen < cutoff:
+            stage.judge.dying(session)
+    mailbox = stage.desk(proof=proofs.STEWARD)
+    report = steward.run(mailbox, stage.max_live)
+    strangers = any(letter.foreign for letter in stage.judge.letters.values())
+    for problem in report.problems:
+        if not strangers and not stage.world.befell("kill", "power", "fault", "stop", "slow"):
+            stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
+
+
+def foreign(stage: Stage, process: Process, me: Session) -> None:
+    """A program that knows no lock appends mail, whole or torn."""
+    letter = stage.letter(f"cron-{stage.count}", _address(stage, process, me), process)
+    letter.foreign = True
+    text = (
+        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
+        f'"2026-01-01T00:00:00.000Z","content":"{letter.content}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
+    ).encode()
+    torn = process.chance.random() < 0.4
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
+    system.close(fd)
+    stage.judge.torn = stage.judge.torn or torn
+    if stage.judge.torn:
+        stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
+    else:
+        stage.judge.appended.add(letter.id)
+
+
+def damage(stage: Stage, process: Process, me: Session) -> None:
+    """Something cuts, empties or removes a derived file."""
+    places = ("cursors", "ends", "quiet", "roster")
+    where = f"{BOX}/.cache/{pick(process, places)}"
+    try:
+        names = [where] if where.endswith("roster") else [f"{where}/{name}" for name in sorted(system.listdir(where))]
+    except OSError:
+        return
+    if not names:
+        return
+    path = pick(process, names)
+    drawn = process.chance.random()
+    try:
+        if drawn < 0.5 or "quiet" in path:
+            system.unlink(path)
+            return
+        fd = system.open(path, system.O_RDWR)
+        if drawn < 0.75:
+            system.ftruncate(fd, int(process.chance.random() * system.fstat(fd).st_size))
+        else:
+            system.write(fd, b"?" * 8)
+        system.close(fd)
+    except OSError:
+        return
+
+
+def wait(stage: Stage, process: Process, me: Session) -> None:
+    """Wait for mail, and look."""
+    from agent_mailbox.mailbox.queries import Library
+
+    try:
+        Library(stage.desk(me.id)).wait(me.id, 30)
+    except Refused:
+        return
+
+
+WEIGHTS: tuple[tuple[Any, float], ...] = (
+    (send, 10), (send_many, 2), (check, 9), (peek, 1), (ack, 3), (release, 2), (reply, 2), (freeze, 0.7), (retire, 0.3),
+    (register, 1.5), (run_steward, 2.0), (foreign, 1), (damage, 1), (wait, 0.5), (hook, 5),
+    (lead, 0.5), (ask, 1), (decide, 1), (back_up, 0.3), (repair, 0.3),
+)  # fmt: skip
+
+
+def expected(error: BaseException, command: str, process: Process) -> bool:
+    """May the command end with this error? A busy lock always; a failed call if one was made to fail."""
+    if isinstance(error, Busy):
+        return True
+    if isinstance(error, StorageFailed):
+        return process.hurt or process.world.disk.full or process.world.profile.lockless
+    if isinstance(error, Refused | NotFound):
+        return command in ("send", "send_many", "reply", "register", "hook", "ask", "decide", "lead")
+    if isinstance(error, OSError):
+        return process.hurt or command in ("foreign", "damage")
+    return isinstance(error, MailboxError) and process.hurt

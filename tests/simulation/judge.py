@@ -1,0 +1,383 @@
+"""The judge: a model of the mailbox that knows nothing but what was acknowledged and shown.
+
+Belongs here: the promises, checked while the world runs. It reads logs by its own eyes (``json``), never through the
+product. It holds:
+
+- Acknowledged is durable: after each acknowledgement, each change of names and each power failure.
+- Mail is shown once, unless its showing was interrupted, or it was released; role mail to one holder.
+- Mail is shown to those it was for, as it was sent; mail that was sent later is shown behind.
+- No quiet stamp stands over unread mail.
+- In the end everyone alive was shown all of their mail.
+- A request is decided once, for everyone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.simulation.disk import Inode
+    from tests.simulation.world import Process, World
+
+BOX = "/m"
+ARCHIVE = f"{BOX}/agent-mailbox-archive"
+LIVE = (f"{BOX}/agent-mailbox.jsonl", f"{BOX}/agent-mailbox-reads.jsonl", f"{BOX}/agent-roster.jsonl")
+QUIET = f"{BOX}/.cache/quiet/"
+HOUR = 3600 * 1_000_000_000
+Fact = tuple[str, ...]
+SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
+"""``RELEASING``: it is being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before
+or after it was recorded; it may come again, and need not."""
+
+
+class Letter:
+    """A message as its sender meant it."""
+
+    def __init__(self, number: int, message_id: str, sender: str, to: str, content: str, begun: int) -> None:
+        self.number = number
+        self.id = message_id
+        self.sender = sender
+        self.to = to
+        self.content = content
+        self.begun = begun
+        self.acked: int | None = None
+        """The call at which it was acknowledged."""
+        self.ack = False
+        self.lasting = True
+        self.class_ = 1
+        self.foreign = False
+        self.was_released = False
+
+    @property
+    def is_role(self) -> bool:
+        """Is it for one holder of a role?"""
+        return self.to.startswith("role:")
+
+
+class Session:
+    """An agent as the judge knows it."""
+
+    def __init__(self, session_id: str, role: str, tag: str) -> None:
+        self.id = session_id
+        self.role = role
+        self.tag = tag
+        self.registered: int | None = None
+        self.may_hold = self.holds = False
+        """Did it begin to register with its role and tag? Was that confirmed? A check registers it without them."""
+        self.retired = False
+        self.retiring = 0
+        """The last call at which a process began or ended to retire it."""
+        self.retirer: Process | None = None
+        self.may_be_dead = False
+        self.trusts_stamps = True
+        """After a power failure a stamp may be back until the session starts."""
+        self.led = False
+        self.seen = 0
+        self.line = [session_id]
+        """It and those it continues."""
+
+    def may_get(self, letter: Letter) -> bool:
+        """May it be shown the letter?"""
+        return letter.sender not in self.line and letter.to in (
+            "all",
+            *(self._words if self.may_hold else ()),
+            *self.line,
+        )
+
+    def must_get(self, letter: Letter) -> bool:
+        """Is the letter for it?"""
+        return letter.sender not in self.line and letter.to in ("all", *(self._words if self.holds else ()), *self.line)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Is it retired, or just being retired?"""
+        return self.retired or (self.retirer is not None and not self.retirer.ended)
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        return self.role, self.tag
+
+
+class Judge:
+    """The model of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.breaches: list[str] = []
+        self.letters: dict[str, Letter] = {}
+        self.sessions: dict[str, Session] = {}
+        self.facts: dict[Fact, int] = {}
+        self.given: dict[tuple[str, str], tuple[str, Process | None]] = {}
+        """(session, message) to what became of it, and by which process."""
+        self.holders: dict[str, set[str]] = {}
+        self.answers: list[tuple[str, ...]] = []
+        """Each showing: the session, and the beginnings of the texts."""
+        self.appended: set[str] = set()
+        """What foreign programs appended whole since the last power failure."""
+        self.torn = False
+        self.decisions: dict[str, tuple[str, str]] = {}
+        self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
+        self._lines: dict[bytes, Fact | None] = {}
+        self.shown = self.acknowledged = self.checks = 0
+        world.on_appeared = self._appeared
+        world.on_renamed = self.durable
+        world.on_power = self._power
+
+    def breach(self, what: str) -> None:
+        """Note a broken promise."""
+        self.breaches.append(what)
+
+    # -- durable ------------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, *facts: Fact) -> None:
+        """Something was confirmed: it must be durable now, and for ever."""
+        self.acknowledged += 1
+        for fact in facts:
+            self.facts[fact] = self.world.calls
+        self.durable()
+
+    def durable(self) -> None:
+        """Would everything that was acknowledged survive a power failure at this moment, at its worst?"""
+        if not self.facts:
+            return
+        self.checks += 1
+        for solid in (True, False):
+            found = self._found(solid_names=solid)
+            lost = [fact for fact in self.facts if fact not in found]
+            if lost:
+                how = "with" if not solid else "without"
+                self.breach(f"{_told(lost[0])} was acknowledged and is not durable ({how} the changes of names)")
+                for fact in lost:
+                    del self.facts[fact]
+
+    def _power(self) -> None:
+        """After a power failure: is everything there?"""
+        found = self._found(solid_names=False)
+        lost = [fact for fact in self.facts if fact not in found]
+        if lost:
+            self.breach(f"{_told(lost[0])} was acknowledged and is lost after a power failure")
+        self.appended.clear()
+        for session in self.sessions.values():
+            session.trusts_stamps = False
+            if ("agent", session.id) not in self.facts:
+                session.registered = None  # nobody was told that it is registered
+        for key, (state, _) in self.given.items():
+            if state == SHOWN:
+                self.given[key] = MAYBE, None
+
+    def _found(self, *, solid_names: bool) -> set[Fact]:
+        found: set[Fact] = set()
+        for path, inode in self._logs(solid_names=solid_names):
+            kept = self._kept.get(id(inode))
+            if kept is None or kept[0] != inode.version or kept[1] is not inode:
+                facts = set(self._parsed(bytes(inode.solid), path))
+                kept = self._kept[id(inode)] = inode.version, inode, facts
+            found |= kept[2]
+        return found
+
+    def found(self, place: str) -> set[Fact]:
+        """Everything in the logs of another mailbox, as processes see it."""
+        found: set[Fact] = set()
+        for path, inode in self.world.disk.files(solid=False):
+            if path.startswith(f"{place}/") and path.endswith(".jsonl"):
+                found.update(self._parsed(bytes(inode.data), path))
+        return found
+
+    def _logs(self, *, solid_names: bool) -> Iterator[tuple[str, Inode]]:
+        root = self.world.disk.root
+        box = (root.solid_entries if solid_names else root.entries).get(BOX[1:])
+        if box is None:
+            return
+        names = box.solid_entries if solid_names else box.entries
+        for name, inode in names.items():
+            if inode.is_directory and name == "agent-mailbox-archive":
+                for below, there in (inode.solid_entries if solid_names else inode.entries).items():
+                    if below.endswith(".jsonl"):
+                        yield f"{ARCHIVE}/{below}", there
+            elif name in ("agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"):
+                yield f"{BOX}/{name}", inode
+
+    def _parsed(self, data: bytes, path: str) -> Iterator[Fact]:
+        for line in data.split(b"\n"):
+            if line not in self._lines:
+                self._lines[line] = self._fact(line)
+            fact = self._lines[line]
+            if fact is not None:
+                yield fact
+
+    def _fact(self, line: bytes) -> Fact | None:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            return None
+        if not isinstance(said, dict):
+            return None
+        if "message_id" in said and "reader_session_id" in said:
+            return "record", said["message_id"], said["reader_session_id"], said.get("event", "read")
+        if "id" in said and "sender" in said:
+            letter = self.letters.get(said["id"])
+            if letter is not None and said.get("content") != letter.content:
+                self.breach(f"{said['id']} holds another text than was sent")
+            return "message", said["id"]
+        return ("agent", said["session_id"]) if "session_id" in said else None
+
+    # -- mail ---------------------------------------------------------------------------------------------------------
+
+    def sent(self, letter: Letter) -> None:
+        """A sender was told that its message is sent."""
+        if letter.acked is None:
+            letter.acked = self.world.calls
+            self._stamps(letter)
+        self.acknowledge(("message", letter.id))
+
+    def show(self, session_id: str, shown: Iterable[tuple[str, str]], process: Process) -> None:
+        """A session is shown messages: pairs of id and content, in order."""
+        session, shown = self.sessions[session_id], list(shown)
+        session.seen = self.world.now
+        self.answers.append((session_id, *(content.partition(" “")[0] for _, content in shown)))
+        before: dict[int, Letter] = {}
+        for message_id, content in shown:
+            self.shown += 1
+            letter = self.letters.get(message_id)
+            if letter is None:
+                self.breach(f"{session_id} is shown {message_id}, which nobody sent")
+                continue
+            if letter.content != content:
+                self.breach(f"{session_id} is shown {message_id} with another text")
+            if not session.may_get(letter):
+                self.breach(f"{session_id} is shown {message_id}, which is for {letter.to}")
+            self._once(session, letter, process)
+            self._order(session, letter, before)
+
+    def _once(self, session: Session, letter: Letter, process: Process) -> None:
+        state, by = self.given.get((session.id, letter.id), (FREE, None))
+        if state == READ:
+            self.breach(f"{session.id} is shown {letter.id} a second time")
+        elif state == SHOWN and by is not None and not by.dead and not by.ended and by is not process:
+            self.breach(f"{session.id} is shown {letter.id} by {by.name} and by {process.name} at once")
+        if letter.is_role:
+            for other in self.sessions.values():
+                state, by = self.given.get((other.id, letter.id), (FREE, None))
+                busy = state == SHOWN and by is not None and not by.dead and not by.ended
+                if other is not session and (state == READ or busy) and not other.may_be_dead:
+                    self.breach(f"{session.id} and {other.id} are shown {letter.id}, which is for one of {letter.to}")
+        self.given[session.id, letter.id] = SHOWN, process
+
+    def _order(self, session: Session, letter: Letter, before: dict[int, Letter]) -> None:
+        last = before.get(letter.class_)
+        settled = not any(other.foreign for other in self.letters.values())  # a foreign line may displace a sealed one
+        if settled and last is not None and letter.acked is not None and letter.acked < last.begun:
+            self.breach(f"{session.id} is shown {last.id} before {letter.id}, which was sent before it began")
+        if not letter.foreign:
+            before[letter.class_] = letter
+
+    def recorded(self, session_id: str, ids: Iterable[str]) -> None:
+        """A delivery ended well: what was shown counts as read."""
+        facts: list[Fact] = []
+        for message_id in ids:
+            if self.given.get((session_id, message_id), (FREE, None))[0] == SHOWN:
+                self.given[session_id, message_id] = READ, None
+                facts.append(("record", message_id, session_id, "read"))
+        if facts:
+            self.acknowledge(*facts)
+
+    def interrupted(self, process: Process) -> None:
+        """A process ended badly: what it showed may be shown again."""
+        for key, (state, by) in self.given.items():
+            if by is process and state == SHOWN:
+                self.given[key] = MAYBE, None
+
+    def releasing(self, session_id: str, message_id: str) -> None:
+        """A session begins to give a message back."""
+        self.letters[message_id].was_released = True
+        for member in self.sessions[session_id].line:
+            if (member, message_id) in self.given:
+                self.given[member, message_id] = RELEASING, None
+
+    def dying(self, session: Session) -> None:
+        """A session may die from now on: what it owes is given back then."""
+        session.may_be_dead = True
+        for (who, message_id), (state, _) in self.given.items():
+            letter = self.letters[message_id]
+            if who == session.id and state == READ and letter.ack and letter.is_role:
+                self.given[who, message_id] = MAYBE, None
+        for letter in self.letters.values():  # dead letters, which the steward may archive
+            if letter.to in session.line:
+                self.given.setdefault((session.id, letter.id), (MAYBE, None))
+
+    def released(self, session_id: str, message_id: str) -> None:
+        """It was told that the message is given back."""
+        for member in self.sessions[session_id].line:
+            if self.given.get((member, message_id), (FREE, None))[0] == RELEASING:
+                self.given[member, message_id] = FREE, None
+
+    # -- quiet stamps -------------------------------------------------------------------------------------------------
+
+    def _appeared(self, path: str) -> None:
+        if path.startswith(QUIET):
+            self._stamp(self.sessions.get(path.removeprefix(QUIET)), self.letters.values())
+
+    def _stamps(self, letter: Letter) -> None:
+        for session in self.sessions.values():
+            self._stamp(session, (letter,))
+
+    def _stamp(self, session: Session | None, letters: Iterable[Letter]) -> None:
+        if session is None or session.registered is None or session.may_be_dead or not session.trusts_stamps:
+            return
+        if not self._is_stamped(session.id):
+            return
+        for letter in letters:
+            if letter.acked is not None and not letter.foreign and self.is_unread(session, letter):
+                self.breach(f"{session.id} has a quiet stamp over {letter.id}, which it was not shown")
+
+    def _is_stamped(self, session_id: str) -> bool:
+        try:
+            self.world.kernel.look_up(QUIET + session_id)
+        except OSError:
+            return False
+        return True
+
+    def is_unread(self, session: Session, letter: Letter) -> bool:
+        """Must the session still be shown the letter?"""
+        if not letter.lasting or not session.must_get(letter):
+            return False
+        if any(self.given.get((member, letter.id), (FREE, None))[0] != FREE for member in session.line):
+            return False
+        return not letter.is_role or not any(
+            self.given.get((other, letter.id), (FREE, None))[0] != FREE for other in self.sessions
+        )
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everyone alive was shown everything, nothing was lost, and nothing is in the archive twice."""
+        self.durable()
+        there = self.found(BOX)
+        for message_id in self.appended if not self.world.befell("short", "full") else ():
+            if ("message", message_id) not in there:
+                self.breach(f"{message_id}, which a foreign program appended, is gone")
+        for path, inode in self._logs(solid_names=False):
+            lines = [line for line in bytes(inode.data).split(b"\n") if line]
+            if path.startswith(ARCHIVE) and len(lines) != len({*lines}) and not path.endswith("roster.jsonl"):
+                self.breach(f"{path} holds a line twice")
+        for session in self.sessions.values():
+            if session.registered is None or session.may_be_dead or session.retired:
+                continue
+            for letter in self.letters.values():
+                if letter.acked is not None and self.is_unread(session, letter):
+                    self.breach(f"{session.id} was never shown {letter.id} from {letter.sender} to {letter.to}")
+
+    def decided(self, request: str, state: str, by: str) -> None:
+        """Somebody was told how a request was decided."""
+        known = self.decisions.setdefault(request, (state, by))
+        if known != (state, by):
+            self.breach(f"{request} was decided {known[0]} by {known[1]}, and {state} by {by}")
+
+
+def _told(fact: Fact) -> str:
+    if fact[0] == "record":
+        return f"the {fact[3]} of {fact[1]} by {fact[2]}"
+    return f"the {fact[0]} {fact[1]}"

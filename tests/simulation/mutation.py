@@ -1,0 +1,205 @@
+"""Each protection of the store and of delivery taken away: does the simulation alone notice, and how soon?
+
+``python -m tests.simulation.mutation [WORD…]`` patches a copy of the package, runs worlds on it from five seeds each,
+and writes how many calls and seconds it took to docs/internals/simulation-mutants.json. Belongs here: the mutants that
+are the simulation's to find, those of ``tests.faults``, and what the change log mended, put back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.faults.mutant import Mutant
+from tests.faults.mutants import MUTANTS
+from tests.helpers import ROOT
+
+SEEDS = (100_003, 200_017, 300_029, 400_031, 500_041)
+SECONDS = 60
+FOUND = ROOT / "docs/internals/simulation-mutants.json"
+PLACES = ("agent_mailbox/store/", "agent_mailbox/mailbox/", "agent_mailbox/core/retention.py")
+TRANSCRIPTS, CLIENTS, GUARD = "needs a client's transcript", "needs a client's process", "needs the shell guard"
+OUTSIDE = {
+    **dict.fromkeys(
+        (
+            "what was acked meanwhile is not offered again",
+            "open offers are known without the derived files",
+            "after a delivery the guard says nothing before the transcript has told",
+            "mail that its reader was not seen to take in is not archived",
+            "a title is no text",
+            "what nobody can tell is asked about no more",
+            "what is given back is nothing quiet",
+            "a delivery forgets no earlier one",
+            "mail that was answered was seen",
+        ),
+        TRANSCRIPTS,
+    ),
+    **dict.fromkeys(
+        (
+            "a process is told from a later one with its number",
+            "a zombie has ended",
+            "an invisible process has not ended",
+            "a process elsewhere is not judged",
+            "a session with a process that may live is not gone",
+            "who came back meanwhile is not frozen",
+            "the gone give back role mail that they did not see",
+            "their own mail stays with the gone",
+            "a decision answers one question of the client that follows it",
+        ),
+        CLIENTS,
+    ),
+    **dict.fromkeys(
+        (
+            "a quiet stamp has the time at which it was judged",
+            "a stamp that the guard does not believe is made again",
+            "no stamp stays where a file is not as noted",
+            "a log that was changed in its place has a new epoch",
+            "a writer gives the note of its log the log's time",
+            "a stamp that nothing binds a session goes before what binds it comes",
+        ),
+        GUARD,
+    ),
+    "nobody can give many ids one number in the index": "SQLite is outside",
+    "a senseless figure in the telemetry is no cost": "telemetry is no state",
+    "a backup of a read-only mailbox takes its locks": "there is one user, who may write",
+    "the name of a new file is synced": "the log is made and synced by init",
+    "a failed send names the id to repeat it with": "a text",
+    "the test switch bears another key": "trust: needs a forger",
+    "a seal counts in its mailbox alone": "trust: needs a forger",
+    "a MAC is compared": "trust: needs a forger",
+    "a seal counts at its place alone": "trust: needs a forger",
+    "a sealed line that was copied does not come below the base": "trust: needs a forger",
+    "a log must continue what was left": "trust: needs a forger",
+    "every line that decided must be there": "trust: needs a forger",
+    "in a broken mailbox nothing is proven": "trust: needs a forger",
+    "a batch proves nothing": "trust: needs a forger",
+}
+"""Mutants in these places that no world of ours can notice, each with the reason."""
+HISTORIC = (
+    Mutant(
+        "a release does not race the steward",
+        "Mailbox.release",
+        ("            _refuse_archived(found.message, not self._is_live(found))\n", ""),
+        tests="",
+    ),
+    Mutant(
+        "our line behind a torn one of a foreign writer is written again",
+        "HeldLog._swallowed",
+        ("        return 1\n", "        return 0\n"),
+        tests="",
+    ),
+    Mutant(
+        "a short write of a derived file is not sealed",
+        "cache.save",
+        ("            if system.write(fd, data) == len(data):", "            if system.write(fd, data):"),
+        tests="",
+    ),
+    Mutant(
+        "what a failed sync dropped is written again before it is acknowledged",
+        "HeldLog.sync",
+        ("        if found or not self._dirty:\n            self._write_again()\n", ""),
+        tests="",
+    ),
+    Mutant(
+        "a derived file from before a power failure counts for nothing",
+        "cache.load",
+        ("        if there.st_ctime_ns < system.booted():\n            return None\n", ""),
+        tests="",
+    ),
+    Mutant(
+        "deciding lines whose number could not be noted are counted by the next note",
+        "HeldLog._count",
+        ("        self._uncounted = None if kept.change(counted) else start\n", "        kept.change(counted)\n"),
+        tests="",
+    ),
+    Mutant(
+        "the key's name is durable",
+        "keys.make",
+        ("        system.sync_directory(state)  # without the key everything sealed by it would look forged\n", ""),
+        ("            system.fsync(fd)\n", "            pass\n"),
+        tests="",
+    ),
+    Mutant(
+        "a small file is written whole",
+        "system.write_whole",
+        ("    while data:\n        data = data[write(fd, data) :]\n", "    write(fd, data)\n"),
+        tests="",
+    ),
+    Mutant(
+        "a log that its first writer makes beside a reader is not gone",
+        "Log.attentively",
+        (
+            "                if system.exists(self.path):\n                    continue",
+            "                if False:\n                    continue",
+        ),
+        tests="",
+    ),
+    Mutant(
+        "a lock on a replaced file does not count",
+        "FileLock.take",
+        ("                if self._is_at_path(fd):\n", "                if True:\n"),
+        tests="",
+    ),
+    Mutant(
+        "readers open messages and reads of one moment",
+        "OpenLogs.__enter__",
+        ("            if messages[0] == end_of(self._logs.messages.path)[0]:\n", "            if True:\n"),
+        tests="",
+    ),
+)
+
+
+def ours() -> list[Mutant]:
+    """The mutants that the simulation is to find."""
+    there = [m for m in MUTANTS if m.file.startswith(PLACES) and m.without not in OUTSIDE]
+    return [*HISTORIC, *there]
+
+
+def hunt(mutant: Mutant | None, seconds: float = SECONDS) -> list[dict[str, Any]]:
+    """How it went from each seed; ends at the second seed that finds nothing."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(scratch)
+        for name in ("agent_mailbox", "tests"):
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        if mutant is not None:
+            mutant.apply(tree)
+        found = []
+        for seed in SEEDS:
+            words = [sys.executable, "-m", "tests.simulation", "--until-broken", "--from", str(seed)]
+            env = {**os.environ, "PYTHONPATH": str(tree)}
+            done = subprocess.run(
+                [*words, "--seconds", str(seconds)], cwd=tree, env=env, capture_output=True, text=True, check=False
+            )
+            if not done.stdout:
+                raise SystemExit(f"{mutant.without if mutant else 'whole'}: {done.stderr[-2000:]}")
+            found.append({"from": seed, **json.loads(done.stdout)})
+            if sum(one["breach"] is None for one in found) == 2:
+                break
+        return found
+
+
+def main(words: list[str]) -> int:
+    """Hunt all, or those that a word names; others keep what was found before."""
+    known = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    for mutant in ours():
+        if words and not any(word in f"{mutant.without} {mutant.at}" for word in words):
+            continue
+        found = hunt(mutant)
+        known[mutant.without] = {"in": mutant.file, "runs": found}
+        got = [one for one in found if one["breach"]]
+        calls, took = (median(one[key] for one in got or [{key: 0}]) for key in ("calls", "seconds"))
+        told = f", median {calls:,.0f} calls, {took:.1f} s: {got[0]['breach']}" if got else ""
+        print(f"{mutant.without}: {len(got)}/{len(SEEDS)}{told}", flush=True)
+        FOUND.write_text(json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

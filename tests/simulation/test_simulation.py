@@ -1,0 +1,88 @@
+"""Every interleaving may happen: worlds drawn from seeds keep the promises, and the same seed is the same world."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.simulation import mutation, pages, real, runs, shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORLDS = 24
+KNOWN = json.loads(mutation.FOUND.read_text())
+FOUND = {
+    mutant.without: [one["seed"] for one in KNOWN.get(mutant.without, {"runs": []})["runs"] if one["breach"]]
+    for mutant in mutation.HISTORIC
+}
+"""What once was broken, with the seeds of worlds that break without its mending."""
+
+
+@pytest.mark.parametrize("first", range(1, WORLDS, 6))
+def test_the_promises_hold_in_worlds_of_fixed_seeds(first: int) -> None:
+    """Sends, checks, hooks, stewards, kills, power failures: nothing is lost, nothing is shown twice."""
+    for seed in range(first, first + 6):
+        assert (seed, runs.run(seed).breaches) == (seed, [])
+
+
+def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
+    """A fresh seed each time; a failure names it."""
+    seed = secrets.randbelow(1 << 40)
+    print(f"scripts/simulate --seed {seed}")
+    assert (seed, runs.run(seed).breaches) == (seed, [])
+
+
+@pytest.mark.parametrize("without", FOUND)
+def test_what_the_simulation_found_stays_mended(without: str) -> None:
+    """The seed that broke without it."""
+    assert FOUND[without], f"no world shows that {without}: run `python -m tests.simulation.mutation`"
+    for seed in FOUND[without][:1]:
+        assert (seed, runs.run(seed).breaches) == (seed, [])
+
+
+def traced(seed: int, hash_seed: str) -> str:
+    """The whole trace of a world, from a process of its own."""
+    words = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--trace"]
+    env = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_same_seed_is_the_same_trace_byte_for_byte() -> None:
+    """Whatever order Python's sets have."""
+    assert traced(7, "1") == traced(7, "2")
+
+
+def test_a_broken_promise_is_found_replayed_and_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that does not sync is caught at once; the story is shorter than the run, and breaks the same promise."""
+    from agent_mailbox.store.log import HeldLog
+
+    monkeypatch.setattr(HeldLog, "_unlock_then_sync", lambda _: None)
+    result = next(result for result in map(runs.run, range(1, 9)) if result.breaches)
+    assert runs.run(result.seed).breaches == result.breaches
+    short = shorten.shortened(result, seconds=2)
+    assert {*map(runs.kind, short.breaches)} & {*map(runs.kind, result.breaches)}
+    assert short.calls < result.calls
+    assert any("starts" in line for line in shorten.words(short))
+
+
+@pytest.mark.parametrize("seed", [31, 32, 33])
+def test_the_real_system_answers_as_the_simulated_one(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same commands, one after the other: the same mail is shown, the same errors come."""
+    expected = real.simulated(seed)
+    assert sum(len(shown) for _, shown, _ in expected) > 3
+    assert real.real(seed, tmp_path, monkeypatch) == expected
+
+
+def test_the_page_is_what_the_figures_say() -> None:
+    """It is written by ``python -m tests.simulation.pages``."""
+    assert pages.PAGE.read_text() == pages.page(json.loads(pages.FIGURES.read_text()), KNOWN)

@@ -1,0 +1,519 @@
+"""The simulated machine: processes in one thread, and who goes on at every system call.
+
+Belongs here: processes, the scheduler, the clock, signals, faults, power. The calls are ``kernel``'s, the content of a
+power failure is ``disk``'s, what processes do is ``commands``'.
+
+Every choice is made at a call of a process, and is known by the process's name and the number of its call. So a run is
+its seed, or, for a shorter story, a list of choices that are made while all others are left out (``Choices``).
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import sys
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from greenlet import getcurrent, greenlet
+
+from agent_mailbox.store import lock, system
+from tests.simulation.disk import SECOND, Disk
+from tests.simulation.kernel import Kernel, OpenFile, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulation.disk import Inode
+
+CALLS = (
+    *("open", "close", "dup", "read", "pread", "write", "pwrite", "ftruncate", "fsync", "fdatasync", "fstat", "stat"),
+    *(
+        "lstat",
+        "access",
+        "utime",
+        "chmod",
+        "mkdir",
+        "rmdir",
+        "unlink",
+        "rename",
+        "replace",
+        "link",
+        "listdir",
+        "scandir",
+    ),
+    *(
+        "readlink",
+        "flock",
+        "monotonic",
+        "time_ns",
+        "booted",
+        "sleep",
+        "sched_yield",
+        "watched",
+        "readable",
+        "urandom",
+        "getpid",
+    ),
+    *("geteuid", "getcwd", "kill", "sysconf", "home", "real_path", "absolute", "at_home", "stream", "library_lock"),
+)
+"""The calls that the simulation answers. Any other that the product made would end the run."""
+SILENT = {
+    "booted",
+    "getpid",
+    "geteuid",
+    "getcwd",
+    "sysconf",
+    "home",
+    "real_path",
+    "absolute",
+    "at_home",
+    "stream",
+    "library_lock",
+}
+"""Those of them at which nothing can happen: they tell a constant, or consist of other calls."""
+CHANGING = {"write", "pwrite", "ftruncate", "fsync", "fdatasync", "utime", "unlink", "rename", "link", "flock"}
+"""Calls before which five times as much happens: between them lie the states that matter."""
+TICK = 20_000
+"""The ns of a call."""
+START = 1_767_225_600 * SECOND
+"""The beginning of 2026."""
+
+
+class Killed(BaseException):
+    """The end of a process by ``SIGKILL``: it unwinds the stack, and no call of it has an effect any more."""
+
+
+class Profile(NamedTuple):
+    """What a world is like, drawn from its seed. Probabilities are of one call."""
+
+    ordered: bool = True
+    grain: int = 1
+    lockless: bool = False
+    watchless: bool = False
+    switch: float = 0.2
+    kill: float = 0.0
+    stop: float = 0.0
+    fault: float = 0.0
+    short: float = 0.0
+    full: float = 0.0
+    jump: float = 0.0
+    power: float = 0.0
+    slow: float = 0.0
+
+
+class Process:
+    """A process: what it runs, its open files, the calls it made."""
+
+    def __init__(self, world: World, name: str, work: Callable[[Process], object]) -> None:
+        self.world = world
+        self.name = name
+        self.pid = 100 + len(world.processes)
+        self.files: dict[int, OpenFile] = {}
+        self.calls = self.turns = 0
+        self.last = "start"
+        self.dead = self.ended = self.stopped = False
+        self.hurt = False
+        """Was one of its calls made to fail?"""
+        self.wakes: int | None = None
+        self.ready: Callable[[], bool] | None = None
+        self.chance = Random(f"{world.seed} {name}")
+        self.entropy = Random(f"urandom {world.seed} {name}")
+        self.error: BaseException | None = None
+        self.work = work
+        self.thread = greenlet(self._run)
+
+    def _run(self) -> None:
+        try:
+            self.work(self)
+        except Killed:
+            pass
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+
+    def install(self, file: OpenFile) -> int:
+        """The lowest free descriptor, for an open file."""
+        fd = 3
+        while fd in self.files:
+            fd += 1
+        self.files[fd] = file
+        return fd
+
+    def is_ready(self) -> bool:
+        """Could it go on at this moment?"""
+        if self.wakes is not None and self.world.now >= self.wakes:
+            return True
+        if self.stopped:
+            return False
+        if self.ready is not None:
+            return self.ready()
+        return self.wakes is None
+
+
+class Choices:
+    """The choices of a run: drawn from its seed and written down, or taken from such a list alone."""
+
+    def __init__(self, seed: int, profile: Profile, only: dict[tuple[str, int], str] | None = None) -> None:
+        self.chance = Random(f"choices {seed}")
+        self.profile = profile
+        self.only = only
+        self.made: dict[tuple[str, int], str] = {}
+        p = profile
+        self._kinds = [
+            ("kill", p.kill), ("stop", p.stop), ("fault", p.fault), ("short", p.short), ("full", p.full),
+            ("jump", p.jump), ("power", p.power), ("slow", p.slow), ("switch", p.switch),
+        ]  # fmt: skip
+        # The rare ones first: where much happens, they are not crowded out.
+        self._any = sum(share for _, share in self._kinds)
+
+    def at(self, name: str, number: int, call: str) -> str | None:
+        """What happens at a call; None for nothing."""
+        if self.only is not None:
+            return self.only.get((name, number))
+        drawn = self.chance.random()
+        if call in CHANGING:
+            drawn /= 5
+        if "steward" in name:
+            drawn /= 3  # its runs are rare, and much lies between two of its calls
+        if drawn >= self._any:
+            return None
+        kind = ""
+        for name_of, share in self._kinds:
+            kind, drawn = name_of, drawn - share
+            if drawn < 0:
+                break
+        detail = int(self.chance.random() * 1_000_000)
+        made = self.made[name, number] = f"{kind} {detail}"
+        return made
+
+
+class World:
+    """A machine with its disk. ``appeared`` and ``renamed`` are told to a judge."""
+
+    def __init__(self, seed: int, profile: Profile, only: dict[tuple[str, int], str] | None = None) -> None:
+        self.seed = seed
+        self.profile = profile
+        self.choices = Choices(seed, profile, only)
+        self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
+        self.kernel = Kernel(self, self.disk)
+        self.now = 1000 * SECOND
+        self.offset = START
+        self.started = 0
+        self.calls = 0
+        self.digest = 0
+        self.story: list[str] | None = None
+        self.met: dict[tuple[str, str, str], int] = {}
+        """How often each (call, fault, state of another process) was met."""
+        self.processes: list[Process] = []
+        self.running: Process | None = None
+        self.hub = getcurrent()
+        self.quiet = False
+        """Does nothing go wrong, and does nobody interrupt?"""
+        self.failures = 0
+        self.on_appeared: Callable[[str], None] = lambda _: None
+        self.on_renamed: Callable[[], None] = lambda: None
+        self.on_power: Callable[[], None] = lambda: None
+        self.is_off = False
+        self._last: Process | None = None
+        self._failures_of_power = 0
+        self._kinds: dict[str, Callable[[Process, str, tuple[Any, ...], int], None]] = {
+            "switch": self._switch, "kill": self._kill, "stop": self._stop, "fault": self._fault, "full": self._full,
+            "jump": self._jump, "power": self._lose_power, "slow": self._slow,
+        }  # fmt: skip
+        self._names: dict[str, Any] = {}
+        self.doors: dict[str, Any] = {"world": self, **{name: self._door(name) for name in CALLS}}
+
+    # -- the door -----------------------------------------------------------------------------------------------------
+
+    def _door(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.kernel, name)
+        if name in SILENT:
+            return lambda *words, **more: method(self.running, *words, **more)
+
+        def call(*words: Any, **more: Any) -> Any:
+            process = self.running
+            if process is None or process.dead:
+                if name in ("close", "flock"):
+                    return None
+                raise Killed
+            process.calls += 1
+            self.calls += 1
+            self.now += TICK
+            process.last = name
+            if not self.quiet:
+                chosen = self.choices.at(process.name, process.calls, name)
+                if chosen is not None:
+                    words = self._happens(process, name, words, chosen)
+            done = method(process, *words, **more)
+            self.digest = crc32(f"{process.name} {name} {words[:1]}".encode("utf-8", "replace"), self.digest)
+            if self.story is not None:
+                self._tell(process, name, words, done)
+            return done
+
+        return call
+
+    def __enter__(self) -> World:
+        """Replace the door of the product by ours."""
+        self._names = {name: getattr(system, name) for name in dir(system) if not name.startswith("__")}
+        for name, value in self._names.items():
+            if name in self.doors:
+                setattr(system, name, self.doors[name])
+            elif type(value).__name__ == "builtin_function_or_method" and name not in PURE:
+                setattr(system, name, _outside(name))
+        system.environ = {}
+        lock._held.clear()
+        gc.collect()
+        gc.freeze()
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        gc.disable()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_all()
+        self.processes.clear()
+        lock._held.clear()
+        gc.collect()  # a generator that is left closes its file as it goes: before the real door is back
+        for name, value in self._names.items():
+            setattr(system, name, value)
+        gc.enable()
+        sys.unraisablehook = self._hook
+
+    def _unraisable(self, about: Any) -> None:
+        """Be silent about a generator that is closed in a process that was killed."""
+        if not isinstance(about.exc_value, Killed):
+            self._hook(about)
+
+    # -- what happens at a call ---------------------------------------------------------------------------------------
+
+    def _happens(self, process: Process, name: str, words: tuple[Any, ...], chosen: str) -> tuple[Any, ...]:
+        """Do what was chosen, and return the words of the call, which may be fewer. Raises what befalls the call."""
+        kind, _, text = chosen.partition(" ")
+        detail = int(text)
+        others = [p for p in self.processes if not p.ended and not p.dead and p is not process]
+        about = others[detail % len(others)] if others else None
+        state = "alone" if about is None else f"{'stopped at' if about.stopped else 'at'} {about.last}"
+        key = (name, kind, state)
+        self.met[key] = self.met.get(key, 0) + 1
+        if self.story is not None and kind != "switch":
+            self.story.append(f"    {process.name} is about to {name}: {kind}")
+        self.digest = crc32(chosen.encode(), self.digest)
+        if kind == "short":
+            return self._shortened(process, name, words, detail)
+        self._kinds[kind](process, name, words, detail)
+        if process.dead:
+            raise Killed
+        return words
+
+    def _switch(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self._leave(process)
+
+    def _kill(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self.kill(process)
+
+    def _stop(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        process.stopped = True
+        self._pause(process, (detail % 40) * SECOND // 2)
+
+    def _slow(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self._pause(process, (detail % 1000) * SECOND // 100)
+
+    def _pause(self, process: Process, time: int) -> None:
+        process.wakes = self.now + time
+        self._leave(process)
+        process.wakes, process.stopped = None, False
+
+    def _fault(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        if name in ("fsync", "fdatasync"):
+            inode = process.files[words[0]].inode if words[0] in process.files else None
+            process.hurt = True
+            self.failures += 1
+            if inode is not None and not inode.is_directory and detail % 2:
+                self.disk.drop(inode)
+            raise failed(errno.EIO)
+        if name in ("write", "pwrite", "open", "pread", "rename", "unlink", "mkdir", "listdir", "link", "ftruncate"):
+            process.hurt = True
+            self.failures += 1
+            number = (errno.EIO, errno.ENOSPC, errno.EMFILE)[detail % 3 if name in ("open", "write") else 0]
+            if name == "write" and number == errno.EMFILE:
+                number = errno.EDQUOT
+            raise failed(number, words[0] if isinstance(words[0], str) else None)
+
+    def _shortened(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> tuple[Any, ...]:
+        if name not in ("write", "pwrite") or len(words[1]) < 2:
+            return words
+        inode = process.files[words[0]].inode if words[0] in process.files else None
+        if name == "pwrite" and inode is not None and words[2] + len(words[1]) <= len(inode.data):
+            return words  # nothing can run short: the bytes have their place already
+        process.hurt = True
+        return words[0], words[1][: 1 + detail % (len(words[1]) - 1)], *words[2:]
+
+    def _full(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self.disk.full = not self.disk.full
+        for other in self.processes:
+            if not other.ended:
+                other.hurt = True
+
+    def _jump(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self.offset += (detail % 21 - 10) * 360 * SECOND
+
+    def _lose_power(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self.is_off = True
+        self._leave(process)
+
+    def befell(self, *kinds: str) -> bool:
+        """Has any of these happened in this world?"""
+        return any(kind in kinds for _, kind, _ in self.met)
+
+    # -- waiting ------------------------------------------------------------------------------------------------------
+
+    def wall(self) -> int:
+        """The wall clock, ns since 1970."""
+        return self.now + self.offset
+
+    def wait(self, process: Process, seconds: float | None, ready: Callable[[], bool] = lambda: False) -> None:
+        """Have the process wait for a time, or for something else."""
+        if ready():
+            return
+        process.wakes = None if seconds is None else self.now + max(int(seconds * SECOND), TICK)
+        process.ready = ready
+        self._leave(process)
+        process.wakes, process.ready = None, None
+
+    def block(self, process: Process, ready: Callable[[], bool]) -> None:
+        """Have the process wait for something."""
+        self.wait(process, None, ready)
+
+    def _leave(self, process: Process) -> None:
+        self.hub.switch()
+        if process.dead:
+            raise Killed
+
+    # -- the scheduler ------------------------------------------------------------------------------------------------
+
+    def spawn(self, name: str, work: Callable[[Process], object]) -> Process:
+        """Start a process."""
+        process = Process(self, name, work)
+        self.processes.append(process)
+        return process
+
+    def living(self) -> list[Process]:
+        """The processes that have not ended."""
+        return [process for process in self.processes if not process.ended]
+
+    def turn(self) -> bool:
+        """Let one process go on; False if none can ever. Chosen by the seed; in a shortened story the first one."""
+        ready = [process for process in self.processes if not process.ended and process.is_ready()]
+        if not ready:
+            waiting = [process.wakes for process in self.living() if process.wakes is not None]
+            if not waiting:
+                return False
+            self.now = max(self.now, min(waiting))
+            return True
+        process = self._pick(ready)
+        self._last = process
+        self.running = process
+        process.thread.switch()
+        process.turns += 1
+        self.running = None
+        if process.ended:
+            self._bury(process)
+        if self.is_off:
+            self.power_off()
+        return True
+
+    def _pick(self, ready: list[Process]) -> Process:
+        if len(ready) == 1 or self.quiet:
+            return ready[0]
+        key = f"after {self._last.name if self._last else ''}", self._last.turns if self._last else 0
+        if self.choices.only is not None:
+            wanted = self.choices.only.get(key)
+            return next((process for process in ready if process.name == wanted), ready[0])
+        drawn = ready[int(self.choices.chance.random() * len(ready))]
+        self.choices.made[key] = drawn.name
+        return drawn
+
+    def kill(self, process: Process) -> None:
+        """Send ``SIGKILL``."""
+        process.dead = True
+        if process is not self.running and not process.ended:
+            self._unwind(process)
+
+    def _unwind(self, process: Process) -> None:
+        """Unwind the stack of a dead process; no call of it has an effect."""
+        before, self.running = self.running, process
+        if process.thread:
+            process.thread.throw(Killed)
+        process.ended = True
+        self.running = before
+        self._bury(process)
+
+    def _bury(self, process: Process) -> None:
+        if not process.files:
+            return
+        for file in process.files.values():
+            self.kernel.shut(file)
+        process.files = {}
+
+    def kill_all(self) -> None:
+        """End every process."""
+        for process in self.living():
+            process.dead = True
+            self._unwind(process)
+
+    def power_off(self) -> None:
+        """Lose the power, and start again from what was durable."""
+        self.is_off = False
+        self.kill_all()
+        self._failures_of_power += 1
+        self.disk.crash(Random(f"power {self.seed} {self._failures_of_power}"))
+        self.now += 60 * SECOND
+        self.started = self.now
+        if self.story is not None:
+            self.story.append("  the power fails; the machine starts again")
+        self.on_power()
+
+    # -- the judge's --------------------------------------------------------------------------------------------------
+
+    def appeared(self, path: str) -> None:
+        """A file was made."""
+        self.on_appeared(path)
+
+    def renamed(self) -> None:
+        """Names changed, or became durable."""
+        self.on_renamed()
+
+    def written(self, inode: Inode) -> None:
+        """A file was written to."""
+
+    def shuffled(self, names: list[str]) -> list[str]:
+        """The names of a directory, in no useful order."""
+        if len(names) > 1:
+            cut = self.seed % len(names)
+            return names[cut:] + names[:cut]
+        return names
+
+    def _tell(self, process: Process, name: str, words: tuple[Any, ...], done: Any) -> None:
+        assert self.story is not None
+        said = ", ".join(_short(word, process) for word in words)
+        self.story.append(f"{process.name}: {name}({said}) = {_short(done, process)}")
+
+
+PURE = {"register_at_fork", "fspath", "WIFEXITED", "WEXITSTATUS"}
+
+
+def _short(word: Any, process: Process) -> str:
+    if isinstance(word, bytes):
+        return f"{word[:60]!r}{f'… {len(word)} bytes' if len(word) > 60 else ''}"
+    if isinstance(word, int) and word in process.files and word > 2:
+        return f"{word}:{process.files[word].path}"
+    text = repr(word)
+    return text if len(text) < 120 else f"{text[:120]}…"
+
+
+def _outside(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError(f"the product called {name}, which is outside the simulation")
+
+    return refuse
