@@ -160,6 +160,7 @@ class Judge:
         if lost:
             self.breach(f"{_told(lost[0])} was acknowledged and is lost after a power failure")
         self.appended.clear()
+        self.torn = True  # a torn end may be left, which a foreign program does not isolate
         for session in self.sessions.values():
             session.trusts_stamps = False
             if ("agent", session.id) not in self.facts:
