@@ -221,7 +221,7 @@ class HeldLog(FileLock):
         elif entry.generation != kept.entry().generation:
             kept.follow(entry)  # the writer that replaced the log was killed before it noted that
         if entry is not None and entry.size < system.fstat(self.fd).st_size:
-            self._count(kept, entry.size)
+            self._count(kept, entry.size, left=True)
         self._entry = entry or kept.entry()
 
     def _sealed(self, lines: Sequence[bytes], about: Sequence[str | None], position: int) -> tuple[bytes, bool]:
@@ -238,9 +238,9 @@ class HeldLog(FileLock):
             position += len(line)
         return b"".join(data), decided
 
-    def _count(self, kept: Kept, start: int) -> None:
+    def _count(self, kept: Kept, start: int, *, left: bool = False) -> None:
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
-        removed."""
+        removed. ``left``: another writer left them, whose sync may have failed (see ``sync``)."""
         size = system.fstat(self.fd).st_size
         start = start if self._uncounted is None else min(start, self._uncounted)
         view = ProofView(kept)
@@ -248,6 +248,8 @@ class HeldLog(FileLock):
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
         if not found:
             return
+        if left:
+            self._write_again()
         system.fdatasync(self.fd)
         inode = system.fstat(self.fd).st_ino
 

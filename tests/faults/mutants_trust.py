@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(
         "a writer that was killed is counted by the next",
         "HeldLog._look_at_what_was_left",
-        ("            self._count(kept, entry.size)\n", "            pass\n"),
+        ("            self._count(kept, entry.size, left=True)\n", "            pass\n"),
         tests=f"{CUSTODY}::test_a_writer_killed_before_it_counts_leaves_nothing_broken",
     ),
     Mutant(
