@@ -120,6 +120,12 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a line that another writer left is written again before it is counted",
+        "HeldLog._count",
+        ("        if left:\n            self._write_again()\n", ""),
+        tests="",
+    ),
+    Mutant(
         "the key's name is durable",
         "keys.make",
         ("        system.sync_directory(state)  # without the key everything sealed by it would look forged\n", ""),
