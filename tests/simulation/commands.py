@@ -192,6 +192,7 @@ class Watched(Delivery):
     """The mailbox as a hook opens it, which tells what it shows."""
 
     seen: Callable[[Sequence[Item]], None]
+    recorded: Callable[[], None]
 
     def deliver(self, session_id: str, show: Callable[[list[Item]], Sequence[Item]], **more: Any) -> int:
         """Show, and tell."""
@@ -201,7 +202,9 @@ class Watched(Delivery):
             self.seen(given)
             return given
 
-        return super().deliver(session_id, told, **more)
+        count = super().deliver(session_id, told, **more)
+        self.recorded()  # a lock that is not to be had leaves it unrecorded, which the hook passes over
+        return count
 
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
@@ -213,6 +216,7 @@ def hook(stage: Stage, process: Process, me: Session) -> None:
     shown: list[str] = []
     desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
+    desk.recorded = lambda: stage.judge.recorded(me.id, shown)
     call = hook_events.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
     written: list[str] = []
     hook_events.answer(
@@ -227,7 +231,6 @@ def hook(stage: Stage, process: Process, me: Session) -> None:
     me.seen = stage.world.now if event != "SessionEnd" else me.seen
     if event in ("SessionStart", "UserPromptSubmit") and not me.may_be_dead:
         me.trusts_stamps = True
-    stage.judge.recorded(me.id, shown)
 
 
 def ask(stage: Stage, process: Process, me: Session) -> None:
