@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..control.requests import Control
     from ..core.compose import Draft
     from ..core.roster import Roster
+    from ..store.log import HeldLog
     from ..store.lookup import IndexView
     from .sending import Sent
 
@@ -101,7 +102,8 @@ class Mailbox(Posting, Delivery, Registry):
             record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
             self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
         else:
-            self._sync_reads()
+            with self.logs.reads.held() as log:  # its writer may have died before its sync
+                log.sync(_about(log, found.message))
 
     def release(self, message_id: str, session_id: str) -> Message:
         """Give a message back, unread again; idempotent. Raises ``Refused`` for archived mail, and for non-readers."""
@@ -119,7 +121,7 @@ class Mailbox(Posting, Delivery, Registry):
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
             _refuse_archived(found.message, not self._is_live(found))
             log.append(map(codec.read_line, records), EVERYONE, [self.prove(session_id)] * len(records))
-            log.sync()
+            log.sync(_about(log, found.message))
         return found.message
 
     def _is_live(self, found: FoundMessage) -> bool:
@@ -128,11 +130,6 @@ class Mailbox(Posting, Delivery, Registry):
         place = itertools.islice(self.logs.messages.lines(found.position or 0), 1)
         lines = (line for _, line in itertools.chain(place, self.logs.messages.lines()) if may_be_message(line, wanted))
         return any(isinstance(m, Message) and m.id == found.message.id for m in map(codec.message, lines))
-
-    def _sync_reads(self) -> None:
-        """Sync the reads before an ack is confirmed again: its writer may have died before the sync."""
-        with self.logs.reads.held() as log:
-            log.sync()
 
     def find(self, message_id: str) -> FoundMessage:
         """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
@@ -186,6 +183,12 @@ class Mailbox(Posting, Delivery, Registry):
                 found = message.id.casefold()
                 if found == wanted or (prefixes and found.startswith(wanted)):
                     yield weighed(message, view, line, position), position
+
+
+def _about(log: HeldLog, message: Message) -> list[tuple[int, bytes]]:
+    """Return the lines of the reads log that may be about a message."""
+    about = {message.id.encode()}
+    return [at for at in log.lines() if may_be_about(at[1], about)]
 
 
 def _may_be_prefix(word: str) -> bool:

@@ -131,17 +131,17 @@ class Posting(OpenMailbox):
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
         with self.logs.messages.held() as log:
-            known = self._known({*again}, log) if again else {}
+            known, found = self._known({*again}, log) if again else ({}, [])
             new = [message for message in messages if message.id not in known]
             if new:
                 log.append([lines[message.id] for message in new], self._concerned(new))  # from elsewhere: no seal
             if len(new) < len(messages):
-                log.sync(found=True)
+                log.sync(found)
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
         with self.logs.messages.held() as log:
-            known = self._known(given, log) if given else {}
+            known, found = self._known(given, log) if given else ({}, [])
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
             if self.config.max_per_minute is not None:
@@ -153,7 +153,7 @@ class Posting(OpenMailbox):
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
-                log.sync(found=True)
+                log.sync(found)
         return known
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:
@@ -182,16 +182,16 @@ class Posting(OpenMailbox):
         warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
-    def _known(self, ids: set[str], log: HeldLog) -> dict[str, Message]:
-        """Return the messages, live or archived, that have one of the ids."""
+    def _known(self, ids: set[str], log: HeldLog) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
+        """Return the messages, live or archived, that have one of the ids, and the live lines that may."""
         known: dict[str, Message] = {}
         wanted = {i.encode() for i in ids}
-        live = (line for _, line in log.lines() if may_be_message(line, wanted))
-        for line in (*live, *self.archive.mentioning(ids)):
+        found = [at for at in log.lines() if may_be_message(at[1], wanted)]
+        for line in (*(line for _, line in found), *self.archive.mentioning(ids)):
             message = codec.message(line)
             if isinstance(message, Message) and message.id in ids:
                 known.setdefault(message.id, message)
-        return known
+        return known, found
 
 
 def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:

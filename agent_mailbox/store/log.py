@@ -249,7 +249,7 @@ class HeldLog(FileLock):
         if not found:
             return
         if left:
-            self._write_again()
+            self._write_again(start)
         system.fdatasync(self.fd)
         inode = system.fstat(self.fd).st_ino
 
@@ -286,31 +286,36 @@ class HeldLog(FileLock):
             return
         self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
 
-    def sync(self, *, found: bool = False) -> None:
+    def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.
 
-        ``found``: lines that are there are acknowledged again. They are first written once more, as they are: a failed
-        sync may have dropped their pages, which no later sync writes (fsync(2), EIO).
+        ``found`` are lines with their positions that are acknowledged again (None: all, unless some were appended).
+        They are first written once more, as they are. A failed sync may have dropped their pages, which no later sync
+        writes (fsync(2), EIO).
         """
-        if found or not self._dirty:
-            self._write_again()
+        if found is not None:
+            for position, line in found:
+                self._write_again(max(position - 1, 0), position + len(line) + 1)
+        elif not self._dirty:
+            self._write_again(0)
         self._dirty = True
 
-    def _write_again(self) -> None:
-        """Write the log's bytes to their places, where they are already."""
+    def _write_again(self, start: int, end: int | None = None) -> None:
+        """Write the log's bytes between two positions (default: to its end) to their places, where they are already."""
         there = system.fstat(self.fd)
         size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
         try:
             fd = open_file(self.path, system.O_WRONLY)  # ours appends, wherever it is told to write
             try:
-                position = 0
-                for chunk in chunks(self.fd, 0, size):
+                for chunk in chunks(self.fd, start, size if end is None else min(end, size)):
                     done = 0
                     while done < len(chunk):
-                        done += system.pwrite(fd, chunk[done:], position + done)
-                    position += done
+                        done += system.pwrite(fd, chunk[done:], start + done)
+                    start += done
             finally:
                 system.close(fd)
+            if left is None:  # its name may not be durable either, as in ``append``
+                system.sync_directory(system.dirname(self.path))
         except OSError as error:
             raise storage_failed("write", self.path, error) from None
         if self._trail is not None and left is not None:

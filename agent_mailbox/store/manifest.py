@@ -112,7 +112,7 @@ class Manifest:
         with self.log.held() as held:
             _drop_torn_end(held.fd)
             held.append(_line(name, stretch) for name, stretch in fresh)
-            held.sync(found=True)
+            held.sync(held.lines())
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
 

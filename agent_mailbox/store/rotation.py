@@ -301,10 +301,10 @@ def _split(
 def _add(log: Log, lines: Iterable[bytes]) -> None:
     """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync."""
     with log.held() as held:
-        there = {line for _, line in held.lines()}
+        there = {line: position for position, line in held.lines()}
         lines = [*lines]
         held.append(line + b"\n" for line in lines if line not in there)
-        held.sync(found=not there.isdisjoint(lines))
+        held.sync((there[line], line) for line in lines if line in there)
 
 
 def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:

@@ -104,7 +104,10 @@ HISTORIC = (
     Mutant(
         "what a failed sync dropped is written again before it is acknowledged",
         "HeldLog.sync",
-        ("        if found or not self._dirty:\n            self._write_again()\n", ""),
+        (
+            "                self._write_again(max(position - 1, 0), position + len(line) + 1)\n",
+            "                pass\n",
+        ),
         tests="",
     ),
     Mutant(
@@ -122,7 +125,7 @@ HISTORIC = (
     Mutant(
         "a line that another writer left is written again before it is counted",
         "HeldLog._count",
-        ("        if left:\n            self._write_again()\n", ""),
+        ("        if left:\n            self._write_again(start)\n", ""),
         tests="",
     ),
     Mutant(
