@@ -249,7 +249,7 @@ class HeldLog(FileLock):
         if not found:
             return
         if left:
-            self._write_again(start)
+            self._write_again([(start, None)])
         system.fdatasync(self.fd)
         inode = system.fstat(self.fd).st_ino
 
@@ -294,27 +294,29 @@ class HeldLog(FileLock):
         writes (fsync(2), EIO).
         """
         if found is not None:
-            for position, line in found:
-                self._write_again(max(position - 1, 0), position + len(line) + 1)
+            self._write_again([(max(position - 1, 0), position + len(line) + 1) for position, line in found])
         elif not self._dirty:
-            self._write_again(0)
+            self._write_again([(0, None)])
         self._dirty = True
 
-    def _write_again(self, start: int, end: int | None = None) -> None:
-        """Write the log's bytes between two positions (default: to its end) to their places, where they are already."""
+    def _write_again(self, spans: Sequence[tuple[int, int | None]]) -> None:
+        """Write the log's bytes between pairs of positions (None: its end) to their places, where they are already."""
+        if not spans:
+            return
         there = system.fstat(self.fd)
         size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
         try:
             fd = open_file(self.path, system.O_WRONLY)  # ours appends, wherever it is told to write
             try:
-                for chunk in chunks(self.fd, start, size if end is None else min(end, size)):
-                    done = 0
-                    while done < len(chunk):
-                        done += system.pwrite(fd, chunk[done:], start + done)
-                    start += done
+                for start, end in spans:
+                    for chunk in chunks(self.fd, start, size if end is None else min(end, size)):
+                        done = 0
+                        while done < len(chunk):
+                            done += system.pwrite(fd, chunk[done:], start + done)
+                        start += done
             finally:
                 system.close(fd)
-            if left is None:  # its name may not be durable either, as in ``append``
+            if left is None and self._trail is not None:  # its name may not be durable either, as in ``append``
                 system.sync_directory(system.dirname(self.path))
         except OSError as error:
             raise storage_failed("write", self.path, error) from None

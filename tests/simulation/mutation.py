@@ -105,8 +105,9 @@ HISTORIC = (
         "what a failed sync dropped is written again before it is acknowledged",
         "HeldLog.sync",
         (
-            "                self._write_again(max(position - 1, 0), position + len(line) + 1)\n",
-            "                pass\n",
+            "            self._write_again("
+            "[(max(position - 1, 0), position + len(line) + 1) for position, line in found])\n",
+            "            pass\n",
         ),
         tests="",
     ),
@@ -125,7 +126,7 @@ HISTORIC = (
     Mutant(
         "a line that another writer left is written again before it is counted",
         "HeldLog._count",
-        ("        if left:\n            self._write_again(start)\n", ""),
+        ("        if left:\n            self._write_again([(start, None)])\n", ""),
         tests="",
     ),
     Mutant(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agent_mailbox import Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.store import lines as reading
+from agent_mailbox.store import system
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.log import HeldLog, Log
 from agent_mailbox.store.stamps import Trail
@@ -257,3 +258,24 @@ def test_a_log_of_many_descriptors_worth_of_reads_leaks_none(tmp_path: Path) -> 
             raise KeyError
     assert len(os.listdir("/dev/fd")) <= here + 1
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
+
+
+@pytest.mark.parametrize("trail", [True, False])
+def test_lines_that_are_written_again_open_and_name_the_log_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trail: bool
+) -> None:
+    """However many they are; without a note of the log's end there is no name to make durable."""
+    path = tmp_path / "log.jsonl"
+    log = Log(str(path), trail=Trail(str(tmp_path / ".cache")) if trail else None)
+    path.write_bytes(b"".join(b"%d\n" % n for n in range(50)))
+    kept = path.read_bytes()
+    written: list[tuple[int, int]] = []
+    named: list[str] = []
+    monkeypatch.setattr(system, "pwrite", lambda fd, data, at: written.append((fd, at)) or len(data))
+    monkeypatch.setattr(system, "sync_directory", named.append)
+    with log.held() as held:
+        held.sync(held.lines())
+    assert len(written) == 50
+    assert len({fd for fd, _ in written}) == 1
+    assert named == [str(tmp_path)] * trail
+    assert path.read_bytes() == kept
