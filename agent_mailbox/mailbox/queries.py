@@ -52,7 +52,7 @@ class Library:
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
 
-    def everything(self, since: int = 0) -> MailState:
+    def everything(self, since: int | None = None) -> MailState:
         """Return live and archived mail with its reads, oldest first (then in log order, the live log last).
 
         A message that is in both counts once, as the live one. ``since`` (ms) leaves out what was archived and sent
@@ -62,8 +62,8 @@ class Library:
         live = self._mailbox.state()
         live_reads = list(self._mailbox.logs.read_records())
         archive = self._mailbox.archive
-        old = {i: m for i, m in archive.messages(since).items() if m.timestamp >= since and i not in live.messages}
-        messages = old | dict(live.messages)
+        archived = {i: m for i, m in archive.messages(since).items() if since is None or m.timestamp >= since}
+        messages = {i: m for i, m in archived.items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
         return live.replace(
             messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(since), *live_reads])

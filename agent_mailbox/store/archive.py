@@ -66,20 +66,20 @@ class Archive:
         """Return the log of the roster events that compaction replaced."""
         return Log(system.join(self.directory, ROSTER))
 
-    def _months_since(self, since: int) -> list[str]:
-        return [month for month in self.months() if month >= instant.month(since)]
+    def _months_since(self, since: int | None) -> list[str]:
+        return [month for month in self.months() if since is None or month >= instant.month(since)]
 
-    def lines(self, since: int = 0) -> Iterator[bytes]:
+    def lines(self, since: int | None = None) -> Iterator[bytes]:
         """Yield the archived message lines, oldest month first, from the month of ``since`` (ms) on."""
         for month in self._months_since(since):
             for _, line in self.log(month).lines():
                 yield line
 
-    def messages(self, since: int = 0) -> dict[str, Message]:
+    def messages(self, since: int | None = None) -> dict[str, Message]:
         """Return the archived messages by id, from the month of ``since`` (ms) on."""
         return parse_messages(((None, line) for line in self.lines(since)), self.view(MESSAGES))
 
-    def reads(self, since: int = 0) -> Iterator[Read]:
+    def reads(self, since: int | None = None) -> Iterator[Read]:
         """Yield the archived read records, from the month of ``since`` (ms) on."""
         view = self.view(READS)
         for month in self._months_since(since):

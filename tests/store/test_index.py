@@ -782,6 +782,16 @@ def test_the_steward_keeps_the_index_of_a_large_mailbox(
     assert os.path.exists(index_file(box)) == large
 
 
+def test_archived_mail_of_any_date_is_part_of_everything(box: Mailbox) -> None:
+    """Another program may have dated it before 1970; only who asks for a time leaves out what is older."""
+    old = Message(
+        id="old", sender="zed", recipients=("bob",), timestamp=instant.parse("1965-03-16T12:00:00Z"), content="x"
+    )
+    box.archive.log("1965-03").append([codec.message_line(old)])
+    assert "old" in Library(box).everything().messages
+    assert "old" not in Library(box).everything(NOON).messages
+
+
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
     """As ``Mailbox.find`` says it, and by a scan, since only that can be sure."""
     with pytest.raises(NotFound):
