@@ -4,6 +4,9 @@ Belongs here: when to ring. The client starts it in the background (``asyncRewak
 prompt, also with the one that a ring brings. Exit code 2 then wakes the session, whose prompt hook shows the mail. So a
 ring says one fixed line: no message's text leaves the frame.
 
+Our writers remove a session's quiet stamp, and other programs do not. So it also looks, now and then, after a change of
+the mailbox's files.
+
 It rings for mail that is unread while the session is idle: not in a turn, which has its own hooks, nor into a dialog. A
 ring reads nothing. While its mail is still unread it rings again after ever longer pauses; at once only if the inbox
 was empty in between.
@@ -53,6 +56,8 @@ BEAT = 3600.0
 """Seconds between two heartbeats of a sleeping session: it is there, for mail wakes it."""
 LOOKS = 2.0
 """Seconds between two looks if nothing wakes us."""
+CALM = 1.0
+"""Seconds from a change of the mailbox's files to the look for a foreign write in them: one look for all changes."""
 TROUBLE = 60.0
 """Seconds before another look at an unreadable mailbox."""
 
@@ -73,6 +78,7 @@ class Doorbell:
         self._since = self._changed = 0.0
         self._started = time.monotonic()
         self._next_beat = self._started + BEAT
+        self._calm_until = 0.0
         self._rings, self._rung_at, self._rung = _left(vigil.left)
 
     def run(self) -> int:
@@ -88,15 +94,27 @@ class Doorbell:
                 if due == RING:
                     self._vigil.leave(NOBODY, (str(self._rings), f"{self._rung_at:.3f}", *sorted(self._rung)))
                     return WAKE
-                watch.wait(due, *self._client.ends)
+                self._wait(watch, due, quiet)
+
+    def _wait(self, watch: Watch, due: float, quiet: bool) -> None:
+        """Block until the next look. With a quiet stamp, others' mail causes one look in ``CALM`` seconds at most.
+
+        ``store.watch`` looks now and then without inotify, and needs no such pause.
+        """
+        calm = self._calm_until
+        if calm > time.monotonic():
+            watch.wait(min(due, calm), *self._client.ends)
+        elif watch.wait(due, *self._client.ends) and quiet and watch.hears:
+            self._calm_until = time.monotonic() + CALM
 
     def _is_quiet(self) -> bool:
         return self._trail.counts(self._me, wall_clock())
 
     def _places(self, quiet: bool) -> list[str]:
-        """Return the paths to watch. With a quiet stamp others' mail does not matter: the stamp goes before mail for
-        this session comes (``store.stamps``)."""
-        places = [self._quiet, self._vigil.directory, self._client.place(), None if quiet else self._directory]
+        """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our
+        writers bring mail for this session (``store.stamps``). A foreign write is found by the files' times."""
+        calm = quiet and self._calm_until > time.monotonic()
+        places = [self._quiet, self._vigil.directory, self._client.place(), None if calm else self._directory]
         return [place for place in places if place and system.exists(place)]
 
     # -- one look -----------------------------------------------------------------------------------------------------
@@ -152,7 +170,7 @@ class Doorbell:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
-        return self._rings_at(desk, [item for item in desk.peek(self._me) if not item.muted], now)
+        return self._rings_at(desk, [item for item in desk.look(self._me) if not item.muted], now)
 
     def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:
         unread = frozenset(item.message.id[:8] for item in items)

@@ -51,6 +51,22 @@ class Delivery(OpenMailbox):
             desk._admit(session_id)
         return desk._judged(session_id, desk._poll(session_id).unread(desk.now(), adopt=False))
 
+    def look(self, session_id: str) -> list[Item]:
+        """Return the session's unread mail, without a record that it was shown. Raises ``Refused`` for the dead.
+
+        Unlike ``peek`` this keeps what is derived, so that the next look reads only what is new.
+        """
+        if self.logs.read_roster().state(session_id) != ALIVE:
+            return self.peek(session_id)
+        poll = self._poll(session_id)
+        items = poll.unread(self.now())
+        done = all(item.muted for item in items) and not offers.load(self.logs, session_id)
+        try:
+            self._settle(poll, set(), 0, quiet=done)
+        except Busy:
+            pass  # the next look does it
+        return self._judged(session_id, items)
+
     def deliver(
         self,
         session_id: str,

@@ -188,7 +188,7 @@ class Library:
         with watch.Watch([self._mailbox.directory]) as changes:
             deadline = watch.deadline(timeout)
             while True:
-                unread = len(self._mailbox.peek(session_id))
+                unread = len(self._mailbox.look(session_id))
                 if unread or not changes.wait(deadline):
                     return unread
 

@@ -32,6 +32,11 @@ class Watch:
         self._fd = system.watched(places)
         self._looks = looks
 
+    @property
+    def hears(self) -> bool:
+        """Return whether the system tells of changes; else ``wait`` looks now and then."""
+        return self._fd >= 0
+
     def __enter__(self) -> Self:
         return self
 

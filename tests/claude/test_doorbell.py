@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients import doorbell
-from tests.helpers import HEARTBEATS, PATIENCE, ROOT, Post, Result, until
+from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -416,3 +416,60 @@ def test_while_one_waits_the_guard_starts_no_python(client: Client) -> None:
         assert starts(), seconds
     config.unlink()
     assert starts()
+
+
+# -- other programs ---------------------------------------------------------------------------------------------------
+
+FOREIGN = '{"id":"%s","sender":"cron","recipient":"%s","timestamp":"2099-01-01T00:00:00Z","content":"x","thread":null}'
+RECORD = '{"message_id":"%s","reader_session_id":"holder-1111","timestamp":"2099-01-01T00:00:00Z","event":"%s"'
+JOINS = '{"event":"update","session_id":"joins-1111","timestamp":"2099-01-01T00:00:00Z","tags":["role:empty"]}'
+
+
+def shell(post: Post, log: str, line: str) -> None:
+    """A shell script appends a line, as the format invites it to."""
+    subprocess.run(["sh", "-c", 'printf "%s\\n" "$1" >> "$2"', "sh", line, str(post.file(log))], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks now and then elsewhere, which its tests wait for")
+def test_lines_of_other_programs_ring_as_ours_do(post: Post) -> None:
+    """To a session, a role, a tag and all; a release in the reads log; a role in the roster.
+
+    Each session was quiet, so that our own writers would have removed a stamp."""
+    names = ("direct", "role", "tag", "released", "joins")
+    clients = {name: Client(post, f"{name}-1111") for name in names}
+    try:
+        for name, client in clients.items():
+            tags = {"role": ("--role", "builder"), "tag": ("--tags", "project:web"), "released": ("--role", "judge")}
+            post.ok("roster", "register", "--session-id", client.session_id, *tags.get(name, ()))
+        post.ok("roster", "register", "--session-id", "holder-1111", "--role", "judge")
+        claimed = post.send("bob", "role:judge")
+        shell(post, READS, RECORD % (claimed, "read") + ',"as":"role:judge"}')
+        post.send("bob", "role:empty")
+        for client in clients.values():
+            assert client.hook("UserPromptSubmit").raw == b""
+        bells = {name: client.start() for name, client in clients.items()}
+        for name, client in clients.items():
+            client.waiting(bells[name])
+        assert {path.name for path in post.file(".cache/quiet").iterdir()} >= {c.session_id for c in clients.values()}
+        for address in ("direct-1111", "role:builder", "project:web"):
+            shell(post, MESSAGES, FOREIGN % (f"to-{address}", address))
+        shell(post, READS, RECORD % (claimed, "release") + "}")
+        shell(post, ROSTER, JOINS)
+        assert {name: ended(bell) for name, bell in bells.items()} == dict.fromkeys(names, RUNG)
+    finally:
+        for client in clients.values():
+            client.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks now and then elsewhere, which its tests wait for")
+def test_other_programs_mail_for_others_leaves_it_asleep_and_quiet(client: Client) -> None:
+    """It looked, found nothing, and left the stamp that lets it sleep through the mail of others."""
+    bell = client.start()
+    client.waiting(bell)
+    stamp = client.post.file(".cache/quiet", ME)
+    made = stamp.stat().st_ctime_ns
+    shell(client.post, MESSAGES, FOREIGN % ("to-other", "other"))
+    until(lambda: stamp.exists() and stamp.stat().st_ctime_ns > made)
+    until(lambda: _asleep(bell.pid))
+    shell(client.post, MESSAGES, FOREIGN % ("to-all", "all"))
+    assert ended(bell) == RUNG

@@ -328,6 +328,18 @@ MUTANTS = (
         tests="tests/claude/test_doorbell.py::test_status_counts_the_wakes_of_a_session",
     ),
     Mutant(
+        "a sleeping session hears lines of other programs",
+        "Doorbell._places",
+        ("None if calm else", "None if quiet else"),
+        tests="tests/claude/test_doorbell.py::test_lines_of_other_programs_ring_as_ours_do",
+    ),
+    Mutant(
+        "a look without news leaves the session quiet",
+        "Delivery.look",
+        ("quiet=done", "quiet=False"),
+        tests="tests/claude/test_doorbell.py::test_other_programs_mail_for_others_leaves_it_asleep_and_quiet",
+    ),
+    Mutant(
         "the rest of the answer during which mail was shown is no answer to it",
         "transcript._states",
         (" and answer != during[offer.nonce]", ""),
