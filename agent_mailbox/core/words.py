@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from .records import Message
 
@@ -54,6 +54,27 @@ def folded(text: str) -> str:
     from unicodedata import normalize
 
     return normalize("NFKD", text).casefold().translate(_FOLDING)
+
+
+def quick_folding() -> Callable[[str], str]:
+    """Return a ``folded`` for very many texts, which the tokenizer splits into the same words.
+
+    It translates only what is beyond ASCII: to find that takes a fraction of the time.
+    """
+    import re  # which a search among few texts does not need
+    from unicodedata import normalize
+
+    accented, beyond = re.compile("[\0-\x7f\u0300-\u036f]*"), re.compile("[^\0-\x7f]+")
+
+    def fold(text: str) -> str:
+        if text.isascii():
+            return text.lower()
+        apart = normalize("NFKD", text).casefold()
+        if accented.fullmatch(apart):
+            return apart.encode("ascii", "ignore").decode("ascii")
+        return beyond.sub(lambda found: found[0].translate(_FOLDING), apart)
+
+    return fold
 
 
 def _words(text: str) -> str:

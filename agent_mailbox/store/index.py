@@ -40,7 +40,7 @@ else:
         sqlite3 = None
 
 FILE, LOCK = "index.sqlite", "index.lock"
-VERSION = 2
+VERSION = 3
 """Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built again."""
 CACHE_KIB = 32 << 10
 HASH_SIZE = 16 << 20
@@ -51,11 +51,10 @@ BEGIN;
 CREATE TABLE seal (stamp INTEGER, next INTEGER);
 INSERT INTO seal VALUES (0, 1);
 CREATE TABLE sources (name TEXT PRIMARY KEY, inode INTEGER, position INTEGER, checksum INTEGER, tail INTEGER);
-CREATE TABLE messages (n INTEGER PRIMARY KEY, timestamp INTEGER, place INTEGER, line INTEGER);
-CREATE INDEX moving ON messages (line) WHERE place IS NULL;
+CREATE TABLE messages (n INTEGER PRIMARY KEY, timestamp INTEGER, place INTEGER, line INTEGER, key BLOB);
 CREATE TABLE terms (term INTEGER, timestamp INTEGER, n INTEGER, PRIMARY KEY (term, timestamp, n)) WITHOUT ROWID;
-CREATE TABLE reads (message INTEGER, place INTEGER, PRIMARY KEY (message, place)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE words USING fts5 (subject, content, sender, content='', columnsize=0, tokenize='ascii');
+CREATE TABLE reads (message INTEGER, place INTEGER);
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0, tokenize='ascii');
 INSERT INTO words (words, rank) VALUES ('hashsize', {HASH_SIZE});
 PRAGMA user_version = {VERSION};
 COMMIT;
@@ -125,9 +124,11 @@ class MailIndex:
 
     def _prepare(self, db: sqlite3.Connection, fd: int, fresh: bool) -> None:
         """Check the seal *after* the first read, which would play back a journal that another program left."""
-        for pragma in ("synchronous=OFF", "temp_store=MEMORY", f"cache_size=-{CACHE_KIB}", "trusted_schema=OFF"):
+        for pragma in ("synchronous=OFF", f"cache_size=-{CACHE_KIB}", "trusted_schema=OFF"):
             db.execute(f"PRAGMA {pragma}")
-        db.execute("PRAGMA journal_mode=MEMORY")  # a killed writer leaves a file without its seal
+        # A killed writer leaves a file without its seal; a failed one begins again. Sorting takes files, not memory.
+        db.execute(f"PRAGMA journal_mode={'OFF' if fresh else 'MEMORY'}")
+        db.execute(f"PRAGMA temp_store={'FILE' if fresh else 'MEMORY'}")
         if fresh:
             db.executescript(_SCHEMA)
             return

@@ -1,8 +1,9 @@
-"""The numbers that the search index keeps of a message: its place, and the terms that find it.
+"""The numbers that the search index keeps of a message: its place, and the key and terms that find it.
 
 Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``index.VERSION``.
 
     place of position 812 in 2026-03.jsonl = 202603 << 43 | 812
+    key of the id 16904521-6b5c-46f0-…     = b"16904521" and eight bytes of its digest
 
 Anyone chooses the ids, parties and lines that are looked up here. So their numbers are digests. With a checksum, or the
 beginning of an id, a stranger could give one number to thousands of messages. Each look-up would read them all.
@@ -34,9 +35,12 @@ LIVE = (1 << 20) - 1 << BITS
 of their months, then the live log.
 """
 NEVER, EVER = -(1 << 62), 1 << 62
-PARENT, PARTY, EVERYONE, ID = range(1, 5)
-"""Kinds of terms; those of the beginnings of ids, which ``prefix_term`` makes, are of kind 0."""
+PARENT, PARTY = 1, 2
+"""Kinds of terms."""
 _DIGITS = (1 << 56) - 1
+_DIGEST = 8
+BEGINNING = 8
+"""Bytes of an id that its key begins with, in lower case."""
 
 
 def first_place(month: str) -> int:
@@ -58,14 +62,29 @@ def rank(place: int) -> tuple[bool, int]:
 
 def number_of(data: bytes) -> int:
     """Return the number of a line or an id (SQLite holds 63 bits)."""
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1
+    return int.from_bytes(_digest(data), "big") >> 1
 
 
-def term_of(kind: int, text: str = "") -> int:
+def term_of(kind: int, text: str) -> int:
     """Return the number by which a message is looked up; by chance, two texts may share one."""
     return kind << 56 | number_of(text.encode("utf-8", "surrogatepass")) & _DIGITS
 
 
-def prefix_term(message_id: str, pad: bytes = b"\0") -> int:
-    """Return the beginning of an id as a number: ids with a common prefix are neighbours; case does not count."""
-    return int.from_bytes(message_id.casefold().encode("utf-8", "surrogatepass")[:7].ljust(7, pad), "big")
+def key_of(message_id: str) -> bytes:
+    """Return the key of an id: ids with a common beginning are neighbours, and no two ids have one key."""
+    return _beginning(message_id).ljust(BEGINNING, b"\0") + _digest(message_id.encode("utf-8", "surrogatepass"))
+
+
+def keys_from(word: str, *, prefix: bool) -> tuple[bytes, bytes]:
+    """Return the first and the last key of the ids equal to a word in any case, or (``prefix``) that begin with it."""
+    begin = _beginning(word)
+    last = begin if prefix else begin.ljust(BEGINNING, b"\0")
+    return begin.ljust(BEGINNING + _DIGEST, b"\0"), last.ljust(BEGINNING + _DIGEST, b"\xff")
+
+
+def _beginning(word: str) -> bytes:
+    return word.casefold().encode("utf-8", "surrogatepass")[:BEGINNING]
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_DIGEST).digest()

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.records import BadLine, Record
-from ..core.words import folded
+from ..core.words import folded, quick_folding
 from . import cache, system
 from .index_keys import (
-    EVERYONE,
-    ID,
     LIVE,
     NEVER,
     PARENT,
@@ -20,8 +18,8 @@ from .index_keys import (
     POSITION,
     Doubt,
     first_place,
+    key_of,
     number_of,
-    prefix_term,
     term_of,
 )
 from .lines import boundary, lines_of
@@ -29,16 +27,26 @@ from .lines import boundary, lines_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from ..core.records import Message
     from .archive import Archive
     from .logs import OpenLogs
+    from .usual_lines import Fields
 
 BATCH = 4 << 20
 """Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""
-_WORDS = "words (rowid, subject, content, sender)"
+MANY = 1 << 20
+"""Bytes of a log from which reading our usual spelling by itself (``usual_lines``) is worth its import."""
+_WORDS = "words (rowid, text)"
+_INDEXES = (
+    "INDEX {} moving ON messages (line) WHERE place IS NULL",
+    "INDEX {} times ON messages (timestamp, place)",
+    "INDEX {} keys ON messages (key)",
+    "UNIQUE INDEX {} about ON reads (message, place)",
+)
+"""Made behind the first intake: sorting all entries at once takes a fraction of inserting each at its place."""
+_MOST_TERMS = 1 << 14
 # Orphaned entries of ``terms`` and ``words`` stay and lead nowhere: an ``n`` is never used again.
 
 
@@ -78,6 +86,9 @@ class Intake:
         self._loose = False
         self._next: int = db.execute("SELECT next FROM seal").fetchone()[0]
         self._new: dict[str, list[Any]] = {table: [] for table in ("messages", "terms", _WORDS)}
+        self._parties: dict[str, int] = {}
+        self._folded: Callable[[str], str] = folded
+        self._fields: Callable[[bytes], Fields | None] = _fields
 
     def catch_up(self, most: int | None = None) -> bool:
         """Take in new lines and forget stale ones; return True if that leaves a transaction to commit.
@@ -104,6 +115,8 @@ class Intake:
                 self._take(source, source.fd, position)
         if self._loose:
             self._db.execute("DELETE FROM messages WHERE place IS NULL")
+        for index in _INDEXES:
+            self._db.execute(f"CREATE {index.format('IF NOT EXISTS')}")
         self._db.execute("UPDATE seal SET next = ?", (self._next,))
         return True
 
@@ -122,6 +135,8 @@ class Intake:
 
     def _take(self, source: IndexSource, fd: int, start: int) -> None:
         """Read a log on from a position. A last line without newline is taken in, and looked at again next time."""
+        if source.end - start > MANY:
+            self._hurry()
         edge = boundary(fd, source.end)
         lines = ((source.first | at, line) for at, line in lines_of(fd, start, source.end))
         last = self._take_reads(lines) if source.reads else self._take_messages(lines)
@@ -129,6 +144,14 @@ class Intake:
         self._db.execute(
             "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", (source.name, *cache.mark(fd, edge), tail)
         )
+
+    def _hurry(self) -> None:
+        """Prepare for many lines: most are in our usual spelling."""
+        from .usual_lines import UsualLines
+
+        usual = UsualLines().fields
+        self._fields = lambda line: usual(line) or _fields(line)
+        self._folded = quick_folding()
 
     def _take_reads(self, lines: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
         rows = []
@@ -145,11 +168,11 @@ class Intake:
         """Return the place and the number of the last message."""
         last, size = (NEVER, 0), 0
         for place, line in lines:
-            message = codec.message(line)
-            if isinstance(message, BadLine):
+            fields = self._fields(line)
+            if fields is None:
                 continue
             number = number_of(line)
-            last = place, self._moved(place, number) or self._add(message, place, number)
+            last = place, self._moved(place, number) or self._add(fields, place, number)
             size += len(line)
             if size > BATCH:
                 self._flush()
@@ -170,17 +193,25 @@ class Intake:
         self._db.execute("UPDATE messages SET place = ? WHERE n = ?", (place, n))
         return n
 
-    def _add(self, message: Message, place: int, number: int) -> int:
-        n, at = self._next, message.timestamp
+    def _add(self, fields: Fields, place: int, number: int) -> int:
+        message_id, sender, recipients, at, subject, content, thread = fields
+        n = self._next
         self._next += 1
-        terms = {prefix_term(message.id), term_of(ID, message.id), term_of(EVERYONE), term_of(PARTY, message.sender)}
-        terms.update([term_of(PARTY, address) for address in message.recipients])
-        if message.thread is not None:
-            terms.add(term_of(PARENT, message.thread))
-        self._new["messages"].append((n, at, place, number))
+        terms = {self._party(sender), *map(self._party, recipients)}
+        if thread is not None:
+            terms.add(term_of(PARENT, thread))
+        self._new["messages"].append((n, at, place, number, key_of(message_id)))
         self._new["terms"] += [(term, at, n) for term in terms]
-        self._new[_WORDS].append((n, folded(message.subject or ""), folded(message.content), folded(message.sender)))
+        self._new[_WORDS].append((n, self._folded(f"{subject or ''} {content} {sender}")))
         return n
+
+    def _party(self, name: str) -> int:
+        found = self._parties.get(name)
+        if found is None:
+            if len(self._parties) >= _MOST_TERMS:
+                self._parties.clear()
+            found = self._parties[name] = term_of(PARTY, name)
+        return found
 
     def _flush(self) -> None:
         for table, rows in self._new.items():
@@ -193,6 +224,14 @@ class Intake:
             marks = ", ".join("?" * len(rows[0]))
             self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
             rows.clear()
+
+
+def _fields(line: bytes) -> Fields | None:
+    """Return the fields of a message in any spelling; None if the line is none."""
+    m = codec.message(line)
+    if isinstance(m, BadLine):
+        return None
+    return m.id, m.sender, m.recipients, m.timestamp, m.subject, m.content, m.thread
 
 
 def _read_about(line: bytes) -> bytes | None:

@@ -13,17 +13,16 @@ from ..core.records import BadLine
 from . import system
 from .index_keys import (
     EVER,
-    EVERYONE,
-    ID,
     LIVE,
     NEVER,
     PARENT,
     PARTY,
     POSITION,
     Doubt,
+    key_of,
+    keys_from,
     month_of,
     number_of,
-    prefix_term,
     rank,
     term_of,
 )
@@ -75,7 +74,7 @@ class IndexView:
             terms = {term_of(PARTY, party) for party in parties}
             group = merge(*(self._listed(term, since, until) for term in terms), reverse=True)
             rows = group if rows is None else _common(rows, group)
-        return self._listed(term_of(EVERYONE), since, until) if rows is None else rows
+        return self._all(since, until) if rows is None else rows
 
     def _listed(self, term: int, since: int | None = None, until: int | None = None) -> Iterator[Row]:
         return self._db.execute(
@@ -83,6 +82,18 @@ class IndexView:
             " WHERE t.term = ? AND t.timestamp BETWEEN ? AND ? ORDER BY t.timestamp DESC, m.place DESC",
             (term, NEVER if since is None else since, EVER if until is None else until),
         )
+
+    def _all(self, since: int | None, until: int | None) -> Iterator[Row]:
+        return self._db.execute(
+            "SELECT timestamp, place, line FROM messages WHERE timestamp BETWEEN ? AND ?"
+            " ORDER BY timestamp DESC, place DESC",
+            (NEVER if since is None else since, EVER if until is None else until),
+        )
+
+    def _called(self, first: bytes, last: bytes) -> Iterator[Row]:
+        """Return the rows whose ids have keys from the first to the last."""
+        query = "SELECT timestamp, place, line FROM messages WHERE key BETWEEN ? AND ?"
+        return self._db.execute(query, (first, last))
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -106,11 +117,7 @@ class IndexView:
 
     def ids(self, wanted: str, *, prefix: bool) -> set[str]:
         """Return the ids equal to the wanted text, else (if ``prefix``) those that begin with it; case is ignored."""
-        rows = self._db.execute(
-            "SELECT m.timestamp, m.place, m.line FROM terms t CROSS JOIN messages m ON m.n = t.n"
-            " WHERE t.term BETWEEN ? AND ?",
-            (prefix_term(wanted), prefix_term(wanted, b"\xff" if prefix else b"\0")),
-        )
+        rows = self._called(*keys_from(wanted, prefix=prefix))
         wanted = wanted.casefold()
         found = {self._message(row).id for row in rows}
         return {i for i in found if i.casefold() == wanted} or {
@@ -157,7 +164,7 @@ class IndexView:
         """Return whether the message counts among its twins, as in ``_standing``; one row in a million has twins."""
         place = self._counting.get(message.id)
         if place is None:
-            rows = list(self._listed(term_of(ID, message.id)))
+            rows = list(self._with_id(message.id))
             if len(rows) == 1:
                 return True
             standing = self._of(message.id, rows)
@@ -166,7 +173,11 @@ class IndexView:
 
     def _standing(self, message_id: str) -> tuple[Row, Message] | None:
         """Return the message of an id: of twins the one that counts."""
-        return self._of(message_id, self._listed(term_of(ID, message_id)))
+        return self._of(message_id, self._with_id(message_id))
+
+    def _with_id(self, message_id: str) -> Iterator[Row]:
+        key = key_of(message_id)
+        return self._called(key, key)
 
     def _of(self, message_id: str, rows: Iterable[Row]) -> tuple[Row, Message] | None:
         known = ((row, self._message(row)) for row in sorted(rows, key=lambda row: rank(row[1])))

@@ -177,8 +177,9 @@ agents = st.sampled_from(AGENTS)
 class IndexMachine(RuleBasedStateMachine):
     sent = Bundle("sent")
 
-    @initialize()
-    def make(self) -> None:
+    @initialize(many=st.sampled_from((-1, indexing.MANY)))
+    def make(self, many: int) -> None:
+        self.many, indexing.MANY = indexing.MANY, many  # -1: lines are taken in as from a large log
         self.root = tempfile.mkdtemp()
         self.now = NOON
         self.box = mailbox(self.root, lambda: self.now)
@@ -186,6 +187,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.kept: bytes | None = None
 
     def teardown(self) -> None:
+        indexing.MANY = getattr(self, "many", indexing.MANY)
         shutil.rmtree(self.root, ignore_errors=True)
 
     @rule(
