@@ -36,7 +36,7 @@ from .page_updates import EventReader
 from .survey import Surveyor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -71,6 +71,15 @@ class Console:
     def _changed(self, events: list[Event]) -> None:
         self.hub.tell(events)
         self.surveyor.changed()
+
+    def prepare(self, done: Callable[[bool], None]) -> None:
+        """Build the index beside the pages, which reload behind it."""
+
+        def built(there: bool) -> None:
+            done(there)
+            self.hub.tell([Event("resync")])
+
+        self.desk.prepare(built)
 
     def _counted(self) -> None:
         self.desk.follow()
@@ -134,6 +143,7 @@ class Console:
             except Exception as error:
                 context["details"] = {"problem": answered(error)[0]}
             context |= details.rail(now, survey)
+            context["covered"] = now.library.covered() if self.desk.prepares else None
         said, request.state.session.said = request.state.session.said, []
         here = presenters.link(path, **params)
         rest = {key: value for key, value in params.items() if key != "open"}

@@ -67,10 +67,16 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
         app.warn(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"
         )
+
+    def prepared(built: bool) -> None:
+        if not built:
+            app.warn("no search index can be built here; pages will be slow in a large mailbox")
+
     if server.console.desk.is_cold():
-        app.warn("building the search index: about a minute for half a gigabyte of mail")
-    if not server.console.desk.warm():
-        app.warn("no search index can be built here; pages will be slow in a large mailbox")
+        app.warn("building the search index; until it is there, pages cover the newest mail alone")
+        server.console.prepare(prepared)
+    else:
+        prepared(server.console.desk.warm())
     link = server.link()
     with opened(link) if opens else nullcontext():
         _tell(app, server, "" if opens else link)

@@ -20,7 +20,7 @@ from ..store.index import FILE
 from . import presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..control.requests import ControlRequest
     from ..core.inbox import Item
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .presenters import Receipt
 
 
-MUCH = 64 << 20
-"""Bytes of mail that take some seconds to index."""
+MUCH = 16 << 20
+"""Bytes of mail that take a second to index."""
 
 
 STEP = 1 << 20
@@ -99,6 +99,31 @@ class Desk:
         logs, archive = self._looking.mailbox.logs, self._looking.mailbox.archive
         files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
         return sum(map(os.path.getsize, files)) > MUCH and not os.path.exists(logs.cache(FILE))
+
+    @property
+    def prepares(self) -> bool:
+        """Return whether the index is being built."""
+        return self._looking.library.newest_alone
+
+    def prepare(self, done: Callable[[bool], None]) -> None:
+        """Build what ``warm`` builds in a thread of its own; call ``done`` with its answer.
+
+        Until then pages look through the newest mail alone. A process that ends meanwhile leaves a file that is built
+        again.
+        """
+        self._looking.library.newest_alone = True
+
+        def build() -> None:
+            built = False
+            try:
+                built = Looking(self.directory).library.prepare()
+                self.follow()
+            except (MailboxError, OSError):
+                pass  # a page shows why
+            self._looking.library.newest_alone = False
+            done(built)
+
+        threading.Thread(target=build, name="index", daemon=True).start()
 
     def warm(self) -> bool:
         """Build the index, the control fold and the person's cursor. Return whether an index is available, without

@@ -6,8 +6,13 @@ gives the candidates, or a scan if there is none.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ..core import claims
+from ..core.inbox import MailState
 from ..core.records import Record
+from ..store.index_keys import NEWS
+from ..store.logs import end_of, parse_messages, parse_reads
 from .queries import Library
 from .selection import candidates, chooses
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message, Read
     from ..store.index_keys import Row
+    from ..store.log import Log
     from ..store.lookup import IndexView
     from .selection import Selection
 
@@ -48,6 +54,33 @@ class Recent(Record):
 class Browsing(Library):
     """The library, page by page."""
 
+    def everything(self, since: int | None = None) -> MailState:
+        """Return all mail; with ``newest_alone`` what the last bytes of the live logs hold."""
+        if not self.newest_alone:
+            return super().everything(since)
+        logs = self._mailbox.logs
+        found = parse_messages(_last_lines(logs.messages), logs.messages.view())
+        ordered = sorted(found.values(), key=lambda m: m.timestamp)
+        return MailState(
+            messages={m.id: m for m in ordered if since is None or m.timestamp >= since},
+            reads=claims.Reads(self._records()),
+            roster=logs.read_roster(),
+            ttls=self._mailbox.config.ttls,
+        )
+
+    def _records(self) -> Iterator[Read]:
+        logs = self._mailbox.logs
+        if self.newest_alone:
+            return parse_reads(_last_lines(logs.reads), logs.reads.view())
+        return chain(self._mailbox.archive.reads(), logs.read_records())
+
+    def covered(self) -> tuple[int, int]:
+        """Return the bytes of mail that a look-up covers, and all there are."""
+        mailbox = self._mailbox
+        live = end_of(mailbox.logs.messages.path)[1]
+        archived = sum(end_of(mailbox.archive.log(month).path)[1] for month in mailbox.archive.months())
+        return min(live, NEWS) if self.newest_alone else live + archived, live + archived
+
     def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
         """Return the newest ``limit`` messages of the selection before a position (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
@@ -76,7 +109,7 @@ class Browsing(Library):
         everything = self.everything()
         found = [m for m in everything.messages.values() if m.timestamp >= since]
         ids = {m.id for m in found[-limit:]}
-        records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
+        records = dict.fromkeys(self._records())
         return Recent(tuple(found[-limit:]), tuple(r for r in records if r.message_id in ids), len(found) <= limit)
 
     def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
@@ -96,6 +129,15 @@ class Browsing(Library):
     def prepare(self) -> bool:
         """Bring the index up to date, which may take a minute in a large mailbox; False if no index is possible."""
         return self._ask(lambda _: True) is not None
+
+
+def _last_lines(log: Log) -> Iterator[tuple[int, bytes]]:
+    """Return the whole lines among a log's last ``NEWS`` bytes."""
+    start = max(end_of(log.path)[1] - NEWS, 0)
+    lines = log.lines(start)
+    if start:
+        next(lines, None)  # the rest of a line
+    return lines
 
 
 class _Older:

@@ -49,6 +49,10 @@ class Status(Record):
 class Library:
     """Everything a mailbox knows, for reading."""
 
+    newest_alone = False
+    """Does a look-up without an index cover the newest mail alone? So it does in the console while the index is
+    built."""
+
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
 
@@ -179,7 +183,7 @@ class Library:
         """Return the index's answer; None without an index."""
         from ..store.index import MailIndex  # SQLite, which no other question needs
 
-        return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question)
+        return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question, at_once=self.newest_alone)
 
     def wait(self, session_id: str, timeout: float | None) -> int:
         """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds)."""

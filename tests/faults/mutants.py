@@ -80,6 +80,12 @@ MUTANTS = (
         tests="tests/store/test_usual_lines.py::test_what_is_taken_apart_is_what_the_codec_reads",
     ),
     Mutant(
+        "the console's pages do not wait for the index",
+        "Desk.prepare",
+        ("        self._looking.library.newest_alone = True\n", ""),
+        tests="tests/console/test_first_start.py::test_pages_cover_the_newest_mail_until_the_index_is_there",
+    ),
+    Mutant(
         "a failed sync is a failed command",
         "HeldLog._unlock_then_sync",
         (

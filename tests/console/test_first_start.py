@@ -1,0 +1,44 @@
+"""The first start of the console in a large mailbox: its pages are there at once, beside the building of the index."""
+
+from __future__ import annotations
+
+import json
+
+from agent_mailbox.console import desk
+from agent_mailbox.store import index
+from agent_mailbox.store.lock import FileLock
+from tests.console.conftest import Running
+from tests.helpers import MESSAGES, Post, until
+
+BUILDING = "The search index is being built"
+
+
+def test_pages_cover_the_newest_mail_until_the_index_is_there(post: Post) -> None:
+    """They say so, and find the rest once it is built; here another process is building, which holds the lock."""
+    long = "x" * 60_000
+    lines = [
+        {
+            "id": f"long-{n}",
+            "sender": "zed",
+            "recipient": "all",
+            "timestamp": "2026-03-16T12:00:00.000Z",
+            "content": text,
+        }
+        for n, text in enumerate(["oldest word", *[long] * (desk.MUCH // len(long) + 1), "newest word"])
+    ]
+    post.append(MESSAGES, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    lock = FileLock(str(post.file(".cache", index.LOCK)), 0)
+    post.file(".cache").mkdir(exist_ok=True)
+    with lock.take(), Running(post) as console:
+        console.enter()
+        page = console.ask("/search?q=word").text
+        assert BUILDING in page
+        assert "newest 4 of 17 MB" in page
+        assert "newest word" in page
+        assert "oldest word" not in page
+        assert console.ask("/timeline").status == 200
+        lock.release()
+        until(lambda: BUILDING not in console.ask("/").text)
+        page = console.ask("/search?q=word").text
+        assert "newest word" in page
+        assert "oldest word" in page
