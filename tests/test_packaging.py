@@ -46,8 +46,9 @@ def wheel(directory: Path, names: set[str]) -> None:
         for name in names:
             archive.write(ROOT / name, name)
         archive.write(ROOT / "LICENSE", "p-0.dist-info/licenses/LICENSE")
+        archive.write(ROOT / "agent_mailbox/start/agent-mailbox", "p-0.data/scripts/agent-mailbox")
         archive.writestr(
-            "p-0.dist-info/entry_points.txt", "[console_scripts]\nagent-mailbox = agent_mailbox.launch:start"
+            "p-0.dist-info/entry_points.txt", "[console_scripts]\nagent-mailbox-python = agent_mailbox.launch:start"
         )
 
 

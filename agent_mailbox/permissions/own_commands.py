@@ -236,7 +236,7 @@ class _Found:
 def _is_ours(word: str) -> bool:
     """Return whether the word is our program, one of its scripts, or its package."""
     name = base(word.removesuffix("/__main__.py"))
-    return name in (PROGRAM, f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
+    return name in (PROGRAM, f"{PROGRAM}-python", f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
 
 
 def _hidden(arguments: Sequence[str]) -> bool:

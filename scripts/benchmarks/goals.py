@@ -1,7 +1,7 @@
 """What the figures have to reach: the table of goals, as rows that say met or not.
 
 Belongs here: the goals and which figures count for each. A goal over several mailboxes, rosters or shells is judged by
-the worst of them. Where both launchers were measured, the lean one is judged: hooks and agents call that.
+the worst of them. Where both launchers were measured, the installed command is judged: people and agents call that.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def rows(results: Results) -> list[Row]:
     found: list[Row | None] = [
         _ratio(results, measures.HOOK, 0.25),
         _ratio(results, measures.BUSY, 0.25),
-        _ratio(results, measures.HOOK_MAIL, 1.5),
-        _ratio(results, measures.CHECK_MAIL, 1.5),
-        _ratio(results, measures.SEND, 1.5),
+        _ratio(results, measures.HOOK_MAIL, 1.4),
+        _ratio(results, measures.CHECK_MAIL, 1.4),
+        _ratio(results, measures.SEND, 1.4),
         *(_growth(results, name) for name in (measures.HOOK, measures.HOOK_MAIL, measures.CHECK_MAIL, measures.SEND)),
-        *(_fact(fact, 50) for fact in results.facts_of(measures.POLL)),
+        *(_fact(fact, 30) for fact in results.facts_of(measures.POLL)),
         _worst_fact(results, measures.CURSOR, 0.6),
         _worst_fact(results, measures.CURSOR_PEAK, 60),
         *_writers(results),
@@ -53,9 +53,9 @@ def rows(results: Results) -> list[Row]:
 
 
 def judged(timed: Sequence[Timed]) -> list[Timed]:
-    """Those that count: of two launchers the lean one."""
+    """Those that count: of two launchers the installed command."""
     hows = {one.subject.how for one in timed}
-    return [one for one in timed if not (one.subject.how == "console" and "lean" in hows)]
+    return [one for one in timed if not (one.subject.how == "lean" and "console" in hows)]
 
 
 def where(size: int, agents: int, how: str = "") -> str:

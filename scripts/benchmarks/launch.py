@@ -17,7 +17,7 @@ BARE = (PYTHON, "-I", "-S", "-c", "pass")
 LEAN = (PYTHON, "-I", "-S", str(ROOT / "agent_mailbox" / "__main__.py"))
 """The launcher without site-packages, for the plain forms of the hot verbs."""
 CONSOLE = (str(Path(PYTHON).parent / "agent-mailbox"),)
-"""What installing the package puts on the PATH."""
+"""The installed command, which is judged."""
 LAUNCHERS = {"lean": LEAN, "console": CONSOLE}
 PLAIN = (PYTHON, str(Path(__file__).with_name("plain.py")))
 WORKER = (PYTHON, "-m", "scripts.benchmarks.worker")

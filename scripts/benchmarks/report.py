@@ -34,7 +34,7 @@ characters, in 20 projects and 20 roles.
 
 - *Plain* is the same scheme written plainly (click, orjson, portalocker, both files read whole) on the same mailboxes.
 - *Lean* is `python3 -I -S agent_mailbox/__main__.py`, and *console* the installed `agent-mailbox`. Goals are judged by
-  the lean one if there is one. A goal for several mailboxes, rosters or shells is judged by the worst of them.
+  the installed one if there is one. A goal for several mailboxes, rosters or shells is judged by the worst of them.
 - *Others busy*: one of twenty other agents mails the next, which checks, ten times a second (10/s). At 200/s each of
   the twenty does.
 """

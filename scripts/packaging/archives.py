@@ -45,7 +45,8 @@ def check_wheel(directory: Path) -> None:
     nothing else."""
     with zipfile.ZipFile(wheel(directory)) as archive:
         about = next(name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name)
-        inside = {name for name in archive.namelist() if not name.startswith(f"{about}/")}
+        command = f"{about.removesuffix('.dist-info')}.data/scripts/agent-mailbox"
+        inside = {name for name in archive.namelist() if not name.startswith((f"{about}/", command))}
         missing = expected() - inside | ({f"{PACKAGE}/{name}" for name in NEEDED} - inside)
         if missing or inside - expected():
             raise Failed(f"wheel: missing {sorted(missing)}, not of the package {sorted(inside - expected())}")
@@ -57,8 +58,10 @@ def check_wheel(directory: Path) -> None:
             raise Failed("wheel: no licence")
         entries = ConfigParser()
         entries.read_string(archive.read(f"{about}/entry_points.txt").decode())
-        if dict(entries["console_scripts"]) != {"agent-mailbox": "agent_mailbox.launch:start"}:
+        if dict(entries["console_scripts"]) != {"agent-mailbox-python": "agent_mailbox.launch:start"}:
             raise Failed(f"wheel: commands {dict(entries['console_scripts'])}")
+        if archive.read(command) != (ROOT / PACKAGE / "start/agent-mailbox").read_bytes():
+            raise Failed("wheel: the command is another file")
 
 
 def expected() -> set[str]:

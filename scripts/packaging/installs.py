@@ -9,13 +9,14 @@ from pathlib import Path
 from .archives import ROOT
 from .steps import UV, Failed, online, run
 
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PYTHON = ("--python", sys.executable)
 
 
-def into_venv(wheel: Path, place: Path) -> Path:
-    """Install into an empty virtual environment; return the directory of its commands."""
+def by_pip(wheel: Path, place: Path) -> Path:
+    """Install by pip into an empty virtual environment; return the directory of its commands."""
     run(*UV, "venv", "--quiet", *PYTHON, place)
-    online(*UV, "pip", "install", "--quiet", "--python", place / "bin/python", wheel)
+    online(*PIP, "--python", place / "bin/python", "install", "--quiet", "--no-compile", wheel)
     return place / "bin"
 
 
@@ -35,15 +36,16 @@ def by_uv_tool(wheel: Path, place: Path) -> Path:
     return commands
 
 
-WAYS = {"a virtual environment": into_venv, "pipx": by_pipx, "uv tool": by_uv_tool}
+WAYS = {"pip": by_pip, "pipx": by_pipx, "uv tool": by_uv_tool}
 
 
 def works(wheel: Path, commands: Path) -> None:
-    """Check that the installed command is this version, finds none of the checkout, and does the demo's main job."""
+    """Check that the installed command is this version, starts fast, finds none of the checkout, and does the demo's
+    main job."""
     version = wheel.name.split("-")[1]
-    said = run(commands / "agent-mailbox", "--version")
-    if version not in said:
-        raise Failed(f"installed is another version than {version}: {said}")
+    said = run("sh", "-c", 'sh -x "$0" --version 2>&1', commands / "agent-mailbox")
+    if version not in said or " -I -S " not in said:
+        raise Failed(f"installed is another version than {version}, or starts in the ordinary way: {said}")
     outside = {name: "" for name in ("PYTHONPATH", "VIRTUAL_ENV") if name in os.environ}
     said = run(ROOT / "scripts/demo", commands, environ={**outside, "PYTHON": sys.executable})
     if "no problems found" not in said:

@@ -30,6 +30,7 @@ REFUSED = (
     "agent-mailbox status --session-id bob",
     "agent-mailbox history --session user",
     "/usr/local/bin/agent-mailbox send --from user --to x --body y",
+    "agent-mailbox-python send --from user --to x --body y",
     "\"agent-mailbox\" 'send' --fr'om' user",
     "agent-mailbox send \\\n  --from user \\\n  --to bob --body x",
     "agent-mailbox send --to bob --body x \\\n--from user",

@@ -465,6 +465,7 @@ def test_hooks_that_can_run_are_nothing_wrong(post: Post) -> None:
         ("/gone/agent-mailbox hook Stop", "/gone/agent-mailbox is not there"),
         ("/gone/python -m agent_mailbox hook agent-mailbox", "/gone/python is not there"),
         ("{tools}/broken/agent-mailbox hook Stop", "/gone/venv/bin/python, which is gone"),
+        ("{tools}/moved/agent-mailbox hook Stop", "/gone/venv/bin/python, which is gone"),
         ("{tools}/hooks/agent-mailbox-hook Stop", "no agent-mailbox is on PATH"),
         ("$CLAUDE_PROJECT_DIR/hooks/check-mailbox.sh", "hooks/check-mailbox.sh is not there"),
         ("'agent-mailbox hook Stop", "quotes do not match"),
@@ -474,6 +475,8 @@ def test_a_hook_that_cannot_run_is_a_problem_at_its_line(post: Post, command: st
     """Its file or its interpreter is gone: sessions get no mail, and nobody says so."""
     tools = post.scratch / "tools"
     script(tools / "broken" / "agent-mailbox", "#!/gone/venv/bin/python")
+    script(tools / "moved" / "agent-mailbox")
+    script(tools / "moved" / "agent-mailbox-python", "#!/gone/venv/bin/python")
     script(tools / "hooks" / "agent-mailbox-hook")
     post.env["PATH"] = "/usr/bin:/bin"
     path = settle(post.cwd, hook(command.replace("{tools}", str(tools)), "Stop"), "settings.local.json")

@@ -239,6 +239,12 @@ ASKING = (
         tests=ANOTHERS,
     ),
     Mutant(
+        "the entry point's script is the same program",
+        "own_commands._is_ours",
+        (', f"{PROGRAM}-python"', ""),
+        tests=ANOTHERS,
+    ),
+    Mutant(
         "hooks are the client's to call",
         "own_commands._call",
         ('    if verb == "hook":\n', "    if False:\n"),

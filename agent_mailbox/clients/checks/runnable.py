@@ -95,15 +95,19 @@ def _baked(path: str) -> tuple[str, str]:
 
 
 def _wrong_interpreter(path: str) -> str | None:
-    """Return why a script cannot start: its interpreter is gone, as with a removed virtual environment."""
-    try:
-        with open(path, "rb") as file:
-            first = file.readline(512)
-    except OSError:
-        return None
-    words = first[2:].split() if first.startswith(b"#!") else []
-    if words and not os.path.exists(words[0]):
-        return f"{path} needs {os.fsdecode(words[0])}, which is gone; install agent-mailbox again"
+    """Return why a script cannot start: its interpreter is gone, as with a removed virtual environment.
+
+    That of the installed command stands in the entry point's script beside it (``start/agent-mailbox``).
+    """
+    for script in (path, f"{path}-python"):
+        try:
+            with open(script, "rb") as file:
+                first = file.readline(512)
+        except OSError:
+            continue
+        words = first[2:].split() if first.startswith(b"#!") else []
+        if words and not os.path.exists(words[0]):
+            return f"{script} needs {os.fsdecode(words[0])}, which is gone; install agent-mailbox again"
     return None
 
 
