@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
-    from typing import Self, TypeVar
+    from typing import Any, Self, TypeVar
 
     from .proof_view import ProofView
 
@@ -53,6 +53,8 @@ class Logs:
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
+        self.polls: dict[str, int] = {}  # by session, for a process that stays (``Poll.unread``)
+        self.quiet: dict[str, Any] = {}
         self.messages, self.reads, self.roster = (
             Log(self.path(name), wait, self.trail, None if record is None else record.log(name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)

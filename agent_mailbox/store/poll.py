@@ -96,6 +96,28 @@ class Poll:
 
         ``adopt`` (never under a log's lock) lets the cursor pass lines of foreign programs.
         """
+        polls = self._logs.polls
+        if (count := polls.get(self.session_id, 0)) < 2:
+            polls[self.session_id] = count + 1
+            return self._looked(now, adopt)
+        from . import quiet_polls  # what hooks are spared
+
+        remembered, before = self._logs.quiet, quiet_polls.files(self._logs)
+        files, cursor, ends = remembered.get(self.session_id) or (None, Cursor(), None)
+        if files == before and cursor.config == self._stamp and now >= cursor.floor:
+            self._ends, self.judged = ends, now
+            self._cursor, self._moved, self._items = cursor, False, []
+            return []
+        items, found = self._looked(now, adopt), self._cursor
+        if found is None or self._ends is None or found.pending:
+            return items
+        if quiet_polls.are_settled(before, (found.messages, found.reads, found.roster), self._ends):
+            if len(remembered) >= quiet_polls.MOST:
+                remembered.clear()
+            remembered[self.session_id] = before, found, self._ends
+        return items
+
+    def _looked(self, now: int, adopt: bool) -> list[Item]:
         with self._logs.open() as logs:
             self._ends, self.judged = logs.ends, now
             self._cursor, self._moved = None, False

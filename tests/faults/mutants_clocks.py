@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.faults.mutant import Mutant
 
+STANDING = "tests/store/test_quiet_polls.py"
 GUARD, UPKEEP, BACKUP = "tests/claude/test_guard.py", "tests/cli/test_upkeep.py", "tests/store/test_backup.py"
 
 MUTANTS = (
@@ -36,6 +37,24 @@ MUTANTS = (
         "HeldLog._swallowed",
         ("                self._trail.date(self.path, there.st_mtime_ns)\n", "                pass\n"),
         tests=f"{GUARD}::test_however_slow_a_writer_is_its_note_has_the_time_of_its_log",
+    ),
+    Mutant(
+        "a standing process looks again with its clock behind",
+        "Poll.unread",
+        (" and now >= cursor.floor:", ":"),
+        tests=f"{STANDING}::test_another_configuration_and_an_earlier_clock_judge_again",
+    ),
+    Mutant(
+        "a standing process looks again with another configuration",
+        "Poll.unread",
+        (" and cursor.config == self._stamp", ""),
+        tests=f"{STANDING}::test_another_configuration_and_an_earlier_clock_judge_again",
+    ),
+    Mutant(
+        "a log that changed lately tells a standing process nothing",
+        "quiet_polls.are_settled",
+        (" and newest + LATELY < system.time_ns()", ""),
+        tests=f"{STANDING}::test_logs_that_changed_lately_are_opened",
     ),
     Mutant(
         "a steward far from every sign moves nothing",
