@@ -61,7 +61,16 @@ def load(path: str) -> bytes | None:
         return None
     finally:
         system.close(fd)
-    return body if head == _head(body, there.st_mtime_ns // SECOND) else None
+    return body if head == _head(len(body), there.st_mtime_ns // SECOND) else None
+
+
+def sealed(fd: int) -> tuple[int, int] | None:
+    """Return where the body of an open derived file begins and how long it is; None if its head or time is unsound."""
+    there = system.fstat(fd)
+    head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
+    size = head[len(VERSION) + 1 :].partition(b" ")[0]
+    is_sound = size.isdigit() and there.st_ctime_ns >= system.booted()
+    return (len(head) + 1, int(size)) if is_sound and head == _head(int(size), there.st_mtime_ns // SECOND) else None
 
 
 def save(path: str, body: bytes) -> None:
@@ -73,7 +82,7 @@ def save(path: str, body: bytes) -> None:
     the other sealed.
     """
     seal = int.from_bytes(system.urandom(4), "big") >> 1
-    data = _head(body, seal) + b"\n" + body
+    data = _head(len(body), seal) + b"\n" + body
     try:
         try:
             fd = _create(path)
@@ -94,5 +103,5 @@ def _create(path: str) -> int:
     return system.open(path, flags, 0o600)
 
 
-def _head(body: bytes, seal: int) -> bytes:
-    return b"%s %d %d" % (VERSION, len(body), seal)
+def _head(size: int, seal: int) -> bytes:
+    return b"%s %d %d" % (VERSION, size, seal)

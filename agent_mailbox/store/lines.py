@@ -51,6 +51,30 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
         yield position, rest
 
 
+def line_chunks(fd: int, end: int, start: int = 0, size: int = CHUNK // 2) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, bytes) from ``start`` on, which end with a line's end, the last line's excepted.
+
+    A line far beyond ``MAX_LINE`` is skipped, since no decoder takes it: memory is bounded whatever the file holds.
+    """
+    carry, offset, endless = b"", start, False
+    for data in chunks(fd, start, end, size):
+        offset += len(data)
+        if endless:
+            rest = data.find(b"\n") + 1 or len(data)
+            endless = data[rest - 1 : rest] != b"\n"
+            start, data = start + rest, data[rest:]
+        cut = data.rfind(b"\n") + 1
+        if cut == 0 and offset < end:
+            carry += data
+            if len(carry) > MAX_LINE:
+                start, carry, endless = start + len(carry), b"", True
+            continue
+        chunk = carry + (data[:cut] if offset < end else data)
+        yield start, chunk
+        start += len(chunk)
+        carry = data[cut:] if offset < end else b""
+
+
 def line_at(fd: int, position: int) -> bytes:
     """Return the line that begins at a position."""
     found, _, ended = system.pread(fd, 4096, position).partition(b"\n")

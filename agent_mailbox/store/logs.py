@@ -18,7 +18,7 @@ from . import cache, custody, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock
 from .log import Log
-from .prefilter import may_be_about
+from .prefilter import may_ask_or_answer, may_be_about
 from .stamps import EVERYONE, Trail, new_epoch
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ class Logs:
         undecoded."""
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
-            asking = (at for at in lines if b'"ack"' in at[1] or b'"thread":null' not in at[1])
+            asking = (at for at in lines if may_ask_or_answer(at[1]))
             messages = parse_messages(asking, self.messages.view())
             about = {message_id.encode() for message_id in messages}
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)

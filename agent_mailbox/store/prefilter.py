@@ -36,6 +36,11 @@ def may_begin_with(line: bytes, wanted: bytes) -> bool:
     return found is None or not found.isascii() or found.lower().startswith(wanted)
 
 
+def may_ask_or_answer(line: bytes) -> bool:
+    """Return whether the message may ask for an ack or answer another, or is spelt differently from ours."""
+    return b'"ack"' in line or b"\\u" in line or line.count(b'"thread"') != line.count(b'"thread":null')
+
+
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
     """Return the id of a message to none of the ``addresses``; None if it may be to one, or is spelt differently from
     ours."""

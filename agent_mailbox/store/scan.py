@@ -23,14 +23,14 @@ from itertools import accumulate
 
 from ..core import codec, instant
 from ..core.address import ALL, BROADCAST, DIRECT, TAG, route
-from ..core.codec import MAX_LINE, dumps
+from ..core.codec import dumps
 from ..core.instant import HOUR
 from ..core.records import BadLine
-from .lines import CHUNK, chunks
+from .lines import CHUNK, line_chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ..core.address import Reader
     from ..core.roster import Roster
@@ -115,11 +115,11 @@ def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mappin
     wanted = _Wanted(reader, roster, now, ttls)
     messages: dict[bytes, Place] = {}
     if logs.messages is not None:
-        for start, chunk in _line_chunks(logs.messages, logs.messages_end):
+        for start, chunk in line_chunks(logs.messages, logs.messages_end, size=CHUNK // 2):
             _add_messages(start, chunk, wanted, messages)
     reads = _Reads(messages)
     if logs.reads is not None and messages:
-        for start, chunk in _line_chunks(logs.reads, logs.reads_end):
+        for start, chunk in line_chunks(logs.reads, logs.reads_end, size=CHUNK // 2):
             reads.add(start, chunk)
     for message_id in reads.claimed - reads.released:
         del messages[message_id], reads.places[message_id]
@@ -229,27 +229,3 @@ class _Reads:
             self.claimed.add(message_id)
         elif _RELEASE in line:
             self.released.add(message_id)
-
-
-def _line_chunks(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (position, bytes) that end with a line's end, the last line's excepted.
-
-    A line far beyond ``MAX_LINE`` is skipped, since no decoder takes it: memory is bounded whatever the file holds.
-    """
-    start, carry, offset, endless = 0, b"", 0, False
-    for data in chunks(fd, 0, end, CHUNK // 2):
-        offset += len(data)
-        if endless:
-            rest = data.find(b"\n") + 1 or len(data)
-            endless = data[rest - 1 : rest] != b"\n"
-            start, data = start + rest, data[rest:]
-        cut = data.rfind(b"\n") + 1
-        if cut == 0 and offset < end:
-            carry += data
-            if len(carry) > MAX_LINE:
-                start, carry, endless = start + len(carry), b"", True
-            continue
-        chunk = carry + (data[:cut] if offset < end else data)
-        yield start, chunk
-        start += len(chunk)
-        carry = data[cut:] if offset < end else b""

@@ -27,6 +27,7 @@ PROCESSES = 2
 KILLS, ERRORS, SHORT, TORN, MOMENTS = (
     f"tests/faults/test_{name}.py" for name in ("kills", "errors", "short_writes", "torn", "moments")
 )
+ASKING = "tests/store/test_asking.py"
 FOREIGN = "tests/store/test_foreign_lines.py"
 RECEIPTS = "tests/claude/test_receipts.py"
 TEAM_KILLS, TEAM_BRIDGE, TEAM_IMPORT, TEAM_HOSTILE = (
@@ -231,6 +232,36 @@ MUTANTS = (
         "HeldLog._announce",
         ("        if epoch is None and self._trail.grown(self.path, inode, size):\n            return\n", ""),
         tests=f"{FOREIGN}::test_new_ids_leave_every_session_where_it_stood",
+    ),
+    Mutant(
+        "the table of asks takes the small file's entries along",
+        "AskTable.save",
+        ("(one for file in small for one in file.entries())", "()"),
+        tests=f"{ASKING}::test_what_came_bit_by_bit_is_all_there",
+    ),
+    Mutant(
+        "the table of asks holds a read that precedes its message",
+        "AskTable.catch_up",
+        ("self._early(asks)", "[]"),
+        tests=f"{ASKING}::test_what_came_bit_by_bit_is_all_there",
+    ),
+    Mutant(
+        "the table of asks holds a read of a message that was taken in earlier",
+        "AskTable.catch_up",
+        (" or self._is_ask(word)", ""),
+        tests=f"{ASKING}::test_what_came_bit_by_bit_is_all_there",
+    ),
+    Mutant(
+        "a small file beside another large one counts for nothing",
+        "AskTable.__init__",
+        ("and found[1] == self._large ", ""),
+        tests=f"{ASKING}::test_a_small_file_beside_another_large_one_counts_for_nothing",
+    ),
+    Mutant(
+        "an answer given while another process writes the table counts for nothing",
+        "asking._found",
+        ("if table.is_sound():", "if True:"),
+        tests=f"{ASKING}::test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing",
     ),
     Mutant(
         "role mail is chosen, shown and recorded under one lock",

@@ -3,54 +3,66 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import obligations
+from agent_mailbox.core import codec, obligations
 from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.store import asking
 from agent_mailbox.store.logs import Logs
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from agent_mailbox.core.inbox import MailState
+
+    Choice = Callable[[Sequence[Any]], Any]
+
 WHO = ("ann", "bob", "cat")
+NOW = stamp().encode()
 IDS = ("m1", 'm"2', "m\\3", "m4", "é5")
 
 
-def lines(data: st.DataObject) -> tuple[list[bytes], list[bytes]]:
+def lines(choose: Choice) -> tuple[list[bytes], list[bytes]]:
     """Messages and reads as several programs spell them."""
 
     def spelt(record: dict[str, Any]) -> bytes:
-        separators = data.draw(st.sampled_from([(",", ":"), (", ", ": ")]))
-        return json.dumps(record, separators=separators, ensure_ascii=data.draw(st.booleans())).encode()
+        separators = choose([(",", ":"), (", ", ": ")])
+        return json.dumps(record, separators=separators, ensure_ascii=choose((False, True))).encode()
 
     messages = []
     for message_id in IDS:
         record: dict[str, Any] = {
             "id": message_id,
-            "sender": data.draw(st.sampled_from(WHO)),
-            "recipient": data.draw(st.sampled_from([*WHO, "all"])),
+            "sender": choose(WHO),
+            "recipient": choose([*WHO, "all"]),
             "timestamp": stamp(),
-            "content": data.draw(st.sampled_from(['"ack"', '"thread":null', "x"])),
+            "content": choose(['"ack"', '"thread":null', "x"]),
         }
-        if data.draw(st.booleans()):
-            record["thread"] = data.draw(st.sampled_from([None, *IDS]))
-        if data.draw(st.booleans()):
-            record["ack"] = data.draw(st.booleans())
+        if choose((False, True)):
+            record["thread"] = choose([None, *IDS])
+        if choose((False, True)):
+            record["metadata"] = {"thread": None}
+        if choose((False, True)):
+            record["ack"] = choose((False, True))
         messages.append(spelt(record))
     reads = [
         spelt(
             {
-                "message_id": data.draw(st.sampled_from(IDS)),
-                "reader_session_id": data.draw(st.sampled_from(WHO)),
+                "message_id": choose(IDS),
+                "reader_session_id": choose(WHO),
                 "timestamp": stamp(),
-                "event": data.draw(st.sampled_from(["read", "ack", "release", "seen"])),
+                "event": choose(["read", "ack", "release", "seen"]),
             }
         )
-        for _ in range(data.draw(st.integers(0, 8)))
+        for _ in range(choose(range(9)))
     ]
     return messages, reads
 
@@ -59,13 +71,158 @@ def lines(data: st.DataObject) -> tuple[list[bytes], list[bytes]]:
 def test_what_is_owed_and_asked_is_the_same(data: st.DataObject, tmp_path_factory: Any) -> None:
     """However the lines are spelt, and whatever their texts hold."""
     box: Path = tmp_path_factory.mktemp("box")
-    messages, reads = lines(data)
+    messages, reads = lines(lambda options: data.draw(st.sampled_from(options)))
     for name, content in ((MESSAGES, messages), (READS, reads), (ROSTER, [])):
         (box / name).write_bytes(b"".join(line + b"\n" for line in content))
     logs = Logs(str(box))
-    whole, narrow = logs.state(DEFAULT_TTL), logs.asking(DEFAULT_TTL)
+    narrow = logs.asking(DEFAULT_TTL)
     for who in WHO:
-        for question in (obligations.obligations, obligations.unanswered):
-            assert question(who, narrow) == question(who, whole)
-            for message in question(who, whole):
-                assert obligations.staleness(message, narrow, 0) == obligations.staleness(message, whole, 0)
+        agrees(who, narrow, logs)
+
+
+def agrees(who: str, narrow: MailState, logs: Logs) -> None:
+    whole = logs.state(DEFAULT_TTL)
+    for question in (obligations.obligations, obligations.unanswered):
+        assert question(who, narrow) == question(who, whole)
+        for message in question(who, whole):
+            assert obligations.staleness(message, narrow, 0) == obligations.staleness(message, whole, 0)
+
+
+DAMAGES = (*["none"] * 9, "torn", "move", "lose", "flip", "delete small", "old large")
+
+
+@given(seed=st.integers(0, 1 << 32))
+def test_the_table_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any) -> None:
+    """However many lines it takes in at once, whatever becomes of its files, and when the steward moves mail."""
+    chance, box = random.Random(seed), tmp_path_factory.mktemp("box")
+    told = lines(chance.choice)
+    files = {name: [spelt + b"\n" for spelt in part] for name, part in zip((MESSAGES, READS), told, strict=True)}
+    (box / ROSTER).write_bytes(b'{"event":"register","session_id":"cat","timestamp":"%b","continues":"bob"}\n' % NOW)
+    for name in files:
+        (box / name).touch()
+    large, small = (box / ".cache" / name for name in (asking.TABLE, asking.NEWS))
+    older = b""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "MOST", chance.choice((0, 4096)))
+        while any(files.values()):
+            for name, left in files.items():
+                written = b"".join(left.pop(0) for _ in range(min(len(left), chance.randint(0, 2))))
+                with (box / name).open("ab") as file:
+                    file.write(written)
+            damage = chance.choice(DAMAGES)
+            if damage == "torn":
+                with (box / MESSAGES).open("ab") as file:
+                    file.write(files[MESSAGES][0][:-1] if files[MESSAGES] else b'{"torn')
+                files[MESSAGES][:1] = [b"\n"]
+            elif damage == "move":
+                moved(box / MESSAGES)
+            elif damage in ("flip", "delete small") and small.exists():
+                small.write_bytes(b"x" + small.read_bytes()[1:]) if damage == "flip" else small.unlink()
+            elif damage == "lose" and large.exists():
+                older = large.read_bytes()
+                large.unlink()
+            elif damage == "old large" and older:
+                large.write_bytes(older)
+                seal = int(older.partition(b"\n")[0].rsplit(b" ", 1)[1])
+                os.utime(large, (seal, seal))
+            logs = Logs(str(box))
+            for who in chance.sample(WHO, 3):
+                agrees(who, asking.state(logs, who, DEFAULT_TTL), logs)
+
+
+def moved(log: Path) -> None:
+    """The steward moves the first half of the mail and puts a fresh log in its place."""
+    kept = log.read_bytes().splitlines(keepends=True)
+    fresh = log.with_suffix(".new")
+    fresh.write_bytes(b"".join(kept[len(kept) // 2 :]))
+    fresh.replace(log)
+
+
+def append(box: Path, name: str, **record: Any) -> None:
+    with (box / name).open("ab") as file:
+        file.write(json.dumps({"timestamp": stamp(), **record}).encode() + b"\n")
+
+
+def ask(box: Path, message_id: str) -> None:
+    append(box, MESSAGES, id=message_id, sender="ann", recipient="bob", content="x", ack=True)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Path:
+    """An empty mailbox."""
+    for name in (MESSAGES, READS, ROSTER):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_what_came_bit_by_bit_is_all_there(box: Path) -> None:
+    """Messages and reads in any order, each taken in by itself."""
+    logs = Logs(str(box))
+    for n in range(4):
+        append(box, READS, message_id=f"early {n}", reader_session_id="bob")
+        ask(box, f"late {n}")
+        asking.state(logs, "cat", DEFAULT_TTL)
+        ask(box, f"early {n}")
+        append(box, READS, message_id=f"late {n}", reader_session_id="bob")
+        asking.state(logs, "cat", DEFAULT_TTL)
+    owed = obligations.obligations("bob", asking.state(logs, "bob", DEFAULT_TTL))
+    assert sorted(message.id for message in owed) == [f"{when} {n}" for when in ("early", "late") for n in range(4)]
+
+
+def test_a_small_file_beside_another_large_one_counts_for_nothing(box: Path) -> None:
+    """As when a killed process left an older large file: what it lacks is read again."""
+    logs, large = Logs(str(box)), box / ".cache" / asking.TABLE
+    ask(box, "m1")
+    asking.state(logs, "ann", DEFAULT_TTL)
+    older, made = large.read_bytes(), large.stat().st_mtime
+    large.unlink()
+    ask(box, "m2")
+    asking.state(logs, "ann", DEFAULT_TTL)
+    ask(box, "m3")
+    asking.state(logs, "ann", DEFAULT_TTL)
+    large.write_bytes(older)
+    os.utime(large, (made, made))
+    assert [*asking.state(logs, "ann", DEFAULT_TTL).messages] == ["m1", "m2", "m3"]
+
+
+def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that owes nothing reads nothing of a long log, and one that owes reads only what it owes."""
+    told = [
+        {"id": f"m{n}", "sender": "ann", "recipient": "bob", "timestamp": stamp(), "content": "x", "thread": None}
+        for n in range(300)
+    ]
+    told[7]["ack"] = True
+    (box / MESSAGES).write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in told))
+    read = {"message_id": "m7", "reader_session_id": "bob", "timestamp": stamp()}
+    (box / READS).write_bytes(json.dumps(read).encode() + b"\n")
+    asking.state(Logs(str(box)), "bob", DEFAULT_TTL)
+    decoded = []
+    message = codec.message
+    monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
+    assert not asking.state(Logs(str(box)), "cat", DEFAULT_TTL).messages
+    assert not decoded
+    assert [*asking.state(Logs(str(box)), "bob", DEFAULT_TTL).messages] == ["m7"]
+    assert len(decoded) == 1
+
+
+def test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing(
+    box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is written in place: half of it may be of the one, and half of the other."""
+    logs, path = Logs(str(box)), box / ".cache" / asking.TABLE
+    ask(box, "m1")
+    asking.state(logs, "ann", DEFAULT_TTL)
+    about, asked = asking.AskTable.about, []
+
+    def meanwhile(table: asking.AskTable, lineage: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 1:  # zeros where the entries are, once the file is open
+            head = path.read_bytes().partition(b"\n")[0] + b"\n"
+            with path.open("r+b") as file:
+                file.seek(len(head) + 256)
+                file.write(bytes(64))
+        return about(table, lineage)
+
+    monkeypatch.setattr(asking.AskTable, "about", meanwhile)
+    assert [*asking.state(logs, "ann", DEFAULT_TTL).messages] == ["m1"]
+    assert len(asked) == 2

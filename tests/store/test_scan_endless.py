@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core import codec
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.store import lines as read_lines
 from agent_mailbox.store import scan
 from agent_mailbox.store.lines import line_at, lines_of
 from agent_mailbox.store.logs import Logs
@@ -72,12 +73,12 @@ def test_every_message_for_the_reader_comes_through_where_it_stands(
     with path.open("rb") as file:
         lines = [(at, line) for at, line in lines_of(file.fileno()) if codec.message(line) in BOBS]
     plainly = [pair for k, pair in enumerate(lines) if pair[1] not in [line for _, line in lines[:k]]]  # of twins, one
-    before = scan.CHUNK, scan.MAX_LINE
-    scan.CHUNK, scan.MAX_LINE = 2 * chunk, 500
+    before = scan.CHUNK, read_lines.MAX_LINE
+    scan.CHUNK, read_lines.MAX_LINE = 2 * chunk, 500
     try:
         there = found(path)
     finally:
-        scan.CHUNK, scan.MAX_LINE = before
+        scan.CHUNK, read_lines.MAX_LINE = before
     assert [pair for pair in there if codec.message(pair[1]) in BOBS] == plainly
 
 

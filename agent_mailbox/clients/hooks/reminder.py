@@ -7,6 +7,7 @@ no reminder.
 from __future__ import annotations
 
 from ...core import frame, obligations
+from ...store import asking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ MOST = 5
 
 def lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
     """Return the reminder; empty if there is nothing to remind of."""
-    state, now = desk.logs.asking(desk.config.ttls), desk.now()
+    state, now = asking.state(desk.logs, session_id, desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
     told = []
     if owed:
