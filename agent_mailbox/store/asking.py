@@ -1,4 +1,4 @@
-"""The live mail that asks for an ack and concerns one session, found without reading the logs whole.
+"""The live mail that one session owes, asked for or was offered, found without reading the logs whole.
 
 Belongs here: which lines those are, and the table of them, kept up with the logs. ``core.obligations`` judges what is
 found as it would judge everything. So the table may offer too much but must never hold back. It is derived, and each
@@ -11,6 +11,7 @@ The table has a line's position under these words:
     ANSWER    the message's id, of a reply
     READ      the message's id, of a read record
     READER    the session, of a read record about a message that asks
+    MARKED    the session, of a read record with a hook's nonce, and of a release
 
 Two files hold it, so that a few new lines cost little: a large one, and a small one with the entries since then. The
 small one names the large one's state that it belongs to; beside any other it counts for nothing.
@@ -33,17 +34,20 @@ from .word_table import TableFile, entry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
+    from ..core.records import Read
     from .cache import Mark
     from .logs import End, Logs, OpenLogs
     from .word_table import Entries
 
     Marks = tuple[Mark, Mark]
+    T = TypeVar("T")
 
 TABLE, NEWS = "asking", "asking-news"
 MOST = 4096
 """Entries of the small file; more go into the large one."""
-ASK, SENDER, ANSWER, READ, READER = b"k", b"s", b"w", b"r", b"R"
+ASK, SENDER, ANSWER, READ, READER, MARKED = b"k", b"s", b"w", b"r", b"R", b"n"
 _KEY, _THREAD, _NO_THREAD = b'"thread"', b'"thread":"', b'"thread":null'
 _OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
 """The beginning of a read record in our spelling, split at its quotation marks."""
@@ -54,28 +58,35 @@ def state(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> Mail
     """Return the live mail that asks for an ack and concerns the session, with all answers and the reads that count."""
     with logs.open() as live:
         roster = logs.read_roster()
-        found = _found(logs, live, roster.lineage(session_id))
+        lineage = roster.lineage(session_id)
+        messages, reads = _answer(logs, live, lambda table: table.about(lineage))
         views = live.views()
         return MailState(
-            messages=parse_messages(_lines(live.messages, found[0]), views[0]),
-            reads=Reads(parse_reads(_lines(live.reads, found[1]), views[1])),
+            messages=parse_messages(_lines(live.messages, messages), views[0]),
+            reads=Reads(parse_reads(_lines(live.reads, reads), views[1])),
             roster=roster,
             ttls=ttls,
         )
 
 
-def _found(logs: Logs, live: OpenLogs, lineage: Sequence[str]) -> tuple[set[int], set[int]]:
+def offered(logs: Logs, session_id: str) -> list[Read]:
+    """Return the session's records about the live messages that a hook offered it and that it may not have seen."""
+    with logs.open() as live:
+        return _answer(logs, live, lambda table: table.offered(session_id))
+
+
+def _answer(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T]) -> T:
     with ExitStack() as files:
         table = AskTable(logs, live, files)
         table.catch_up()
-        found = table.about(lineage)
+        found = question(table)
         if table.is_sound():
             table.save()
             return found
     table = AskTable(logs, live, None)  # another process wrote the files meanwhile
     table.catch_up()
     table.save()
-    return table.about(lineage)
+    return question(table)
 
 
 def _lines(fd: int | None, positions: Iterable[int]) -> Iterator[tuple[int, bytes]]:
@@ -134,6 +145,23 @@ class AskTable:
             messages.update(*(self._at(kind, message_id) for kind in (ASK, ANSWER)))
             reads.update(self._at(READ, message_id))
         return messages, reads
+
+    def offered(self, session_id: str) -> list[Read]:
+        """Return the session's records about the messages that it may not have seen.
+
+        Its other records settle more than the ``MARKED`` ones, never less. So these alone tell which messages to ask
+        about, and all records of those tell the rest.
+        """
+        word = session_id.encode()
+        marked = self._by(session_id, set(self._at(MARKED, word)))
+        standing = Reads(marked)
+        unseen = {read.message_id for read in marked if standing.unseen(read.message_id)}
+        places = {at for message_id in unseen for at in self._at(READ, message_id.encode())}
+        return [read for read in self._by(session_id, places) if read.message_id in unseen]
+
+    def _by(self, session_id: str, positions: Iterable[int]) -> list[Read]:
+        records = (codec.read(line) for _, line in _lines(self._live.reads, positions))
+        return [record for record in records if not isinstance(record, BadLine) and record.session_id == session_id]
 
     def _asks(self, lineage: Sequence[str]) -> set[bytes]:
         """Return the ids of the messages that one of these sessions sent or has a record of, and some others'."""
@@ -236,6 +264,8 @@ def _of_reads(fd: int | None, start: int, end: int, is_ask: Callable[[bytes], bo
             yield entry(READ, words[0], position)
             if is_ask(words[0]):
                 yield entry(READER, words[1], position)
+            if b'"nonce"' in line or b"release" in line or b"\\" in line:
+                yield entry(MARKED, words[1], position)
 
 
 def _words(line: bytes) -> tuple[bytes, bytes] | None:

@@ -51,9 +51,9 @@ def save(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
 
 def recalled(logs: Logs, session_id: str) -> list[Offer]:
     """Return the session's open offers from the reads log; only the list knows the transcript's length and client."""
-    mine = session_id.encode()
-    records = (codec.read(line) for _, line in logs.reads.lines() if mine in line)
-    reads = [r for r in records if not isinstance(r, BadLine) and r.session_id == session_id]
+    from . import asking  # as a session starts, and where a delivery was lost
+
+    reads = asking.offered(logs, session_id)
     standing = Reads(reads)
     listed = {offer.nonce: offer.replace(messages=()) for offer in load(logs, session_id)}
     found: dict[str, Offer] = {}

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 BITS = 40
 _POSITION = (1 << BITS) - 1
-_PRIME = (1 << 24) - 3
+_PRIME = 15_485_863
+"""Under 24 bits, and near no power of two: next to one, the bytes of ids would hardly mix."""
 _HEAD = 256
 """Bytes at the beginning of a table's file, for what the owner says about it."""
 _BLOCK = 512

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, obligations
+from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.store import asking
+from agent_mailbox.store import asking, offers
 from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.offers import Offer
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ def lines(choose: Choice) -> tuple[list[bytes], list[bytes]]:
                 "message_id": choose(IDS),
                 "reader_session_id": choose(WHO),
                 "timestamp": stamp(),
-                "event": choose(["read", "ack", "release", "seen"]),
+                "event": choose(["read", "read", "ack", "release", "seen"]),
+                **choose(({}, {"nonce": "a1"}, {"nonce": "b2"}, {"nonce": "a1", "title": True})),
             }
         )
         for _ in range(choose(range(9)))
@@ -128,6 +131,19 @@ def test_the_table_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any
             logs = Logs(str(box))
             for who in chance.sample(WHO, 3):
                 agrees(who, asking.state(logs, who, DEFAULT_TTL), logs)
+                assert offers.recalled(logs, who) == recalled_plainly(logs, who)
+
+
+def recalled_plainly(logs: Logs, who: str) -> list[Offer]:
+    """The session's open offers, by all its reads."""
+    mine = [read for read in logs.read_records() if read.session_id == who]
+    found: dict[str, Offer] = {}
+    for message_id in dict.fromkeys(read.message_id for read in mine if read.nonce):
+        for read in Reads(mine).unseen(message_id):
+            nonce = read.nonce or ""
+            before = found.get(nonce) or Offer(nonce, read.timestamp, 0, ())
+            found[nonce] = before.replace(messages=(*before.messages, message_id))
+    return list(found.values())
 
 
 def moved(log: Path) -> None:
