@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.permission.permit import Permit
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages
@@ -19,6 +20,8 @@ from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store import creation, system
 from agent_mailbox.upkeep import backup, doctor, steward
+from tests.simulation import guard
+from tests.simulation.disk import SECOND
 from tests.simulation.judge import BOX, FREE, LIVE, MAYBE, RELEASING, Judge, Letter, Session
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 ROLES = ("role:ops", "role:dev")
 TAGS = ("project:sun", "project:moon")
 LEAD = "agent-0"
+STATE = "/home/.local/state/agent-mailbox"
 UNTIDY = ("kill", "power", "fault", "stop", "slow", "jump")
 """What may leave something that the steward reports: a torn line, a lock that it did not get, mail that came back."""
 LASTING = 40_000
@@ -212,7 +216,45 @@ EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact
 
 def hook(stage: Stage, process: Process, me: Session) -> None:
     """A client's hook, in Python."""
+    _hook(stage, process, me, str(pick(process, EVENTS)))
+
+
+def shim(stage: Stage, process: Process, me: Session) -> None:
+    """A client's hook as the client starts it: the shell guard, and Python only if that does not say "nothing"."""
     event = str(pick(process, EVENTS))
+    grain = SECOND if process.chance.random() < 0.2 else 1
+    watch = guard.Watch(stage.judge, me, grain)
+    nothing = False
+    try:
+        nothing = guard.says_nothing(guard.Ask(event, me.id, BOX, STATE, grain))
+    finally:
+        watch.ends(nothing=nothing)
+    if not nothing:
+        _hook(stage, process, me, event)
+
+
+def settle(stage: Stage, process: Process, me: Session) -> None:
+    """In the end, when nothing goes wrong: behind a hook the guard says nothing, and starts no Python again."""
+    _hook(stage, process, me, "PostToolUse")
+    if not guard.says_nothing(guard.Ask("PostToolUse", me.id, BOX, STATE)):
+        stage.judge.breach(f"the guard of {me.id} starts Python, and has nothing to say")
+
+
+def permit(stage: Stage, process: Process, me: Session) -> None:
+    """A client asks whether its session may use a tool: the shell guard, and Python where nothing binds it."""
+    watch = guard.Watch(stage.judge, me, 1)
+    nothing = False
+    try:
+        nothing = guard.says_nothing(guard.Ask("Permit", me.id, BOX, STATE))
+    finally:
+        watch.permits(nothing=nothing)
+    if not nothing and not me.led:
+        call = hook_events.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
+        asked = Permit(call=call, control=stage.desk(me.id).control, environ={}, program="", write=lambda _: None)
+        asked._unbind()  # it looks again, under the locks; one that is bound would wait for its lead
+
+
+def _hook(stage: Stage, process: Process, me: Session, event: str) -> None:
     shown: list[str] = []
     desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
@@ -414,10 +456,12 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
         f'"2026-01-01T00:00:00.000Z","content":"{letter.content}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
     ).encode()
     torn = process.chance.random() < 0.4
+    stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
     system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
+    inode = process.files[fd].inode
+    letter.times = (inode.before, inode.mtime) if inode is not None else (0, 0)
     system.close(fd)
-    stage.judge.torn = stage.judge.torn or torn
     if stage.judge.torn:
         stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
     else:
@@ -463,7 +507,7 @@ def wait(stage: Stage, process: Process, me: Session) -> None:
 WEIGHTS: tuple[tuple[Any, float], ...] = (
     (send, 10), (send_many, 2), (check, 9), (peek, 1), (ack, 3), (release, 2), (reply, 2), (freeze, 0.7), (retire, 0.3),
     (register, 1.5), (run_steward, 2.0), (foreign, 1), (damage, 1), (wait, 0.5), (hook, 5),
-    (lead, 0.5), (ask, 1), (decide, 1), (back_up, 0.3), (repair, 0.3),
+    (lead, 1), (ask, 1), (decide, 1), (back_up, 0.3), (repair, 0.3), (shim, 5), (permit, 3),
 )  # fmt: skip
 
 
@@ -474,7 +518,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
     if isinstance(error, StorageFailed):
         return process.hurt or process.world.disk.full or process.world.profile.lockless
     if isinstance(error, Refused | NotFound):
-        return command in ("send", "send_many", "reply", "register", "hook", "ask", "decide", "lead")
+        return command in ("send", "send_many", "reply", "register", "hook", "shim", "permit", "ask", "decide", "lead")
     if isinstance(error, OSError):
         return process.hurt or command in ("foreign", "damage")
     return isinstance(error, MailboxError) and process.hurt

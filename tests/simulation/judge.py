@@ -49,6 +49,8 @@ class Letter:
         self.lasting = True
         self.class_ = 1
         self.foreign = False
+        self.times = (0, 0)
+        """Of a foreign one: the log's time before it was written, and with it."""
         self.was_released = False
 
     @property
@@ -118,6 +120,8 @@ class Judge:
         self.appended: set[str] = set()
         """What foreign programs appended whole since the last power failure."""
         self.torn = False
+        self.watches: list[set[str]] = []
+        """For each guard that looks at this moment: the messages that its session waits for."""
         self.decisions: dict[str, tuple[str, str]] = {}
         self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
         self._lines: dict[bytes, Fact | None] = {}
@@ -254,6 +258,8 @@ class Judge:
             self._order(session, letter, before)
 
     def _once(self, session: Session, letter: Letter, process: Process) -> None:
+        for watch in self.watches:
+            watch.discard(letter.id)
         state, by = self.given.get((session.id, letter.id), (FREE, None))
         if state == READ:
             self.breach(f"{session.id} is shown {letter.id} a second time")

@@ -16,7 +16,7 @@ from tests.simulation import commands
 from tests.simulation.commands import WEIGHTS, Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
-from tests.simulation.world import Killed, Process, Profile, World
+from tests.simulation.world import Killed, Met, Process, Profile, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Result(NamedTuple):
     shown: int
     acknowledged: int
     checks: int
-    met: dict[tuple[str, str, str], int]
+    met: dict[Met, int]
     made: dict[tuple[str, int], str]
     jobs: list[Job]
     story: list[str]
@@ -181,6 +181,10 @@ def _settle(it: Driver) -> None:
             return
     _command(it, 1002, "run_steward", "agent-0")
     _until_idle(it)
+    for session in list(it.judge.sessions.values()):
+        if session.registered is not None and not session.may_be_dead and not session.retired:
+            _command(it, 1003, "settle", session.id)
+            _until_idle(it)
     it.judge.finish()
 
 
