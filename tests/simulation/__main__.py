@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from tests.simulation import runs, shorten
+from tests.simulation.world import Met
 
 ROOT = Path(__file__).absolute().parents[2]
 
@@ -24,7 +25,7 @@ class Sums:
     def __init__(self) -> None:
         self.worlds = self.calls = self.shown = self.acknowledged = self.checks = 0
         self.simulated = self.seconds = 0.0
-        self.met: Counter[tuple[str, str, str]] = Counter()
+        self.met: Counter[Met] = Counter()
         self.broken: list[int] = []
 
     def add(self, result: runs.Result) -> None:
@@ -46,7 +47,7 @@ class Sums:
         return (
             f"{self.worlds:,} worlds; {self.calls:,} calls ({rate:,.0f} a second); {days:,.1f} days; "
             f"{self.acknowledged:,} acknowledgements; {self.shown:,} showings; {self.checks:,} looks at the platter; "
-            f"{len(self.met):,} distinct (call, fault, state of another)"
+            f"{len(self.met):,} distinct (call site, call, fault, state of another)"
         )
 
 

@@ -24,10 +24,12 @@ class Inode:
     """A file or a directory."""
 
     __slots__ = (
+        "before",
         "ctime",
         "data",
         "dirty",
         "entries",
+        "failures",
         "is_directory",
         "lock",
         "mode",
@@ -45,11 +47,14 @@ class Inode:
     def __init__(self, number: int, mode: int, mtime: int, *, is_directory: bool) -> None:
         self.number = number
         self.mode = mode
-        self.mtime = self.solid_mtime = self.ctime = mtime
+        self.mtime = self.solid_mtime = self.ctime = self.before = mtime
+        """``before``: the time of the change before the last write."""
         self.is_directory = is_directory
         self.data = bytearray()
         self.solid = bytearray()
         self.dirty: set[int] = set()
+        self.failures = 0
+        """Counts the syncs that dropped pages."""
         self.version = 0
         """Counts the changes of ``solid``."""
         self.entries: dict[str, Inode] = {}
@@ -146,6 +151,7 @@ class Disk:
             inode.data.extend(bytes(start - size))
         inode.data[start : start + len(data)] = data
         inode.dirty.update(range(min(start, size) // PAGE, (start + len(data) - 1) // PAGE + 1))
+        inode.before = inode.mtime
         inode.mtime = inode.ctime = self.tick(now)
 
     def cut(self, inode: Inode, size: int, now: int) -> None:
@@ -155,7 +161,8 @@ class Disk:
             del inode.data[size:]
         else:
             inode.data.extend(bytes(size - there))
-        inode.dirty.add(min(size, there) // PAGE)
+        if size != there:
+            inode.dirty.add(min(size, there) // PAGE)
         inode.mtime = inode.ctime = self.tick(now)
 
     def sync(self, inode: Inode) -> None:
@@ -184,6 +191,7 @@ class Disk:
         inode.solid.extend(bytes(max(size - len(inode.solid), 0)))
         del inode.solid[size:]
         inode.dirty.clear()
+        inode.failures += 1
         inode.version += 1
 
     # -- a power failure ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ EXCLUSIVE, SHARED, UNLOCK, NONBLOCK = 2, 1, 8, 4
 class OpenFile:
     """An open file description."""
 
-    __slots__ = ("appends", "inode", "path", "position", "reads", "ready", "watched", "writes")
+    __slots__ = ("appends", "failures", "inode", "path", "position", "reads", "ready", "watched", "writes")
 
     def __init__(self, inode: Inode | None, path: str, flags: int) -> None:
         self.inode = inode
@@ -37,6 +37,8 @@ class OpenFile:
         self.appends = bool(flags & os.O_APPEND)
         self.writes = flags & os.O_ACCMODE != os.O_RDONLY
         self.reads = flags & os.O_ACCMODE != os.O_WRONLY
+        self.failures = inode.failures if inode is not None else 0
+        """The failed syncs of the file that were told here, or came before it was opened."""
         self.ready = False
         """Of a watch: has something changed?"""
         self.watched: list[Inode] = []
@@ -141,7 +143,7 @@ class Kernel:
             raise failed(errno.EISDIR, path)
         elif flags & os.O_DIRECTORY and not inode.is_directory:
             raise failed(errno.ENOTDIR, path)
-        if flags & os.O_TRUNC and not inode.is_directory and inode.data:
+        if flags & os.O_TRUNC and not inode.is_directory:
             self.disk.cut(inode, 0, self.world.wall())
         inode.opened += 1
         return process.install(OpenFile(inode, path, flags))
@@ -217,13 +219,18 @@ class Kernel:
         self.world.renamed()
 
     def fsync(self, process: Process, fd: int) -> None:
-        inode = self._file(process, fd).inode
+        file = self._file(process, fd)
+        inode = file.inode
         assert inode is not None
         if inode.is_directory:
             self.disk.sync_names(inode)
             self.world.renamed()
-        else:
-            self.disk.sync(inode)
+            return
+        self.disk.sync(inode)
+        if file.failures != inode.failures:  # each open file is told once (Linux since 4.13, fsync(2))
+            file.failures = inode.failures
+            process.hurt = True
+            raise failed(errno.EIO)
 
     fdatasync = fsync
 
