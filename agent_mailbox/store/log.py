@@ -321,7 +321,9 @@ class HeldLog(FileLock):
         except OSError as error:
             raise storage_failed("write", self.path, error) from None
         if self._trail is not None and left is not None:
-            self._trail.leave(self.path, there.st_ino, size, left)  # else the log would be newer than our last note
+            now = system.fstat(self.fd)
+            if now.st_size == size:  # the note says what it said; the log alone has another time
+                self._trail.date(self.path, now.st_mtime_ns)
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""

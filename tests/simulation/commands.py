@@ -229,6 +229,7 @@ def shim(stage: Stage, process: Process, me: Session) -> None:
         nothing = guard.says_nothing(guard.Ask(event, me.id, BOX, STATE, grain))
     finally:
         watch.ends(nothing=nothing)
+    stage.judge.answers.append((me.id, f"the guard says {'nothing' if nothing else 'maybe'}"))
     if not nothing:
         _hook(stage, process, me, event)
 
@@ -459,8 +460,8 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
     system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
-    inode = process.files[fd].inode
-    letter.times = (inode.before, inode.mtime) if inode is not None else (0, 0)
+    file = process.files.get(fd)
+    letter.times = (file.inode.before, file.inode.mtime) if file is not None and file.inode is not None else (0, 0)
     system.close(fd)
     if stage.judge.torn:
         stage.judge.appended.clear()  # whatever follows a torn line may be glued to it

@@ -101,6 +101,11 @@ class Kernel:
             raise failed(errno.ENOTDIR, path)
         return where, names[-1]
 
+    def _way(self, path: str) -> list[Inode]:
+        """The directories above the last name of a path."""
+        names = [name for name in path.split("/") if name and name != "."]
+        return [self.look_up("/".join(names[:depth])) for depth in range(len(names))]
+
     def look_up(self, path: str | bytes) -> Inode:
         """The file or directory at a path."""
         where, name = self._parent(path)
@@ -122,6 +127,15 @@ class Kernel:
         if found is None:
             raise failed(errno.EBADF)
         return found
+
+    def _content(self, process: Process, fd: int, *, to: str) -> tuple[OpenFile, Inode]:
+        """An open file and its inode, to ``read`` or to ``write``."""
+        file = self._file(process, fd)
+        if file.inode is None or not (file.reads if to == "read" else file.writes):
+            raise failed(errno.EBADF)
+        if file.inode.is_directory:
+            raise failed(errno.EISDIR)
+        return file, file.inode
 
     # -- opening and closing ------------------------------------------------------------------------------------------
 
@@ -175,28 +189,24 @@ class Kernel:
         if file.inode is None:
             file.ready = False
             return b"event"
-        data = bytes(file.inode.data[file.position : file.position + size])
+        _, inode = self._content(process, fd, to="read")
+        data = bytes(inode.data[file.position : file.position + size])
         file.position += len(data)
         return data
 
     def pread(self, process: Process, fd: int, size: int, start: int) -> bytes:
-        inode = self._file(process, fd).inode
-        assert inode is not None
+        _, inode = self._content(process, fd, to="read")
         return bytes(inode.data[start : start + size])
 
     def write(self, process: Process, fd: int, data: bytes) -> int:
-        file = self._file(process, fd)
-        inode = file.inode
-        assert inode is not None
+        file, inode = self._content(process, fd, to="write")
         start = len(inode.data) if file.appends else file.position
         done = self._put(inode, bytes(data), start)
         file.position = start + done
         return done
 
     def pwrite(self, process: Process, fd: int, data: bytes, start: int) -> int:
-        file = self._file(process, fd)
-        inode = file.inode
-        assert inode is not None
+        file, inode = self._content(process, fd, to="write")
         return self._put(inode, bytes(data), len(inode.data) if file.appends else start)
 
     def _put(self, inode: Inode, data: bytes, start: int) -> int:
@@ -212,8 +222,10 @@ class Kernel:
         return len(data)
 
     def ftruncate(self, process: Process, fd: int, size: int) -> None:
-        inode = self._file(process, fd).inode
-        assert inode is not None
+        file = self._file(process, fd)
+        inode = file.inode
+        if inode is None or not file.writes:
+            raise failed(errno.EINVAL)
         self.disk.cut(inode, size, self.world.wall())
         self._wake(inode)
         self.world.renamed()
@@ -276,6 +288,8 @@ class Kernel:
         there = where.entries.get(name)
         if there is None:
             raise failed(errno.ENOENT, path)
+        if not there.is_directory:
+            raise failed(errno.ENOTDIR, path)
         if there.entries:
             raise failed(errno.ENOTEMPTY, path)
         self.disk.change((where, name, None))
@@ -299,13 +313,16 @@ class Kernel:
         if moved is None:
             raise failed(errno.ENOENT, old)
         before = target.entries.get(other)
-        if before is not None and before.is_directory:
-            if not moved.is_directory:
-                raise failed(errno.EISDIR, new)
-            if before.entries:
-                raise failed(errno.ENOTEMPTY, new)
+        if moved.is_directory and moved in self._way(new):
+            raise failed(errno.EINVAL, new)
+        if before is not None and before.is_directory and before in self._way(old):
+            raise failed(errno.ENOTEMPTY, new)
         if before is moved:
             return
+        if before is not None and before.is_directory != moved.is_directory:
+            raise failed(errno.ENOTDIR if moved.is_directory else errno.EISDIR, new)
+        if before is not None and before.entries:
+            raise failed(errno.ENOTEMPTY, new)
         self.disk.change((source, name, None), (target, other, moved))
         self._changed(source)
         self._changed(target)
@@ -320,6 +337,8 @@ class Kernel:
         where, name = self._parent(new)
         if name in where.entries:
             raise failed(errno.EEXIST, new)
+        if there.is_directory:
+            raise failed(errno.EPERM, new)
         self.disk.change((where, name, there))
         self._changed(where)
 
@@ -357,10 +376,13 @@ class Kernel:
             self.world.block(process, lambda: inode.lock is None)
 
     def _lock(self, file: OpenFile, inode: Inode, exclusive: bool) -> bool:
-        others = inode.lock not in (None, file) or any(sharer is not file for sharer in inode.sharers)
-        if (exclusive and others) or (not exclusive and inode.lock not in (None, file)):
+        if inode.lock is file if exclusive else file in inode.sharers:
+            return True
+        self._unlock(
+            file, inode
+        )  # a lock of the other kind goes first, even if the new one is not to be had (flock(2))
+        if inode.lock is not None or (exclusive and inode.sharers):
             return False
-        self._unlock(file, inode)
         if exclusive:
             inode.lock = file
         else:

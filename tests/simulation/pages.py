@@ -43,7 +43,8 @@ LIBERTIES = (
     "A call happens at once and whole; others run before it or after it. A power failure may take any part of it.",
     "A sector of 512 bytes is written whole or not at all. A lost sector within a longer file reads as zeros.",
     "A write over bytes that a file has already is not cut short.",
-    "Python repeats a call that a signal interrupts (PEP 475), so `EINTR` never comes to our code.",
+    "Python repeats a call that a signal interrupts (PEP 475), so `EINTR` never comes to our code. No signal comes"
+    " but `SIGKILL`, `SIGSTOP` and `SIGCONT`. These rooms install no handlers, so others end a process like a kill.",
     "There are no threads and no forks; so no two processes share an open file, nor its lock.",
     "There is one user, one machine and one file system, without links except hard links.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"
@@ -63,7 +64,7 @@ LIBERTIES = (
 MISSING = (
     "hooks with a transcript (receipts: seen, lost, offered again), and succession by name or by a client's clear",
     "the console, teams, swarm and the engine",
-    "the same workloads on the real system, compared answer by answer",
+    "the same workloads by real processes at the same time: their order cannot be chosen",
 )
 
 
@@ -137,6 +138,10 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "would all of it survive if the power failed now?",
         "The shell guard is a model (`tests/simulation/guard.py`). Drawn directories hold it to the real dash, bash",
         "and busybox (`tests/simulation/shells.py`).",
+        "",
+        "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
+        "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",
+        "as on the real system, and leave the same files (`tests/simulation/real.py`).",
         "",
         "- `scripts/simulate --seed N --commit C` replays a world, byte for byte.",
         "- `scripts/simulate --hours 8` goes on through the night; a failure prints its seed and a short story.",

@@ -7,8 +7,10 @@ side by side have their own order each time, so only commands that follow each o
 from __future__ import annotations
 
 import os
+import re
 import time
 from functools import partial
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,6 @@ from tests.simulation.world import Profile, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import pytest
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 WITHOUT = ("wait", "ask", "back_up", "damage")
 """Commands that wait, or that need a disk of their own."""
+DRAWN = re.compile(rb'"seal":"[^"]*"|\d{4}-\d\d-\d\dT[\d:.]+Z|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b|"tokens":\d+')
+"""Times, seals and ids: of a clock, a key and a random number; the cost of a text that holds some."""
 Answers = list[tuple[str, tuple[tuple[str, ...], ...], str]]
 
 
@@ -56,6 +59,7 @@ def simulated(seed: int) -> Answers:
 
         act("found", lambda process: commands.found(stage, process))
         _each(seed, stage, judge, answers, act)
+        answers.append(_left({path: bytes(inode.data) for path, inode in world.disk.files(solid=False)}, commands.BOX))
     assert judge.breaches == []
     return answers
 
@@ -70,6 +74,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
         (commands, "BOX", box),
         (judging, "BOX", box),
         (judging, "QUIET", f"{box}/.cache/quiet/"),
+        (commands, "STATE", str(scratch / "state")),
         (commands, "LIVE", (f"{box}/agent-mailbox.jsonl",)),
     ):
         patch.setattr(module, name, value)
@@ -77,10 +82,15 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     world.kernel = SimpleNamespace(look_up=os.stat)
     judge = Unsynced(world)
     stage = Stage(world, judge, 6, 3)
+    for session in judge.sessions.values():
+        session.seen = world.now  # the simulated clock begins a moment ago, so nobody was away for a day
     answers: Answers = []
 
     def act(name: str, work: Callable[[Any], object]) -> str:
-        process = SimpleNamespace(name=name, chance=Random(f"{seed} {name}"), dead=False, ended=False, hurt=False)
+        _next_tick(scratch / "tick")
+        world.calls += 1
+        process = SimpleNamespace(name=name, chance=Random(f"{seed} {name}"), files={}, hurt=False)
+        process.dead = process.ended = False
         try:
             work(process)
         except Exception as error:
@@ -91,8 +101,32 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
 
     act("found", lambda process: commands.found(stage, process))
     _each(seed, stage, judge, answers, act)
+    answers.append(_left({str(path): path.read_bytes() for path in Path(box).rglob("*") if path.is_file()}, box))
     assert judge.breaches == []
     return answers
+
+
+def _left(files: dict[str, bytes], box: str) -> tuple[str, tuple[tuple[str, ...], ...], str]:
+    """What all commands left: the lines of the logs, those of the archive together, and the names of other files."""
+    logs: dict[str, list[str]] = {"archive": []}
+    names = []
+    for path, data in sorted(files.items()):
+        name = path.removeprefix(f"{box}/")
+        if path.startswith(f"{box}/") and not name.endswith(".jsonl"):
+            names.append(name)
+        elif path.startswith(f"{box}/") and not data.startswith(b'{"file"'):  # digests of those times and seals
+            lines = [line for line in DRAWN.sub(b"", data).decode(errors="backslashreplace").split("\n") if line]
+            logs.setdefault("archive" if "archive" in name else name, []).extend(lines)
+    logs["archive"].sort()  # its files are named by months
+    return "left", (tuple(names), *((log, *lines) for log, lines in sorted(logs.items()))), ""
+
+
+def _next_tick(file: Path) -> None:
+    """Wait until the file system tells another time, as the simulated one does at each call."""
+    file.touch()
+    before = file.stat().st_mtime_ns
+    while file.stat().st_mtime_ns == before:
+        file.write_bytes(b"x")
 
 
 class Unsynced(Judge):
