@@ -173,6 +173,8 @@ class Carrier:
     def _pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
         if now >= self.outbox.until(parcel):
             return "it expired, or its recipient was away for too long"
+        if parcel.event.get("content") is None:
+            return "its record in the outbox has no text"
         if parcel.event.get("announces"):
             return ""
         swarm = self.ledger.known().active(parcel.event["swarm_id"])

@@ -7,7 +7,8 @@ too, offline and without the extra. Each finding is (place, problem, whether it 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from ..core import codec, instant
 from ..core.records import BadLine
@@ -52,10 +53,17 @@ def files(home: Home, now: int) -> list[Finding]:
 
 def _log(path: str, now: int) -> Iterator[Finding]:
     latest = ""
+    wrong = _wrong(os.path.basename(path))
     for number, (_, text) in enumerate(Log(path).lines(), 1):
         parsed = codec.parse(text, codec.MAX_LINE)
         if isinstance(parsed, BadLine):
             yield f"{path}:{number}", parsed.reason, False
+        elif why := wrong(parsed):
+            yield (
+                f"{path}:{number}",
+                f"the gateway passes this record by ({why}); correct it, or delete the line",
+                False,
+            )
         else:
             latest = max(latest, str(parsed.get("at") or ""))
     try:
@@ -65,6 +73,15 @@ def _log(path: str, now: int) -> Iterator[Finding]:
     if ahead > SKEW:
         what = f"a line is dated {latest}, {ahead // 1000} s ahead: this machine's clock was wrong then, or is now"
         yield path, what, True
+
+
+def _wrong(name: str) -> Callable[[Mapping[str, Any]], str]:
+    """Return the judge of a log's records; without the extra's libraries one that knows nothing wrong."""
+    if name == pairing.IN_HOME or extra.missing():
+        return lambda _: ""
+    from .protocol.gateway_events import problem
+
+    return problem
 
 
 def examine(mailbox: str, now: int) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ from ..store.log import HeldLog, Log
 from . import home as names
 from . import state_file
 from .home import Home
-from .protocol import wire
+from .protocol import gateway_events, wire
 from .protocol.membership import NOTHING, Event, Knowledge, fold
 
 MAX_LINE = codec.MAX_LINE
@@ -38,7 +38,7 @@ def each_event(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, dict[s
     """Yield (position, event) of a log's lines; skip invalid ones (``doctor`` reports them)."""
     for position, text in lines:
         event = codec.parse(text, MAX_LINE)
-        if not isinstance(event, BadLine):
+        if not isinstance(event, BadLine) and not gateway_events.problem(event):
             yield position, event
 
 
@@ -112,13 +112,13 @@ class Ledger:
         """Append the events that ``decide`` returns for the present knowledge; return the knowledge after. Raise what
         it raises."""
         with HeldLog(self._tail.log.path) as log:
-            events = list(decide(self.known()))
-            lines = [line(event) for event in events]
+            decided = list(decide(self.known()))
+            lines = [line(event) for event in decided]
             if any(len(text) > MAX_LINE for text in lines):
                 raise BadData(f"ledger event too large: over {MAX_LINE} bytes", "split the swarm into smaller ones")
             log.append(lines)
             log.sync()
-        if events:
+        if decided:
             self.write_state()
         return self.known()
 
