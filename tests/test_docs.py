@@ -22,7 +22,7 @@ from agent_mailbox.cli import hook_command, install_command, mail, roster_comman
 from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands
-from agent_mailbox.swarm import swarm_commands, swarm_mail_commands
+from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_state_commands
 from agent_mailbox.teams import teams_commands
 from scripts.documents import markdown, pages
 from scripts.prose import hard_page_sentences, written_pages
@@ -47,6 +47,7 @@ assert all(
         send_commands,
         swarm_commands,
         swarm_mail_commands,
+        swarm_state_commands,
         teams_commands,
         upkeep,
     )
@@ -139,6 +140,9 @@ CONTRACT = {
     "swarm status": set(),
     "swarm context": {"--limit"},
     "swarm notify github": {"--from", "--body", "--also"},
+    "swarm new-key": set(),
+    "swarm backup": set(),
+    "swarm restore": set(),
     "swarm state export": set(),
     "swarm state import": {"--merge", "--replace"},
     "swarm doctor": set(),

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError
+from .gateway_identity import key_of
 from .home import Home
 from .joining import REFUSED, ask, confirm, stop
 from .ledger import Ledger
@@ -62,7 +63,7 @@ class Carrier:
         self.outbox = outbox
         self.peers = peers
         self.settings = settings
-        self.key = home.key()
+        self.key = key_of(home, ledger)
         self.poke = asyncio.Event()
         self._states: dict[str, _Peer] = {}
         self._asked: dict[str, float] = {}

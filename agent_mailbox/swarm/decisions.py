@@ -13,6 +13,7 @@ from ..core import instant
 from ..errors import Malformed, NotFound, Refused
 from ..mailbox.sending import random_id
 from . import gateway
+from .gateway_identity import key_of
 from .home import Home
 from .joining import alias_of
 from .ledger import Ledger
@@ -58,40 +59,11 @@ def _others(known: Knowledge, swarm: Swarm, *less: str) -> list[Member]:
     return [m for m in swarm.members.values() if m.agent_id not in (known.agent_id, *less)]
 
 
-def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
-    """Give the gateway its identity; return the public key. Idempotent."""
-    if not wire.is_admissible(agent_id):
-        raise Malformed(
-            f"agent id invalid: {agent_id!r}",
-            "use ASCII letters, digits or . _ @ + -, but no reserved word and no ending message, system, notification",
-        )
-    try:
-        endpoint = wire.check_endpoint(endpoint)
-    except ValueError as error:
-        raise Malformed(
-            f"endpoint invalid: {endpoint!r} ({error})", "write https://HOST/swarm, as peers reach it"
-        ) from None
-    key = home.make()
-
-    def decide(known: Knowledge) -> Sequence[Event]:
-        if (known.agent_id, known.endpoint) == (agent_id, endpoint):
-            return ()
-        if known.swarms and any(swarm.state == ACTIVE for swarm in known.swarms.values()):
-            raise Refused(
-                f"gateway identity is in use by its swarms: {known.agent_id}",
-                "run `agent-mailbox swarm leave SWARM` for each, or use another `--home DIR`",
-            )
-        return (ledger.event("identity", agent_id=agent_id, endpoint=endpoint),)
-
-    ledger.decide(decide)
-    return signing.public_of(key)
-
-
 def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
     """Create a swarm with this gateway as its master."""
     if not 1 <= len(name) <= 256 or not name.isprintable() or not name.strip():
         raise Malformed(f"swarm name invalid: {name[:80]!r}", "use 1 to 256 printable characters")
-    key, swarm_id = home.key(), random_id()
+    key, swarm_id = key_of(home, ledger), random_id()
 
     def decide(known: Knowledge) -> Sequence[Event]:
         at = instant.text(ledger.now())
@@ -106,7 +78,7 @@ def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> 
 
 def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float) -> str:
     """Return an invitation's URL. Making one is not recorded; its uses are."""
-    known, key, now = ledger.identified(), home.key(), ledger.now()
+    known, key, now = ledger.identified(), key_of(home, ledger), ledger.now()
     swarm = find(known, word)
     mine = swarm.master == known.agent_id
     if not mine and not swarm.settings.get("allow_member_invite"):

@@ -46,13 +46,17 @@ class Home:
         """Return the path of a file in it."""
         return os.path.join(self.directory, name)
 
-    def make(self) -> Ed25519PrivateKey:
-        """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
+    def prepare(self) -> None:
+        """Create the directory if missing. Raise ``Refused`` if others can read it."""
         try:
             make_directory(self.directory, parents=0o755)
         except OSError as error:
             raise storage_failed("make", self.directory, error) from None
         self.check_modes()
+
+    def make(self) -> Ed25519PrivateKey:
+        """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
+        self.prepare()
         if not os.path.lexists(self.path(KEY)):
             self._make_key()
         return self.key()
@@ -78,14 +82,14 @@ class Home:
         except OSError as error:
             raise storage_failed("write the key", self.path(KEY), error) from None
 
-    def key(self) -> Ed25519PrivateKey:
-        """Return the private key. Raise ``NotFound`` before ``init``, ``Refused`` if it is not private, ``BadData`` if
-        unusable."""
+    def key(self, path: str | None = None) -> Ed25519PrivateKey:
+        """Return the private key, or that in another file. Raise ``NotFound`` before ``init``, ``Refused`` if it is not
+        private, ``BadData`` if unusable."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        path = self.path(KEY)
+        path = path or self.path(KEY)
         if not os.path.lexists(path):
             raise NotFound(f"swarm identity missing: {self.directory}", INIT)
         self.check_modes()
@@ -119,6 +123,17 @@ def mode_problem(path: str) -> str:
     if there.st_uid != os.geteuid():
         return f"belongs to uid {there.st_uid}"
     return "can be read by others" if there.st_mode & 0o077 else ""
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a file that must not be there yet, 0600. Raise ``Refused`` if it is there."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        write_private(path, data)
+    except FileExistsError:
+        raise Refused(f"file exists: {path}", "name a new one") from None
+    except OSError as error:
+        raise storage_failed("write", path, error) from None
 
 
 def write_private(path: str, data: bytes) -> None:

@@ -40,7 +40,10 @@ def files(home: Home, now: int) -> list[Finding]:
         if extra.missing():
             found.append((home.directory, f"extra missing, it cannot serve: run `{extras.how('swarm')}`", True))
         else:
-            home.key()
+            from .gateway_identity import key_of
+            from .ledger import Ledger
+
+            key_of(home, Ledger(home))
     except MailboxError as error:
         found.append((home.path(names.KEY), error.what, False))
     for name in LOGS:
@@ -92,6 +95,10 @@ def examine(mailbox: str, now: int) -> Iterator[Problem]:
     directory, mutual = bound
     home = Home(directory)
     if not os.path.lexists(home.path(names.KEY)):
+        if os.path.lexists(home.path(names.LEDGER)):
+            what = "gateway key missing; restore it with `agent-mailbox swarm restore FILE`"
+            yield Problem(home.path(names.KEY), None, what)
+            return
         what = f"gateway missing, mail to swarms waits: {directory}; make one with `agent-mailbox swarm init`"
         yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
         return

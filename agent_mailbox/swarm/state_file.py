@@ -125,9 +125,11 @@ def parse(data: bytes) -> StoredState:
         ) from None
     for key, swarm in state.swarms.items():
         members = {m.agent_id for m in swarm.members}
-        if key != swarm.swarm_id or swarm.master not in members or len(members) != len(swarm.members):
+        keys = {m.public_key for m in swarm.members}
+        twice = len(members) != len(swarm.members) or len(keys) != len(swarm.members)
+        if key != swarm.swarm_id or swarm.master not in members or twice:
             raise BadData(
-                f"state file's swarm has another id, no master among its members, or a member twice: {key}",
+                f"state file's swarm has another id, no master among its members, or a member or key twice: {key}",
                 "correct the file, or write it again with `agent-mailbox swarm state export`",
             )
         if not all(wire.is_admissible(agent) for agent in members):

@@ -29,13 +29,13 @@ def swarm() -> None:
 @with_door
 def init(door: Door, agent: str, endpoint: str) -> None:
     """Give the gateway an identity: an Ed25519 key, 0600, that never leaves this machine."""
-    from . import decisions
+    from . import gateway_identity
 
-    key = decisions.initialise(door.home, door.ledger, agent, endpoint)
+    key = gateway_identity.initialise(door.home, door.ledger, agent, endpoint)
     door.claim()  # the identity exists now
-    known = door.ledger.known()
+    known, mark = door.ledger.known(), gateway_identity.fingerprint(key)
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
-    door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n", value)
+    door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n    {mark}\n", {**value, "fingerprint": mark})
 
 
 @swarm.command(cls=Verb)
@@ -52,12 +52,11 @@ def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
     """Receive and carry mail until stopped; print one line with the listening address."""
     import asyncio
 
-    from . import gateway_process, home
+    from . import gateway_identity, gateway_process, home
 
     listening = gateway_process.Listening(quic=quic_bind, **given)
     gateway_process.check(listening)
-    door.ledger.identified()
-    door.home.key()
+    gateway_identity.key_of(door.home, door.ledger)
 
     def ready(address: str) -> None:
         door.app.out(f"listening at {address}\n", {"listening": address})
@@ -123,7 +122,7 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
     """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it."""
     import asyncio
 
-    from . import decisions, joining
+    from . import decisions, gateway_identity, joining
 
     if not which.startswith("swarm://"):
         found = decisions.find(door.ledger.identified(), which)
@@ -136,13 +135,13 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
         raise Malformed(
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
         )
-    door.ledger.identified()
+    key = gateway_identity.key_of(door.home, door.ledger)
     door.check(session)
 
     async def ask() -> tuple[str, str]:
         peers = door.peers()
         try:
-            return await joining.ask(door.ledger, peers, door.home.key(), which, alias)
+            return await joining.ask(door.ledger, peers, key, which, alias)
         finally:
             await peers.aclose()
 
@@ -184,8 +183,12 @@ _decision("deny", False, "Reject AGENT's request to join.")
 @click.argument("which", metavar="SWARM")
 @with_door
 def members(door: Door, which: str) -> None:
-    """List a swarm's members, those who wait to join, and the local agents in it."""
+    """List a swarm's members, those who wait to join, and the local agents in it.
+
+    Two people who compare the digits of a key by voice know that nobody is between them.
+    """
     from . import decisions
+    from .gateway_identity import fingerprint
 
     known = door.ledger.identified()
     found = decisions.find(known, which)
@@ -195,13 +198,18 @@ def members(door: Door, which: str) -> None:
             "master" if m.agent_id == found.master else "member",
             f"swarm:{found.alias}/{m.agent_id}" if m.agent_id != known.agent_id else f"{m.agent_id} (this gateway)",
             m.endpoint,
-            "muted" if m.agent_id in known.muted_agents else "" if m.public_key else "no key yet",
+            fingerprint(m.public_key) if m.public_key else "no key yet",
+            "muted" if m.agent_id in known.muted_agents else "",
         )
         for m in found.members.values()
     ]
-    rows += [("waiting", asked.agent_id, asked.endpoint, "") for asked, _ in found.waiting.values()]
+    rows += [
+        ("waiting", asked.agent_id, asked.endpoint, fingerprint(asked.public_key), "")
+        for asked, _ in found.waiting.values()
+    ]
     text = "".join(f"{line}\n" for line in render.table(rows)) + f"here: {', '.join(map(word, here)) or 'nobody'}\n"
-    door.app.out(text, {**swarm_json(found, known.agent_id), "here": here})
+    marks = {m.agent_id: fingerprint(m.public_key) for m in found.members.values() if m.public_key}
+    door.app.out(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
 
 
 @swarm.command(cls=Verb)

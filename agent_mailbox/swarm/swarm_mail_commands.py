@@ -1,4 +1,4 @@
-"""``swarm``: mail to and from other machines, its delivery, and the gateway's state.
+"""``swarm``: mail to and from other machines, and its delivery.
 
 Belongs here: parsing and answering; see ``swarm_commands``. ``send --to swarm:SWARM/AGENT`` sends the same mail as
 ``swarm send``.
@@ -6,7 +6,6 @@ Belongs here: parsing and answering; see ``swarm_commands``. ``send --to swarm:S
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +15,11 @@ from ..cli import mail_output, render, values, verbs
 from ..cli.context import FROM
 from ..cli.group import Commands
 from ..cli.options import Verb, complete_session
-from ..core import frame, instant
+from ..core import frame
 from ..core.compose import Draft
 from ..core.records import PRIORITIES
 from ..core.text import clipped, neutral
-from ..errors import BadData, Malformed
+from ..errors import Malformed
 from .swarm_commands import swarm
 from .swarm_context import Door, swarm_json, with_door
 
@@ -128,10 +127,12 @@ def flush(door: Door) -> None:
 def status(door: Door) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
     from ..errors import Busy
-    from . import gateway_process, home
+    from . import gateway_identity, gateway_process, home
+    from .protocol import signing
     from .statuses import Statuses
 
     known = door.ledger.identified()
+    public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
     try:
         with gateway_process.lock(door.home, home.SERVING):
             serving = False
@@ -141,6 +142,7 @@ def status(door: Door) -> None:
     counts = Statuses(door.home, door.app.mailbox).counts()
     lines = [
         f"{known.agent_id} at {known.endpoint}, {'serving' if serving else 'not serving'}",
+        f"key {public} = {gateway_identity.fingerprint(public)}",
         f"inbox: {counts['unread']} unread of {counts['total']}; outbox: {open_parcels} on their way",
     ]
     for one in known.swarms.values():
@@ -150,6 +152,8 @@ def status(door: Door) -> None:
     value = {
         "agent_id": known.agent_id,
         "endpoint": known.endpoint,
+        "public_key": public,
+        "fingerprint": gateway_identity.fingerprint(public),
         "serving": serving,
         "inbox": counts,
         "outbox": open_parcels,
@@ -230,54 +234,6 @@ def github(door: Door, event: str, to: str, issue: str, sender: str | None, body
         metadata=metadata,
     )
     _send(door, draft)
-
-
-@swarm.group(cls=Commands)
-def state() -> None:
-    """Save or restore the membership as a file: for a backup, or another host."""
-
-
-@state.command(cls=Verb, prints_json=False)
-@with_door
-def export(door: Door) -> None:
-    """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
-    from . import state_file
-
-    now = instant.text(door.ledger.now())
-    door.app.print(mail_output.json(state_file.export(door.ledger.identified(), now)))
-
-
-@state.command("import", cls=Verb)
-@click.argument("source", metavar="FILE")
-@click.option(
-    "--merge", "how", flag_value="merge", default="merge", help="Add the file's swarms to the known ones (default)."
-)
-@click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
-@with_door
-def take(door: Door, source: str, how: str) -> None:
-    """Import a state file of this same agent, checked against its schema; - reads standard input."""
-    from . import importing
-
-    most = 16 << 20
-    try:
-        data = sys.stdin.buffer.read(most + 1) if source == "-" else _read(source, most + 1)
-    except OSError as error:
-        raise Malformed(
-            f"state file unreadable: {source} ({error.strerror})", "pass the path of a state file"
-        ) from None
-    if len(data) > most:
-        raise BadData(
-            f"state file too large: {source} (over {most} bytes)",
-            "pass a file that `agent-mailbox swarm state export` wrote",
-            code="too_large",
-        )
-    count = importing.take_state(door.ledger, data, how == "replace")
-    door.app.done(f"imported {mail_output.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
-
-
-def _read(path: str, most: int) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(most)
 
 
 @swarm.command(cls=Verb)

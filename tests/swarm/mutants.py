@@ -17,7 +17,34 @@ TOKENS = f"{PROTOCOL}::test_nobody_joins_by_a_token_that_is_not_ours"
 SAY = f"{REFUSALS}::test_what_is_signed_well_and_still_not_ours_to_take"
 REPLAY = f"{REFUSALS}::test_a_replay_has_no_second_effect"
 
+IDENTITY = "tests/swarm/test_identity.py"
+
 TAKEN = (
+    (
+        "no command signs with a key that the swarms do not know",
+        "gateway_identity.key_of",
+        ("    if others := strangers(known, signing.public_of(key)):", "    if others := ():"),
+        f"{IDENTITY}::test_another_key_in_its_place_is_noticed_too",
+    ),
+    (
+        "a key that a swarm knows is not replaced",
+        "gateway_identity.take_new_key",
+        ("        if ours:", "        if False:"),
+        f"{IDENTITY}::test_a_new_key_begins_with_new_memberships",
+    ),
+    (
+        "one key is one agent",
+        "membership.bearer_of",
+        ('if agent != less), "")', 'if False), "")'),
+        f"{IDENTITY}::test_one_key_is_one_agent",
+    ),
+    (
+        "a record of a gateway has all its members",
+        "gateway_events.problem",
+        ("        model.model_validate(event)", "        pass"),
+        "tests/swarm/test_damaged_records.py::"
+        "test_a_record_that_lacks_a_member_is_passed_by_and_both_doctors_name_its_line",
+    ),
     (
         "a message of a swarm is signed by its sender",
         "acceptance.examine",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
 from agent_mailbox.swarm import decisions
-from agent_mailbox.swarm.protocol import admission, tokens, wire
+from agent_mailbox.swarm.protocol import admission, signing, tokens, wire
 from agent_mailbox.swarm.protocol.membership import Member
 from tests.swarm.conftest import Make
 from tests.swarm.test_protocol import NOW, SWARM, VECTORS
@@ -74,9 +75,10 @@ def test_who_is_listed_without_a_date_joined_by_the_masters_clock() -> None:
     could say, whatever a master writes."""
     token = VECTORS["invite_token"]
     claims = tokens.claimed(token)
-    me = Member("beta", "https://beta.example/swarm", VECTORS["public_key"], "")
+    mine, its = (signing.public_of(Ed25519PrivateKey.generate()) for _ in range(2))
+    me = Member("beta", "https://beta.example/swarm", mine, "")
     alpha = {"agent_id": "alpha", "endpoint": "https://alpha.example/swarm", "public_key": VECTORS["public_key"]}
-    far = {**alpha, "agent_id": "gamma", "joined_at": "9999-12-31T23:59:59.999Z"}
+    far = {**alpha, "agent_id": "gamma", "public_key": its, "joined_at": "9999-12-31T23:59:59.999Z"}
     event = admission.entered({"swarm_id": SWARM, "members": [alpha, far]}, claims, me, token, NOW)
     since = {m["agent_id"]: m["joined_at"] for m in event["members"]}
     assert since["alpha"] == since["beta"] == instant.text(min(NOW, claims.iat * 1000))

@@ -69,7 +69,7 @@ def test_commands_that_cannot_be(machine: Make) -> None:
         )
     b = machine("beta")
     (b.swarm_home / "key.pem").unlink()
-    refused(b.call("swarm", "create", "x"), 1, "swarm identity missing")
+    refused(b.call("swarm", "create", "x"), 1, "gateway key missing")
 
 
 def test_mail_goes_out_without_a_gateway(machine: Make) -> None:

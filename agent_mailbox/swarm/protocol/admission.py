@@ -16,7 +16,7 @@ from ...core.records import Record
 from ...core.text import neutral
 from . import signing, tokens, wire
 from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
-from .membership import MAX_MEMBERS, Event, Knowledge, Member, Swarm, Use
+from .membership import MAX_MEMBERS, Event, Knowledge, Member, Swarm, Use, bearer_of
 from .refusal import Refusal
 
 
@@ -113,6 +113,8 @@ def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
     if new.agent_id in swarm.denied and new.agent_id in use.agents:
         raise Refusal("JOIN_DENIED", "the master did not approve it, or kicked it since: it takes a new invitation")
+    if bearer := bearer_of(new.public_key, swarm, new.agent_id):
+        raise Refusal("KEY_MISMATCH", f"its key is that of {bearer}: one key is one agent")
     if waiting is None and len(swarm.members) + len(swarm.waiting) >= MAX_MEMBERS:
         raise Refusal("JOIN_DENIED", f"the swarm is full: it has {MAX_MEMBERS} members")
 
@@ -227,6 +229,9 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
     mine = members.setdefault(me.agent_id, {**me.object, "joined_at": since})
     if mine["public_key"] != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")
+    first: dict[str, str] = {}
+    for agent, value in members.items():  # of two members with one key, the one that was there first
+        first.setdefault(value["public_key"], agent)
     told = reply.get("settings")
     settings = {k: v for k, v in told.items() if isinstance(v, bool)} if isinstance(told, dict) else {}
     name = reply.get("name") or reply.get("swarm_name")
@@ -235,7 +240,7 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         "swarm_id": claims.swarm_id,
         "name": neutral(name)[:256] if isinstance(name, str) else claims.swarm_id,
         "master": master,
-        "members": list(members.values()),
+        "members": [value for agent, value in members.items() if first[value["public_key"]] == agent],
         "settings": {key: settings.get(key, False) for key in ("allow_member_invite", "require_approval")},
         "at": at,
     }

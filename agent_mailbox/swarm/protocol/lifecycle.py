@@ -17,7 +17,7 @@ from ...core import instant
 from ...core.records import Record
 from . import wire
 from .envelope import Envelope
-from .membership import DISSOLVED, KICKED, MAX_MEMBERS, Event, Member, Swarm
+from .membership import DISSOLVED, KICKED, MAX_MEMBERS, Event, Member, Swarm, bearer_of
 from .refusal import Refusal
 
 JOINED, LEFT = "member_joined", "member_left"
@@ -114,6 +114,8 @@ def _joined(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:
     known, gone = swarm.members.get(new.agent_id), swarm.departed.get(new.agent_id, "")
     if at <= gone or (known is not None and (at <= known.joined_at or not new.public_key)):
         return Outcome(told=f"{new.agent_id} joined {swarm.name} earlier")
+    if bearer := bearer_of(new.public_key, swarm, new.agent_id):
+        raise Refusal("KEY_MISMATCH", f"the key of {new.agent_id} is that of {bearer}")
     if known is None and len(swarm.members) >= MAX_MEMBERS:
         raise Refusal("JOIN_DENIED", f"a swarm has at most {MAX_MEMBERS} members here")
     event = {"event": "joined", "swarm_id": swarm.swarm_id, "member": new.object, "at": at}

@@ -120,6 +120,16 @@ def member(value: Mapping[str, Any], at: str) -> Member:
     return Member(value["agent_id"], value["endpoint"], value.get("public_key") or "", value.get("joined_at") or at)
 
 
+def bearer_of(public_key: str, swarm: Swarm, less: str) -> str:
+    """Return the agent, other than ``less``, that is in the swarm, or waits, with this key; empty without one.
+
+    The six signed fields name no sender: with one key under two ids, unsealed mail of one passes for the other's.
+    """
+    asked = [one for one, _ in swarm.waiting.values()]
+    both = (one.agent_id for one in (*swarm.members.values(), *asked) if one.public_key == public_key)
+    return next((agent for agent in both if agent != less), "") if public_key else ""
+
+
 def fold(events: Iterable[Event], start: Knowledge = NOTHING) -> Knowledge:
     """Return the knowledge after the events."""
     known = start
@@ -257,7 +267,7 @@ def _denied(swarm: Swarm, event: Event) -> Swarm:
 def _key(swarm: Swarm, event: Event) -> Swarm:
     """Add a missing key; never replace one."""
     known = swarm.members.get(event["agent_id"])
-    if known is None or known.public_key:
+    if known is None or known.public_key or bearer_of(event["public_key"], swarm, event["agent_id"]):
         return swarm
     return swarm.replace(members={**swarm.members, known.agent_id: known.replace(public_key=event["public_key"])})
 

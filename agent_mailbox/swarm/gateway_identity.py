@@ -1,0 +1,195 @@
+"""A gateway's identity: its name, and the one key by which its swarms know it.
+
+Belongs here: making it, holding the key to what the swarms pinned, taking a new key, backup and restore. A key is
+pinned for as long as its agent is a member: so a new one begins with new memberships.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha512
+from typing import TYPE_CHECKING
+
+from pydantic import Field, ValidationError
+
+from ..core import instant
+from ..errors import BadData, Malformed, NotFound, Refused
+from ..store.log import HeldLog, Log
+from ..store.paths import storage_failed
+from ..store.system import sync_directory
+from . import home as names
+from .home import Home, write_private
+from .ledger import Ledger, each_event
+from .protocol import signing, wire
+from .protocol.envelope import Model
+from .protocol.membership import ACTIVE, LEFT, Event, Knowledge, Swarm
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+MAX_BACKUP = 64 << 20
+"""Most bytes of a backup: the ledger grows with every change of a member."""
+_GROUPS = 6
+RESTORE = "run `agent-mailbox swarm restore FILE` with its backup, or, if there is none, `agent-mailbox swarm new-key`"
+"""The hint for a key that is lost."""
+
+
+class GatewayBackup(Model):
+    """A backup file: all that makes a gateway itself. Mail is in the mailbox, which has a backup of its own."""
+
+    version: int = Field(1, alias="gateway_backup", ge=1, le=1)
+    key: str
+    ledger: list[str]
+
+
+def fingerprint(public_key: str) -> str:
+    """Return six groups of five digits (100 bits) that stand for a public key: two people compare them by voice."""
+    digest = sha512(b"agent-mailbox gateway key 1\n" + wire.raw_key(public_key)).digest()
+    groups = (int.from_bytes(digest[5 * n : 5 * n + 5]) % 100_000 for n in range(_GROUPS))
+    return " ".join(f"{group:05}" for group in groups)
+
+
+def strangers(known: Knowledge, public_key: str | None) -> list[Swarm]:
+    """Return the swarms that we are in under another key than this one (None: there is none)."""
+    return [
+        swarm
+        for swarm in known.swarms.values()
+        if swarm.state == ACTIVE
+        and (me := swarm.members.get(known.agent_id)) is not None
+        and me.public_key not in ("", public_key)
+    ]
+
+
+def key_of(home: Home, ledger: Ledger) -> Ed25519PrivateKey:
+    """Return the gateway's key. Raise ``Refused`` if it is missing, or is not the one that our swarms know."""
+    known = ledger.identified()
+    if not os.path.lexists(home.path(names.KEY)):
+        raise _lost("missing", home, strangers(known, None))
+    key = home.key()
+    if others := strangers(known, signing.public_of(key)):
+        raise _lost("is not the one that its swarms know", home, others)
+    return key
+
+
+def _lost(how: str, home: Home, swarms: Sequence[Swarm]) -> Refused:
+    of = f" (swarms: {_aliases(swarms)})" if swarms else ""
+    return Refused(f"gateway key {how}: {home.path(names.KEY)}{of}", RESTORE, code="key_lost")
+
+
+def _aliases(swarms: Sequence[Swarm]) -> str:
+    return ", ".join(swarm.alias for swarm in swarms)
+
+
+def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
+    """Give the gateway its identity; return the public key. Idempotent.
+
+    Raise ``Refused`` if its swarms know a key that is no longer here: a new one would be nobody's to them.
+    """
+    if not wire.is_admissible(agent_id):
+        raise Malformed(
+            f"agent id invalid: {agent_id!r}",
+            "use ASCII letters, digits or . _ @ + -, but no reserved word and no ending message, system, notification",
+        )
+    try:
+        endpoint = wire.check_endpoint(endpoint)
+    except ValueError as error:
+        raise Malformed(
+            f"endpoint invalid: {endpoint!r} ({error})", "write https://HOST/swarm, as peers reach it"
+        ) from None
+    before = ledger.known()
+    if before.agent_id and (strangers(before, None) or os.path.lexists(home.path(names.KEY))):
+        key_of(home, ledger)
+    key = home.make()
+
+    def decide(known: Knowledge) -> Sequence[Event]:
+        if (known.agent_id, known.endpoint) == (agent_id, endpoint):
+            return ()
+        if known.swarms and any(swarm.state == ACTIVE for swarm in known.swarms.values()):
+            raise Refused(
+                f"gateway identity is in use by its swarms: {known.agent_id}",
+                "run `agent-mailbox swarm leave SWARM` for each, or use another `--home DIR`",
+            )
+        return (ledger.event("identity", agent_id=agent_id, endpoint=endpoint),)
+
+    ledger.decide(decide)
+    return signing.public_of(key)
+
+
+def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
+    """Give the gateway a new key; return (the public key, the aliases of the swarms that it is no longer in).
+
+    Raise ``Refused`` while a swarm knows the present key: leave it first, and it forgets the key. Memberships under a
+    key that is lost end here; their masters have to kick the old one before this agent can join again.
+    """
+    present = signing.public_of(home.key()) if os.path.lexists(home.path(names.KEY)) else None
+    ended: list[str] = []
+
+    def decide(known: Knowledge) -> Sequence[Event]:
+        lost = strangers(known, present)
+        ours = [s for s in known.swarms.values() if s.state == ACTIVE and s not in lost]
+        if ours:
+            raise Refused(
+                f"gateway key is known to its swarms: {_aliases(ours)}",
+                "run `agent-mailbox swarm leave SWARM` for each, take the new key, and join by new invitations",
+            )
+        ended[:] = [swarm.alias for swarm in lost]
+        return [ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
+
+    ledger.identified()
+    ledger.decide(decide)
+    if present is not None:
+        aside = home.path(f"{names.KEY}.until-{instant.text(ledger.now())}")
+        try:
+            os.rename(home.path(names.KEY), aside)
+            sync_directory(home.directory)
+        except OSError as error:
+            raise storage_failed("move the key", home.path(names.KEY), error) from None
+    return signing.public_of(home.make()), ended
+
+
+def backup(home: Home, ledger: Ledger) -> bytes:
+    """Return a backup's bytes: they hold the private key."""
+    key_of(home, ledger)
+    with open(home.path(names.KEY), encoding="ascii") as file:
+        key = file.read(8192)
+    lines = [wire.dumps(event) for _, event in each_event(Log(home.path(names.LEDGER)).lines())]
+    return wire.dumps({"gateway_backup": 1, "key": key, "ledger": lines}).encode("utf-8") + b"\n"
+
+
+def restore(home: Home, ledger: Ledger, data: bytes) -> Knowledge:
+    """Put a backup's key, and its ledger where there is none, into the directory; return what the gateway knows.
+
+    Raise ``Refused`` if a key is there, or if the swarms in the ledger that is there know another; ``BadData`` for what
+    is no backup. The key comes last: a process killed earlier has restored nothing that counts.
+    """
+    try:
+        value = GatewayBackup.model_validate_json(data)
+        lines = [line.encode("utf-8") + b"\n" for line in value.ledger]
+    except (ValidationError, UnicodeEncodeError):
+        raise BadData("gateway backup invalid", "pass a file that `agent-mailbox swarm backup` wrote") from None
+    home.prepare()
+    if os.path.lexists(home.path(names.KEY)):
+        raise Refused(f"gateway key exists: {home.path(names.KEY)}", "restore into another `--home DIR`")
+    with HeldLog(home.path(names.LEDGER)) as log:
+        if not os.fstat(log.fd).st_size:
+            log.append(lines)
+            log.sync()
+    aside = home.path(f"{names.KEY}.restored")
+    write_private(aside, value.key.encode("ascii", "replace"))
+    known = ledger.known()
+    try:
+        public = signing.public_of(home.key(aside))
+        if not known.agent_id:
+            raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
+        if others := strangers(known, public):
+            raise Refused(
+                f"gateway backup holds another key than its swarms know: {_aliases(others)}",
+                "pass a later backup of this gateway, or restore into another `--home DIR`",
+            )
+        os.link(aside, home.path(names.KEY))
+    finally:
+        os.unlink(aside)
+    sync_directory(home.directory)
+    ledger.write_state()
+    return known

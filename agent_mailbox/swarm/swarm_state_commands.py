@@ -1,0 +1,117 @@
+"""``swarm``: the gateway's own state: its membership as a file, its key, its backup.
+
+Belongs here: parsing and answering; see ``swarm_commands``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ..cli import mail_output
+from ..cli.group import Commands
+from ..cli.options import Verb
+from ..core import instant
+from ..errors import BadData, Malformed, Refused
+from .swarm_commands import swarm
+from .swarm_context import Door, with_door
+
+
+def read_file(source: str, most: int, what: str) -> bytes:
+    """Return the bytes of a file, or of standard input for ``-``. Raise ``BadData`` if there are more than ``most``."""
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with open(source, "rb") as file:
+                data = file.read(most + 1)
+    except OSError as error:
+        raise Malformed(f"{what} unreadable: {source} ({error.strerror})", f"pass the path of a {what}") from None
+    if len(data) > most:
+        raise BadData(f"{what} too large: {source} (over {most} bytes)", f"pass a real {what}", code="too_large")
+    return data
+
+
+@swarm.command("new-key", cls=Verb)
+@with_door
+def new_key(door: Door) -> None:
+    """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent.
+
+    Without the old key nobody can leave: memberships under a lost key end here, and their masters kick the old agent.
+    """
+    from . import gateway_identity
+
+    key, ended = gateway_identity.take_new_key(door.home, door.ledger)
+    mark = gateway_identity.fingerprint(key)
+    gone = "".join(f"no longer in swarm:{alias}; ask its master to kick the old key\n" for alias in ended)
+    door.app.done(f"key {key}\n    {mark}\n{gone}", {"public_key": key, "fingerprint": mark, "ended": ended})
+
+
+@swarm.command(cls=Verb)
+@click.argument("target", metavar="FILE")
+@with_door
+def backup(door: Door, target: str) -> None:
+    """Write key and ledger into a new FILE (0600), or to standard output by -, to be encrypted.
+
+    The file is as secret as the key. Never let two machines serve from one.
+    """
+    from . import gateway_identity
+    from .home import write_new
+
+    data = gateway_identity.backup(door.home, door.ledger)
+    if target != "-":
+        write_new(target, data)
+        door.app.done(f"wrote {target}; it holds the private key\n", {"file": target, "bytes": len(data)})
+        return
+    if sys.stdout.isatty():
+        raise Refused("gateway backup holds the private key: a terminal would show it", "pipe it into a program")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+@swarm.command(cls=Verb)
+@click.argument("source", metavar="FILE")
+@with_door
+def restore(door: Door, source: str) -> None:
+    """Restore key and ledger from a backup; - reads standard input.
+
+    A ledger that is there already stays. A gateway that was restored asks its masters again who is in their swarms.
+    """
+    from . import gateway_identity
+
+    data = read_file(source, gateway_identity.MAX_BACKUP, "gateway backup")
+    known = gateway_identity.restore(door.home, door.ledger, data)
+    door.claim()
+    value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "home": door.home.directory}
+    door.app.done(f"restored {known.agent_id} at {known.endpoint}\n", value)
+
+
+@swarm.group(cls=Commands)
+def state() -> None:
+    """Save or restore the membership as a file: for a backup, or another host."""
+
+
+@state.command(cls=Verb, prints_json=False)
+@with_door
+def export(door: Door) -> None:
+    """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
+    from . import state_file
+
+    now = instant.text(door.ledger.now())
+    door.app.print(mail_output.json(state_file.export(door.ledger.identified(), now)))
+
+
+@state.command("import", cls=Verb)
+@click.argument("source", metavar="FILE")
+@click.option(
+    "--merge", "how", flag_value="merge", default="merge", help="Add the file's swarms to the known ones (default)."
+)
+@click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
+@with_door
+def take(door: Door, source: str, how: str) -> None:
+    """Import a state file of this same agent, checked against its schema; - reads standard input."""
+    from . import importing
+
+    count = importing.take_state(door.ledger, read_file(source, 16 << 20, "state file"), how == "replace")
+    door.app.done(f"imported {mail_output.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
