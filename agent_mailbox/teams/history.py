@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..core import instant, naming
+from ..core.address import is_remote
 from ..core.control import summary
 from ..core.text import neutral, neutral_lines
 from ..mailbox.streaming import stream
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def names(mailbox: Mailbox) -> list[str]:
     """Return the teams with mirrored mail, oldest first."""
-    found = (team_of(message.metadata) for message, _ in stream(mailbox))
+    found = (team_of(message) for message, _ in stream(mailbox))
     return list(dict.fromkeys(str(about["team"]) for about in found if about))
 
 
@@ -38,10 +39,11 @@ def of(mailbox: Mailbox, name: str) -> list[Told]:
     ending, tag = f"@{naming.word(name)}", naming.tag(name)
 
     def is_its(message: Message) -> bool:
-        about = team_of(message.metadata)
+        about = team_of(message)
         if about is not None:
             return about["team"] == name
-        return any(party == tag or party.endswith(ending) for party in (message.sender, *message.recipients))
+        parties = (*(() if is_remote(message.sender) else (message.sender,)), *message.recipients)
+        return any(party == tag or party.endswith(ending) for party in parties)
 
     return [(message, reads) for message, reads in stream(mailbox) if is_its(message)]
 
@@ -54,7 +56,7 @@ def document(name: str, mail: Sequence[Told], style: str) -> str:
 
 
 def _said(message: Message) -> dict[str, Any]:
-    about = team_of(message.metadata) or {}
+    about = team_of(message) or {}
     return {
         "from": about.get("from") or message.sender,
         "to": [about["inbox"]] if "inbox" in about else list(message.recipients),
@@ -65,7 +67,7 @@ def _said(message: Message) -> dict[str, Any]:
 
 def _when(message: Message) -> str:
     """Return the writer's instant, if it is one; else when the message came here."""
-    about = team_of(message.metadata) or {}
+    about = team_of(message) or {}
     try:
         return instant.text(instant.parse(str(about["timestamp"])))
     except (KeyError, ValueError):
@@ -77,10 +79,10 @@ def _json(name: str, mail: Iterable[Told]) -> str:
         {
             "id": m.id,
             **_said(m),
-            "lead_session": (team_of(m.metadata) or {}).get("lead"),
+            "lead_session": (team_of(m) or {}).get("lead"),
             "subject": m.subject,
             "text": m.content,
-            "native": team_of(m.metadata) is not None,
+            "native": team_of(m) is not None,
             "read_by": [read.session_id for read in reads.of(m.id)],
         }
         for m, reads in mail
@@ -92,7 +94,7 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
     """Return Markdown with texts quoted verbatim: none can pass for a heading of ours, or do anything."""
     lines, lead = [f"# Team {_inline(name)}", ""], None
     for m in messages:
-        now = (team_of(m.metadata) or {}).get("lead") or lead
+        now = (team_of(m) or {}).get("lead") or lead
         if lead is not None and now != lead:
             lines += [f"# Team {_inline(name)}, another, led by {_inline(str(now))}", ""]
         lead = now

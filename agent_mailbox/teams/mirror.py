@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, codec, naming
+from ..core.address import is_remote
 from ..core.compose import MAX_SUBJECT, Draft
 from ..core.records import Read, Record
 from ..core.roster import DEAD
@@ -28,6 +29,7 @@ from .transcripts import Transcript, everyones
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ..core.records import Message
     from ..mailbox.facade import Mailbox
     from .format import InboxEntry
 
@@ -67,7 +69,7 @@ class Mirror:
     def _recall(self) -> None:
         """Learn from the logs what was mirrored of the team."""
         for message, reads in stream(self._mailbox):
-            about = team_of(message.metadata)
+            about = team_of(message)
             inbox = about.get("inbox") if about and about["team"] == self.name else None
             if not isinstance(inbox, str):
                 continue
@@ -232,7 +234,7 @@ class Mirror:
 
         A message that is there already is none. A dead member's history is kept under its team.
         """
-        about = team_of(draft.metadata) or {}
+        about = team_of(draft) or {}
         inbox = str(about.get("inbox"))
         if error.code == "dead_recipient":
             try:
@@ -306,7 +308,8 @@ class Mirror:
         return len(done)
 
 
-def team_of(metadata: object) -> dict[str, object] | None:
-    """Return a mirrored message's origin; None for any other message."""
+def team_of(message: Message | Draft) -> dict[str, object] | None:
+    """Return a mirrored message's origin; None for any other message, whatever one from another machine says."""
+    metadata = None if is_remote(message.sender) else message.metadata
     about = metadata.get("team") if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None

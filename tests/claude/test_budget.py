@@ -52,6 +52,19 @@ FRAME = len("UserPromptSubmit hook additional context: ")
 """What the client puts around a delivery; tests/e2e holds that against the real one."""
 
 
+def test_mail_from_another_machine_is_behind_that_of_this_one_however_urgent_it_says_it_is() -> None:
+    """In full and by title; to its own kind it is as every mail."""
+    far = [message(f"f{n}", sender=f"swarm:demo/x{n}", priority="high", content="f" * 700) for n in range(9)]
+    near = [message(f"n{n}", sender="ann-1", content="n" * 700) for n in range(4)]
+    found = told(items(*far, *near))
+    assert {one.message.id for one in found.items} > {one.id for one in near}
+    assert {one.id for one in near} - found.titles
+    for room in range(1000, 9000, 500):
+        found = told(items(*far, *near), room)
+        full = [i for i in ids(found) if i not in found.titles]
+        assert {i[0] for i in full} == {"n"} or set(full) > {one.id for one in near}
+
+
 @pytest.mark.parametrize("to", ["bob-1", "project:p", "all", "role:x"])
 def test_a_message_costs_at_most_thirty_tokens_whatever_is_on(to: str) -> None:
     """Alone in its delivery, the client's frame included, beside its subject and body; two thirds as one of five."""

@@ -39,6 +39,19 @@ TAKEN = (
         f"{IDENTITY}::test_one_key_is_one_agent",
     ),
     (
+        "mail from another machine makes no team",
+        "mirror.team_of",
+        ("None if is_remote(message.sender) else message.metadata", "message.metadata"),
+        "tests/swarm/test_mailbox_side.py::test_mail_from_elsewhere_makes_no_team",
+    ),
+    (
+        "mail from another machine does not outrank that of this one",
+        "budget._is_from_elsewhere",
+        ("    return is_remote(item.message.sender)", "    return False"),
+        "tests/claude/test_budget.py::"
+        "test_mail_from_another_machine_is_behind_that_of_this_one_however_urgent_it_says_it_is",
+    ),
+    (
         "a record of a gateway has all its members",
         "gateway_events.problem",
         ("        model.model_validate(event)", "        pass"),

@@ -61,6 +61,19 @@ def test_mail_from_elsewhere_is_read_answered_and_found(post: Post) -> None:
     assert post.doctor() == []
 
 
+def test_mail_from_elsewhere_makes_no_team(post: Post) -> None:
+    """Its metadata may say so, and date it: no team is listed by that, and no history gets a line of it."""
+    post.register("ann", "--tags", "swarm:demo")
+    about = {"team": "ghosts", "inbox": "lead", "from": "lead", "timestamp": "2001-01-01T00:00:00.000Z"}
+    desk = Posting(str(post.box))
+    new_id = "a6aad2fc-a42c-489b-864d-21f8cb5ad25e"
+    for n, sender in enumerate(("swarm:demo/bob", "swarm:demo/lead@ghosts")):
+        told = message(id=f"{new_id[:-1]}{n}", sender=sender, timestamp=desk.now(), metadata={"team": about})
+        desk.take_in([told])
+    assert post.ok("teams", "list")["teams"] == []
+    refused(post.call("teams", "export", "ghosts"), 1, "ghosts")
+
+
 def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
     """The whole address, whatever its form, marked; news of a swarm's life by what the gateway says of it alone."""
     desk, sender = Posting(str(post.box)), "swarm:de-mo12/bob-2345-aaaa-123456789012"

@@ -7,7 +7,7 @@ title; mail without room even for its title stays unread. A cut text names the c
 from __future__ import annotations
 
 from ...core import frame, instant, proofs
-from ...core.address import MODES
+from ...core.address import MODES, is_remote
 from ...core.records import USER, Record
 from ...core.text import clipped
 
@@ -72,7 +72,8 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one.
 
     In full: control and high priority first, then direct, role, tag, broadcast. Within a rank each sender's first
-    message comes before anyone's second, so that no sender crowds the others out.
+    message comes before anyone's second, so that no sender crowds the others out. Mail from other machines comes behind
+    that of this one, and its priority counts for nothing: a stranger chose it.
     """
     left = room - _HEAD - 2 * units(page.program)
     reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
@@ -83,7 +84,8 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
             break
         full[item.message.id] = block
         left -= units(block) + 1
-    titles, digest = _digest([item for item in items if item.message.id not in full], page, left)
+    rest = sorted((item for item in items if item.message.id not in full), key=_is_from_elsewhere)
+    titles, digest = _digest(rest, page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown):
@@ -118,10 +120,16 @@ def _ranked(items: Sequence[Item]) -> list[Item]:
     ranked = []
     for place, item in enumerate(items):
         m = item.message
-        rank = 0 if m.type == "control" else 1 if m.priority == "high" else 2 + MODES.index(item.mode)
+        remote = _is_from_elsewhere(item)
+        urgent = m.priority == "high" and not remote
+        rank = 0 if m.type == "control" else 1 if urgent else 2 + MODES.index(item.mode)
         turns[m.sender] = turn = turns.get(m.sender, 0) + 1
-        ranked.append((rank, turn, place))
-    return [items[place] for _, _, place in sorted(ranked)]
+        ranked.append((rank, remote, turn, place))
+    return [items[place] for *_, place in sorted(ranked)]
+
+
+def _is_from_elsewhere(item: Item) -> bool:
+    return is_remote(item.message.sender)
 
 
 def _block(item: Item, page: Sheet, room: int) -> str:
