@@ -13,6 +13,7 @@ from ..core import compose
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES
 from ..errors import BadData, MailboxError, Malformed, NotFound
+from ..mailbox.leaving import ALLOWED
 from ..mailbox.opened import nobody
 from ..mailbox.sending import Sent
 from . import mail_output, values, verbs
@@ -72,6 +73,11 @@ def _writing(command: Any) -> Any:
                 metavar="UUID",
                 help="The message's id, of any version (default: a new one, of version 4). "
                 "A retry with the same id sends it only once.",
+            ),
+            click.option(
+                "--allow-secret",
+                is_flag=True,
+                help="Send it to another machine though it looks like a secret (only the person may).",
             ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]
@@ -142,6 +148,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
         priority=given["priority"],
         type=given["kind"],
         id=given["retry_id"],
+        extra={ALLOWED: True} if given["allow_secret"] else None,
     )
 
 

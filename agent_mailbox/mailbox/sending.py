@@ -6,6 +6,7 @@ Belongs here: the order of those steps. The rules of who may send what are ``cor
 from __future__ import annotations
 
 from ..core import codec, compose, recipients
+from ..core.address import is_remote
 from ..core.ids import uuid_of
 from ..core.records import Message, Record
 from ..core.roster import ALIVE
@@ -179,6 +180,10 @@ class Posting(OpenMailbox):
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now())
+        if any(map(is_remote, message.recipients)):
+            from . import leaving  # most mail stays here
+
+            leaving.check(message, roster, self.prove(message.sender))
         warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 

@@ -17,6 +17,7 @@ from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
 from ..core.records import USER, Message
 from ..errors import MailboxError
+from ..mailbox import leaving
 from ..mailbox.facade import Mailbox
 from ..store.growing_log import GrowingLog
 from ..store.log import HeldLog, Log
@@ -173,6 +174,9 @@ class Outbox:
             return "control messages stay on this machine", []
         if message.sender != USER and (sender is None or f"swarm:{swarm.alias}" not in sender.tags):
             return f"{message.sender} has not joined swarm:{swarm.alias}", []
+        found = leaving.secret_in(message)
+        if found and not leaving.is_allowed(message, self.mailbox.find(message.id).message.proof):
+            return f"it holds what looks like a secret ({found})", []
         others = [m for m in swarm.members.values() if m.agent_id != known.agent_id]
         peers = [peer_of(m) for m in others if not agent or m.agent_id == agent]
         if agent and not peers:

@@ -125,11 +125,9 @@ def parse(data: bytes) -> StoredState:
         ) from None
     for key, swarm in state.swarms.items():
         members = {m.agent_id for m in swarm.members}
-        keys = {m.public_key for m in swarm.members}
-        twice = len(members) != len(swarm.members) or len(keys) != len(swarm.members)
-        if key != swarm.swarm_id or swarm.master not in members or twice:
+        if key != swarm.swarm_id or swarm.master not in members or len(members) != len(swarm.members):
             raise BadData(
-                f"state file's swarm has another id, no master among its members, or a member or key twice: {key}",
+                f"state file's swarm has another id, no master among its members, or a member twice: {key}",
                 "correct the file, or write it again with `agent-mailbox swarm state export`",
             )
         if not all(wire.is_admissible(agent) for agent in members):

@@ -39,6 +39,24 @@ TAKEN = (
         f"{IDENTITY}::test_one_key_is_one_agent",
     ),
     (
+        "a secret does not leave by a command",
+        "leaving.check",
+        ("(found := secret_in(message))", "(found := '')"),
+        "tests/swarm/test_gateways.py::test_a_secret_does_not_leave_unless_the_person_insists",
+    ),
+    (
+        "only the person lets a secret leave",
+        "leaving.is_allowed",
+        (" and proofs.is_person(proof)", ""),
+        "tests/swarm/test_gateways.py::test_a_secret_does_not_leave_unless_the_person_insists",
+    ),
+    (
+        "a secret does not leave by another program's line",
+        "outbox.Outbox._peers",
+        ("        found = leaving.secret_in(message)", "        found = ''"),
+        "tests/swarm/test_gateways.py::test_a_secret_does_not_leave_unless_the_person_insists",
+    ),
+    (
         "mail from another machine makes no team",
         "mirror.team_of",
         ("None if is_remote(message.sender) else message.metadata", "message.metadata"),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import uuid
+from pathlib import Path
 
 import httpx
 import jsonschema
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from agent_mailbox.core import instant
 from agent_mailbox.swarm import state_file
-from agent_mailbox.swarm.protocol import tokens
-from tests.helpers import ROOT, until
+from agent_mailbox.swarm.protocol import signing, tokens
+from tests.helpers import ROOT, refused, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import free_port, meet
-from tests.swarm.wirework import Line, Person
+from tests.swarm.wirework import Line, Person, now
 
 
 def test_mail_between_machines(machine: Make) -> None:
@@ -121,19 +124,56 @@ def test_joining_that_needs_approval(machine: Make) -> None:
 
 
 def test_what_cannot_be_carried_is_told_to_who_sent_it(machine: Make) -> None:
-    """An agent that has not joined, a member there is not, a swarm there is not, control: each comes back, with why."""
+    """An agent that has not joined is refused at once, and one that left meanwhile, a member there is not, and a swarm
+    there is not come back, with why."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
     meet(a, b)
     a.register("outsider")
-    a.send("outsider", "swarm:demo/beta", "let me")
+    refused(a.call("send", "--from", "outsider", "--to", "swarm:demo", "--body", "x"), 1, "not joined swarm:demo")
+    refused(a.call("swarm", "send", "nowhere", "--from", "ann", "--body", "x"), 1, "has not joined swarm:nowhere")
+    with a.file("agent-mailbox.jsonl").open("a") as log:  # by another program, which asks nobody
+        at = instant.text(now())
+        said = {"id": "m1", "sender": "outsider", "recipient": "swarm:demo/beta", "content": "x", "timestamp": at}
+        log.write(json.dumps(said) + "\n")
     a.send("ann", "swarm:demo/nobody", "hello?")
-    a.send("ann", "swarm:nowhere", "hello?")
+    a.send("user", "swarm:nowhere", "hello?")
     until(lambda: len(a.unread("outsider")) == 1)
     until(lambda: sum(m["sender"] == "swarm-gateway" for m in a.objects("agent-mailbox.jsonl")) == 3)
     texts = [m["content"] for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "swarm-gateway"]
     for said in ("outsider has not joined swarm:demo", "demo has no other member 'nobody'", "in no swarm 'nowhere'"):
         assert any(said in text for text in texts), texts
     assert b.received() == []
+
+
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n"
+
+
+def test_a_secret_does_not_leave_unless_the_person_insists(machine: Make, tmp_path: Path) -> None:
+    """From a file, in an answer, in a batch, and by a line of another program, which asks nobody."""
+    a, b = (machine(name).serve() for name in ("alpha", "beta"))
+    meet(a, b)
+    (tmp_path / "id_ed25519").write_text(KEY)
+    to = ("--to", "swarm:demo/beta")
+    texts = (
+        ("--body", f"@{tmp_path / 'id_ed25519'}"),
+        ("--body", "ghp_" + 36 * "x"),
+        ("--subject", KEY[:35], "--body", "x"),
+    )
+    for words in texts:
+        refused(a.call("send", "--from", "ann", *to, *words), 1, "looks like a secret", "only the person")
+        refused(a.call("send", "--from", "ann", *to, *words, "--allow-secret"), 1, "only the person")
+    refused(a.call("swarm", "send", "demo", "--from", "ann", "--body", KEY), 1, "looks like a secret")
+    here = a.ok("send", "--from", "user", "--to", "ann", "--body", KEY)["message"]["id"]
+    refused(a.call("reply", here, "--from", "ann", *to, "--body", KEY), 1, "looks like a secret")
+    line = {"recipient": "swarm:demo/beta", "content": KEY, "may_leave": True}
+    refused(a.call("send", "--from", "ann", "--jsonl", "-", stdin=json.dumps(line)), 1, "only the person")
+    with a.file("agent-mailbox.jsonl").open("a") as log:
+        log.write(json.dumps({**line, "id": "m1", "sender": "user", "timestamp": instant.text(now())}) + "\n")
+    until(lambda: "looks like a secret (private key)" in a.unread_text("user"))
+    assert b.received() == []
+
+    a.ok("send", "--from", "user", *to, "--body", KEY, "--allow-secret")
+    until(lambda: b.received() == [KEY])
 
 
 def test_a_hook_shows_what_another_machine_sent(machine: Make) -> None:
@@ -234,7 +274,10 @@ def test_an_old_state_merged_brings_nobody_back(machine: Make) -> None:
     file = b.scratch / "state.json"
     old = b.call("swarm", "state", "export").json
     (swarm,) = old["swarms"].values()
-    swarm["members"].append({**swarm["members"][0], "agent_id": "delta", "endpoint": "https://delta.example/swarm"})
+    copy = {**swarm["members"][0], "agent_id": "copy"}
+    key = signing.public_of(Ed25519PrivateKey.generate())
+    delta = {**copy, "agent_id": "delta", "endpoint": "https://delta.example/swarm", "public_key": key}
+    swarm["members"] += [delta, copy]  # the second has another's key
     file.write_text(json.dumps(old))
     a.ok("swarm", "kick", "demo", "gamma")
     a.ok("swarm", "transfer", "demo", "beta")

@@ -14,6 +14,7 @@ from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import BadData, Malformed
+from agent_mailbox.mailbox import leaving
 from agent_mailbox.mailbox.sending import Posting
 from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
@@ -139,3 +140,43 @@ def test_the_configuration_of_the_gateway() -> None:
     ):
         with pytest.raises(BadData, match=key):
             config_file.own({"swarm": {key: value}}, "x", "/box")
+
+
+SECRETS = {
+    "private key": (
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    ),
+    "JSON Web Token": ("swarm://x@y?token=eyJhbGciOiJFZERTQSJ9.eyJzd2FybSI6MX0.abcdefghij",),
+    "password in a URL": ("postgres://bob:hunter2@db.example/x",),
+    "AWS key": ("AKIA" + 16 * "A",),
+    "Anthropic key": ("sk-ant-api03-" + 30 * "x",),
+    "GitHub token": ("ghp_" + 36 * "a", "github_pat_" + 70 * "a"),
+    "Slack token": ("xoxb-" + 24 * "1",),
+}
+HARMLESS = (
+    "the key is in key.pem, see -----BEGIN CERTIFICATE-----",
+    "commit 0bc9f3d7e55d4419baa37cfdc2ff0001 of sk-learn, sha256:" + 64 * "a",
+    "https://example.com:8443/a?b=c@d and mailto:bob@example.com, AKIA is a prefix, password = x, git@host:a/b",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBob bob@laptop",
+)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_secrets_of_known_forms_are_found_wherever_they_stand(kind: str) -> None:
+    """In the text, the subject, and whatever goes beside them."""
+    for text in SECRETS[kind]:
+        for told in (
+            {"content": f"see {text} ."},
+            {"subject": text},
+            {"metadata": {"a": [text]}},
+            {"references": [text]},
+        ):
+            assert leaving.secret_in(message(**told)) == kind
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_talk_about_code_is_no_secret(text: str) -> None:
+    """Hashes, addresses, public keys, words."""
+    assert leaving.secret_in(message(content=text)) == ""

@@ -316,7 +316,15 @@ def _completed(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
     """Add the members that only the file has. It may be old: known members, departures and the master stay."""
     listed = [member(one, value["joined_at"]) for one in value["members"]]
     new = {one.agent_id: one for one in listed if one.joined_at > swarm.departed.get(one.agent_id, "")}
-    return swarm.replace(members={**new, **swarm.members})
+    return swarm.replace(members=_each_by_its_key({**swarm.members, **new, **swarm.members}))
+
+
+def _each_by_its_key(members: Mapping[str, Member]) -> dict[str, Member]:
+    """Return the members, without those whose key an earlier one has (``bearer_of`` says why)."""
+    first: dict[str, str] = {}
+    for agent, one in members.items():
+        first.setdefault(one.public_key or agent, agent)
+    return {agent: one for agent, one in members.items() if first[one.public_key or agent] == agent}
 
 
 def _taken(known: Knowledge, before: Swarm | None, value: Mapping[str, Any]) -> Swarm:
@@ -327,7 +335,7 @@ def _taken(known: Knowledge, before: Swarm | None, value: Mapping[str, Any]) -> 
         name=value["name"],
         master=value["master"],
         state=ACTIVE,
-        members={one["agent_id"]: member(one, value["joined_at"]) for one in value["members"]},
+        members=_each_by_its_key({one["agent_id"]: member(one, value["joined_at"]) for one in value["members"]}),
         settings=dict(value["settings"]),
         joined_at=value["joined_at"],
         confirmed_at=swarm.confirmed_at or value["joined_at"],
