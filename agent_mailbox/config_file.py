@@ -39,7 +39,7 @@ _SWARM_INTEGERS = (
 )
 _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
 _SWARM_SWITCHES = ("private_addresses", "require_join_proof")
-SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies")
+SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies", "networks")
 _SWITCHES = {("hook", "doorbell"): "doorbell"}
 PERSONAL = {
     ("control", "cleanup"): "a program",
@@ -50,6 +50,7 @@ PERSONAL = {
     ("swarm", "ca_file"): "whose certificates are believed",
     ("swarm", "trusted_proxies"): "whose word for an address is believed",
     ("swarm", "private_addresses"): "a network",
+    ("swarm", "networks"): "a network",
     ("swarm", "require_join_proof"): "a permission",
 }
 """The keys that count in the person's own configuration alone, each with its kind of danger."""
@@ -212,7 +213,18 @@ def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
             raise wrong("true or false")
     elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise wrong("a list of addresses")
+    elif key == "networks" and not all(map(_is_network, value)):
+        raise wrong('a list of networks such as "100.64.0.0/10"')
     return tuple(value) if isinstance(value, list) else value
+
+
+def _is_network(text: str) -> bool:
+    from ipaddress import ip_network  # few configurations have one
+
+    try:
+        return bool(ip_network(text))
+    except ValueError:
+        return False
 
 
 def _positive(value: object, most: float = 1 << 53) -> bool:

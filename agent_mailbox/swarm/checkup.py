@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ..core import instant
 from .home_checks import SKEW, Finding
 from .ledger import Ledger
-from .peer_client import Peers
+from .peer_client import Peers, context
 from .protocol import wire
 from .protocol.membership import ACTIVE
 from .swarm_settings import GatewaySettings
@@ -76,11 +76,10 @@ def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding
 def _certificate(endpoint: str, now: int, settings: GatewaySettings) -> list[Finding]:
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "", parts.port or 443
-    context = ssl.create_default_context(cafile=settings.ca_file)
     try:
         with (
             socket.create_connection((host, port), timeout=5) as plain,
-            context.wrap_socket(plain, server_hostname=host) as wrapped,
+            context(settings.ca_file).wrap_socket(plain, server_hostname=host) as wrapped,
         ):
             certificate = wrapped.getpeercert() or {}
     except OSError as error:

@@ -175,7 +175,7 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
     # cutting idle connections makes the server's own tasks fail: no news
     loop.set_exception_handler(lambda loop, what: None if stop.is_set() else loop.default_exception_handler(what))
     gateway.arrived = lambda messages: waker.arrived(loop, messages)
-    peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+    peers = Peers.of(settings)
     # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
     carrier = Carrier(home, ledger, Outbox(home, Mailbox(mailbox.directory), ledger), peers, settings)
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -13,6 +13,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ..core import instant
+from ..core.text import neutral
 from ..mailbox.sending import random_id
 from .ledger import Ledger
 from .peer_client import Peers
@@ -84,6 +85,14 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
         ) from None
 
 
+def quoted(answer: PeerAnswer) -> str:
+    """Return why a request failed; the words of a peer, which is a stranger, in quotation marks."""
+    if answer.status == 0:
+        return answer.message
+    words = neutral(answer.message).replace('"', "'")
+    return f'its master answered {answer.status}, "{words}"'
+
+
 async def ask(
     ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None, *, again: bool = False
 ) -> tuple[str, str]:
@@ -97,7 +106,7 @@ async def ask(
     answer = await _request(ledger, peers, key, invitation)
     # a wrong clock, here or there, may be set
     if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
-        return AWAY, answer.message
+        return AWAY, quoted(answer)
     body = dict(answer.body or {})
 
     def given_up(known: Knowledge) -> bool:
@@ -111,7 +120,7 @@ async def ask(
         )
         return WAITING, str(body.get("message") or "its master has to approve")[:200]
     if answer.status != 200:
-        return REFUSED, answer.message
+        return REFUSED, quoted(answer)
     try:
         event = _entering(ledger, key, invitation, body)
     except Refusal as refusal:

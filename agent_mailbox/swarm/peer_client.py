@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from ..errors import BadData
 from .protocol import wire
 from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
+from .swarm_settings import GatewaySettings
 
 TIMEOUT = 10.0
 KEY_TIMEOUT = 5.0
@@ -57,14 +59,43 @@ class Unreachable(Exception):
         self.final = final
 
 
-class Peers:
-    """Connections to peers, kept by origin. ``private``: peers may be on this machine or a private network."""
+def context(ca_file: str | None) -> ssl.SSLContext:
+    """Return what verifies peers: the system's authorities, and those of ``ca_file`` beside them.
 
-    def __init__(self, *, private: bool = False, ca_file: str | None = None) -> None:
+    Raise ``BadData`` if that file cannot be used.
+    """
+    made = ssl.create_default_context()
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    if ca_file is not None:
+        try:
+            made.load_verify_locations(ca_file)
+        except OSError as error:  # ssl.SSLError is one
+            raise BadData(
+                f"[swarm] ca_file unusable: {ca_file} ({error.strerror or error})",
+                "name a file of certificates in PEM, or remove the key",
+            ) from None
+    return made
+
+
+class Peers:
+    """Connections to peers, kept by origin. ``private``: peers may be on this machine or a private network;
+    ``networks``: on these."""
+
+    def __init__(self, *, private: bool = False, ca_file: str | None = None, networks: Iterable[str] = ()) -> None:
         self._private = private
-        self._context = ssl.create_default_context(cafile=ca_file)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._networks = [ip_network(network) for network in networks]
+        self._context = context(ca_file)
         self._clients: dict[tuple[str, int, str], httpx.AsyncClient] = {}
+
+    @classmethod
+    def of(cls, settings: GatewaySettings) -> Peers:
+        """Return a client as the settings want it."""
+        return cls(private=settings.private_addresses, ca_file=settings.ca_file, networks=settings.networks)
+
+    def _may_be_at(self, address: str) -> bool:
+        ip = ip_address(address.partition("%")[0])
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        return self._private or is_public(address) or any(ip in network for network in self._networks)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -97,7 +128,10 @@ class Peers:
         except Unreachable as error:
             return PeerAnswer(0, message=str(error), final=error.final)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
-            return PeerAnswer(0, message=f"{type(error).__name__}: {error}"[:200])
+            said = f"{type(error).__name__}: {error}"
+            if "CERTIFICATE_VERIFY_FAILED" in said:
+                said = f"its certificate does not verify: {said.rpartition('] ')[2]}"
+            return PeerAnswer(0, message=said[:200])
 
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most: int
@@ -140,9 +174,10 @@ class Peers:
         except OSError as error:
             raise Unreachable(f"{host}: {error.strerror or error}") from None
         addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
-        allowed = [address for address in addresses if self._private or is_public(address)]
+        allowed = [address for address in addresses if self._may_be_at(address)]
         if not allowed:
-            raise Unreachable(f"{host} is at no public address; nothing was sent there", final=bool(addresses))
+            # a name may resolve elsewhere soon: behind a hotel's portal every one is private
+            raise Unreachable(f"{host} is at no public address; nothing was sent there", final=host in addresses)
         return allowed[:MAX_ADDRESSES]
 
     def _client(self, host: str, port: int, address: str) -> httpx.AsyncClient:

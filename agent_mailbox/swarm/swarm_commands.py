@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..cli import render
+from ..cli import render, values
 from ..cli.group import Commands, cli
 from ..cli.options import Verb
 from ..core.frame import word
@@ -114,16 +114,21 @@ def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours:
 
 
 @swarm.command(cls=Verb)
-@click.argument("which", metavar="URL|SWARM")
+@click.argument("which", metavar="URL|-|@FILE|SWARM")
 @click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
 @with_door
 def join(door: Door, which: str, alias: str | None, session: str | None) -> None:
-    """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it."""
+    """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it.
+
+    Others on this machine see a command's arguments: - reads the URL from standard input, @FILE from a file.
+    """
     import asyncio
 
     from . import decisions, gateway_identity, joining
 
+    if which == "-" or which.startswith("@"):
+        which = values.body(door.app, which).strip()
     if not which.startswith("swarm://"):
         found = decisions.find(door.ledger.identified(), which)
         who = door.enter(found.alias, session)
@@ -147,9 +152,7 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
 
     status, said = asyncio.run(ask())
     if status not in (joining.IN, joining.WAITING):
-        raise Refused(
-            f"swarm not joined: {said}", "try again, or ask the swarm's master for another invitation", code=status
-        )
+        raise Refused(f"swarm not joined: {neutral(said)}", _remedy(said), code=status)
     from .protocol import tokens
 
     found = door.ledger.known().swarms[tokens.parse_url(which).swarm_id]
@@ -159,6 +162,15 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
         f"{told} swarm:{found.alias}" + (f": {neutral(said)}" if status != joining.IN else "") + "\n",
         {"status": status, "swarm": swarm_json(found, door.ledger.known().agent_id), "session": who},
     )
+
+
+def _remedy(said: str) -> str:
+    """Return the hint for a joining that failed."""
+    if "no public address" in said:
+        return 'if that network is yours, name it in your own configuration: [swarm] networks = ["100.64.0.0/10"]'
+    if "certificate does not verify" in said:
+        return "name the authority's file as ca_file under [swarm] in your own configuration"
+    return "try again, or ask the swarm's master for another invitation"
 
 
 def _decision(name: str, yes: bool, text: str) -> None:

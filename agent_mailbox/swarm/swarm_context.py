@@ -63,7 +63,7 @@ class Door:
         """Return a client for peers."""
         from .peer_client import Peers
 
-        return Peers(private=self.settings.private_addresses, ca_file=self.settings.ca_file)
+        return Peers.of(self.settings)
 
     def outbox(self) -> Outbox:
         """Return the outbox of this mailbox."""

@@ -14,7 +14,8 @@ class GatewaySettings(Record):
     """The gateway's limits a minute or an hour (founding text, "Recommended limits") and its other settings.
 
     ``requests_per_minute``: from one address, whatever it sends. ``private_addresses``: peers may be on this machine or
-    a private network (never in production). ``retry_seconds``: the longest pause between two tries.
+    a private network (never in production). ``networks``: private networks, as 100.64.0.0/10, on which peers may be.
+    ``retry_seconds``: the longest pause between two tries.
     ``require_join_proof``: a request to join must be sealed (the reference's is not).
     """
 
@@ -30,6 +31,7 @@ class GatewaySettings(Record):
     wake_url: str | None = None
     wake_secret_file: str | None = None
     trusted_proxies: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
 
 
 def of(config: Config, own: OwnConfig) -> GatewaySettings:

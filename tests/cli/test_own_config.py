@@ -23,6 +23,7 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "swarm.ca_file": ('"/x"', "/x"),
     "swarm.trusted_proxies": ('["10.0.0.1"]', ("10.0.0.1",)),
     "swarm.private_addresses": ("true", True),
+    "swarm.networks": ('["100.64.0.0/10"]', ("100.64.0.0/10",)),
     "swarm.require_join_proof": ("true", True),
 }
 FIELDS = {"control.cleanup": "cleanup", "control.default": "control_default", "teams.bridge": "bridge"}
