@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from agent_mailbox.swarm.protocol import tokens, wire
+from tests.swarm.crowds import memory
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person
 
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
 
 SEQUENTIAL = 500
 CHUNK = 5_000
-CONNECTIONS, STREAMS = 2, 16
-
-
-def memory(pid: int) -> float:
-    """Resident memory of a process, in MiB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+HEADERS = {"content-type": "application/json", "x-agent-id": "bob"}
+AT_ONCE = 32
+"""Requests at once, over however many connections."""
+EACH = 16
+"""Connections from one address of the loopback network: fewer than the gateway lets one have."""
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
@@ -57,19 +56,36 @@ class Load:
         text = "A message of the usual length: what was done, what is next, and where to look. " * 3
         return [wire.dumps(self._person.envelope(self._swarm, "alpha", text)).encode() for _ in range(count)]
 
-    async def send(self, bodies: list[bytes], connections: int, streams: int) -> tuple[float, list[float]]:
-        """Send all of them; (seconds it took, seconds of each)."""
+    def _client(self, number: int) -> httpx.AsyncClient:
+        address = f"127.0.0.{1 + number // EACH}"
+        way = httpx.AsyncHTTPTransport(http2=True, verify=self._verify, local_address=address)
+        return httpx.AsyncClient(transport=way, base_url=self._base)
+
+    async def newcomers(self, bodies: list[bytes]) -> float:
+        """Send each by a connection of its own, eight at once; the seconds it took."""
+        queue, start = list(bodies), time.perf_counter()
+
+        async def come() -> None:
+            while queue:
+                async with self._client(0) as client:
+                    answer = await client.post("/swarm/message", content=queue.pop(), headers=HEADERS, timeout=60)
+                assert answer.status_code == 200, answer.text
+
+        await asyncio.gather(*(come() for _ in range(8)))
+        return time.perf_counter() - start
+
+    async def send(self, bodies: list[bytes], connections: int, at_once: int) -> tuple[float, list[float]]:
+        """Send all of them, each connection with some at once; (seconds it took, seconds of each)."""
         took: list[float] = []
         queue = list(bodies)
-        headers = {"content-type": "application/json", "x-agent-id": self._person.agent_id}
-        clients = [httpx.AsyncClient(http2=True, verify=self._verify, base_url=self._base) for _ in range(connections)]
+        clients = [self._client(number) for number in range(connections)]
 
         async def stream(client: httpx.AsyncClient) -> None:
             while queue:
                 body = queue.pop()
                 start = time.perf_counter()
                 try:
-                    answer = await client.post("/swarm/message", content=body, headers=headers, timeout=60)
+                    answer = await client.post("/swarm/message", content=body, headers=HEADERS, timeout=60)
                 except httpx.TransportError:  # a connection serves only so many requests
                     queue.append(body)
                     continue
@@ -77,14 +93,15 @@ class Load:
                 assert answer.status_code == 200, answer.text
 
         start = time.perf_counter()
-        await asyncio.gather(*(stream(client) for client in clients for _ in range(streams)))
+        turns = range(max(connections, at_once))
+        await asyncio.gather(*(stream(clients[turn % connections]) for turn in turns))
         seconds = time.perf_counter() - start
         for client in clients:
             await client.aclose()
         return seconds, took
 
 
-def measure(messages: int) -> dict[str, Any]:
+def measure(messages: int, connections: int, newcomers: int) -> dict[str, Any]:
     """Everything."""
     with tempfile.TemporaryDirectory() as scratch:
         machine = Machine(Path(scratch), "alpha", Authority(Path(scratch) / "ca")).serve()
@@ -102,10 +119,14 @@ def measure(messages: int) -> dict[str, Any]:
             sent, seconds, took = SEQUENTIAL, 0.0, []
             while sent < messages:
                 bodies = load.signed(min(CHUNK, messages - sent))
-                more, each = asyncio.run(load.send(bodies, CONNECTIONS, STREAMS))
+                more, each = asyncio.run(load.send(bodies, connections, AT_ONCE))
                 sent, seconds, took = sent + len(bodies), seconds + more, took + each
                 found["memory_mib"][str(sent)] = round(memory(pid), 1)
-            found["at_once"] = CONNECTIONS * STREAMS
+            found["at_once"], found["connections"] = max(connections, AT_ONCE), connections
+            seconds_new = asyncio.run(load.newcomers(load.signed(newcomers)))
+            found["new_connections_per_second"] = round(newcomers / seconds_new)
+            found["memory_mib"][f"{newcomers} new connections"] = round(memory(pid), 1)
+            sent += newcomers
             found["per_second"] = round(len(took) / seconds)
             found["concurrent"] = percentiles(took)
             assert len(machine.received()) == sent
@@ -124,7 +145,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="scripts/bench-swarm", description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000, help="messages in all (100000)")
-    found = measure(parser.parse_args().messages)
+    parser.add_argument("--connections", type=int, default=256, help="connections that send them (256)")
+    parser.add_argument("--newcomers", type=int, default=2000, help="messages more, each by a new connection (2000)")
+    given = parser.parse_args()
+    found = measure(given.messages, given.connections, given.newcomers)
     print(json.dumps({**found, "cpus": os.cpu_count(), "load": os.getloadavg()[0]}, indent=2))
 
 
