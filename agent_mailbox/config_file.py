@@ -35,7 +35,7 @@ _NUMBERS = {
 }
 _SWARM_INTEGERS = (
     *("messages_per_minute", "swarm_messages_per_minute", "joins_per_hour", "requests_per_minute"),
-    *("body_bytes", "retry_seconds"),
+    *("body_bytes", "connections", "connections_per_address", "retry_seconds"),
 )
 _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
 _SWARM_SWITCHES = ("private_addresses", "require_join_proof")

@@ -8,19 +8,22 @@ and daily to confirm a membership.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from ..core import instant
-from ..errors import MailboxError
+from ..errors import MailboxError, NotFound
+from ..mailbox.facade import Mailbox
 from .gateway_identity import key_of
+from .gateway_log import tell
 from .home import Home
 from .joining import REFUSED, ask, confirm, stop
 from .ledger import Ledger
 from .outbox import Outbox
-from .peer_client import Peers
+from .peer_client import TIMEOUT, Peers
 from .protocol import signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
 from .protocol.membership import DENIED, JOINING, Knowledge
@@ -55,6 +58,11 @@ class _Peer:
         self.task: asyncio.Task[None] | None = None
 
 
+async def _close_later(peers: Peers) -> None:
+    await asyncio.sleep(TIMEOUT)
+    await peers.aclose()
+
+
 class Carrier:
     """The carrier of a home's outbox. Its caller holds ``carrying.lock``."""
 
@@ -68,16 +76,23 @@ class Carrier:
         self._states: dict[str, _Peer] = {}
         self._asked: dict[str, float] = {}
 
+    def apply(self, settings: GatewaySettings, mailbox: Mailbox, peers: Peers) -> None:
+        """Go on with other settings; requests under way end by the old connections."""
+        self.settings, self.outbox.mailbox = settings, mailbox
+        old, self.peers = self.peers, peers
+        self._closing = asyncio.create_task(_close_later(old))
+
     async def run(self) -> None:
         """Carry for ever; a failing parcel or look stops no other."""
         self.outbox.compact()
         upkeep: asyncio.Task[None] | None = None
         while True:
             try:
+                self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
                 await asyncio.to_thread(self.outbox.sweep)
                 self._start()
-            except MailboxError:
-                pass  # busy, or the disk is full: look again
+            except MailboxError as error:  # busy, or the disk is full: look again
+                tell(logging.WARNING, "outbox_not_swept", code=error.code)
             if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
                 upkeep = asyncio.create_task(self._upkeep())
             try:
@@ -95,6 +110,11 @@ class Carrier:
         tasks = [state.task for state in self._states.values() if state.task is not None]
         await asyncio.gather(*tasks)
         await self._upkeep()
+
+    def reached(self) -> tuple[int, int]:
+        """Return the number of peers that took the last try, and of those that did not."""
+        away = sum(state.failures > 0 for state in self._states.values())
+        return len(self._states) - away, away
 
     def _start(self) -> None:
         """Start a task for every peer with something due and no task at work."""
@@ -123,6 +143,8 @@ class Carrier:
                     continue
                 event, answer = await self._attempt(parcel, agent, endpoint)
                 if event["event"] == SENT:
+                    if state.failures == 0:
+                        tell(logging.WARNING, "peer_not_reached", peer=agent, status=answer.status)
                     state.failures += 1
                     pause = answer.wait or backoff(state.failures, self.settings.retry_seconds)
                     state.due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
@@ -133,6 +155,8 @@ class Carrier:
                     elif answer.status != 500:
                         break
                 else:
+                    if state.failures:
+                        tell(logging.INFO, "peer_reached", peer=agent)
                     state.failures, state.due = 0, 0.0
                     done.append(event)
                     if event["event"] == FAILED:
@@ -140,6 +164,8 @@ class Carrier:
                 if len(done) >= 32:
                     await asyncio.to_thread(self.outbox.note, done)
                     done = []
+        except NotFound as error:  # the ledger is gone: what is left waits for it
+            tell(logging.WARNING, "outbox_not_swept", code=error.code)
         finally:
             if done:
                 await asyncio.to_thread(self.outbox.note, done)
@@ -155,6 +181,7 @@ class Carrier:
     async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
         """Try once; return (the event that follows, the answer)."""
         now = self.ledger.now()
+        self.ledger.identified()
         why = self._pointless(parcel, agent, endpoint, now)
         if why:
             answer = PeerAnswer(0, message=why, final=True)

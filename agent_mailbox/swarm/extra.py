@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import Refused
 from ..upkeep import extras
 
-_NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785")
+_NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785", "prometheus_client")
 
 
 def missing() -> list[str]:

@@ -46,6 +46,8 @@ class Gateway:
         self.outbox = outbox
         self.settings = settings
         self.index = inbound.load(mailbox, ledger.now())
+        self.agent_id = ledger.known().agent_id
+        self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
         self._senders = Window(settings.messages_per_minute, MINUTE)
         self._swarms = Window(settings.swarm_messages_per_minute, MINUTE)
@@ -65,9 +67,29 @@ class Gateway:
         """Count a request of an address before anything of it is read; raise ``Refusal`` (429) beyond its limit."""
         _limited(self._addresses.take(address, self.ledger.now()), "requests from this address")
 
+    def apply(self, settings: GatewaySettings, mailbox: Mailbox) -> None:
+        """Go on with other settings, and the mailbox as it is configured now."""
+        self.settings, self.mailbox, self.outbox.mailbox = settings, mailbox, mailbox
+        self._senders.most = settings.messages_per_minute
+        self._swarms.most = settings.swarm_messages_per_minute
+        self._addresses.most = settings.requests_per_minute
+        self._joins.most = self._joiners.most = settings.joins_per_hour
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of messages that wait to be written."""
+        return self._queue.qsize()
+
+    def known(self) -> Knowledge:
+        """Return what the ledger says. Raise ``Refusal`` (503) without a ledger: after a 404 a peer would give up."""
+        return _identified(self.ledger.known())
+
+    def _decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
+        return self.ledger.decide(lambda known: decide(_identified(known)))
+
     async def message(self, data: bytes) -> tuple[str, int]:
         """Take a message in; return (its id, how many more its sender may send this minute). Raise ``Refusal``."""
-        known, now = self.ledger.known(), self.ledger.now()
+        known, now = self.known(), self.ledger.now()
         most = min(self.mailbox.config.max_content, acceptance.MAX_CONTENT)
         accepted = acceptance.examine(data, known, now, most)
         envelope, key = accepted.envelope, accepted.sender.public_key
@@ -95,7 +117,7 @@ class Gateway:
         def decide(known: Knowledge) -> list[Event]:
             return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)]
 
-        self.ledger.decide(decide)
+        self._decide(decide)
 
     async def _stored(self, accepted: Accepted) -> None:
         """Wait until the message is durable in the mailbox, by this request or an earlier one."""
@@ -120,7 +142,9 @@ class Gateway:
                 batch.append(self._queue.get_nowait())
             try:
                 results = await self._pool_run(partial(self._write, [accepted for accepted, _ in batch]))
+                self.outcome("")
             except MailboxError as error:
+                self.outcome(error.code)
                 results = [Refusal("UNAVAILABLE", f"nothing could be stored: {error.code}", wait=5)] * len(batch)
             for (_, future), refusal in zip(batch, results, strict=True):
                 if not future.done():
@@ -206,7 +230,7 @@ class Gateway:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
             return recorded(lifecycle.decide(envelope, swarm, known.agent_id))
 
-        self.ledger.decide(decide)
+        self._decide(decide)
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -214,6 +238,7 @@ class Gateway:
         """Decide about a request to join, durably before it is answered; raise ``Refusal``."""
         _limited(self._joins.take(address, self.ledger.now()), "requests to join from this address")
         request = admission.parse(data)
+        self.known()  # before the lock, which would make an empty ledger
         return await self._pool_run(lambda: self._admit(request))
 
     def _admit(self, request: admission.JoinRequest) -> Admission:
@@ -227,7 +252,7 @@ class Gateway:
                 _limited(wait, "requests to join by this key")
             return [with_news(event, found[0].swarm, known) for event in found[0].events]
 
-        known = self.ledger.decide(decide)
+        known = self._decide(decide)
         return found[0].replace(swarm=known.swarms[found[0].swarm.swarm_id])
 
 
@@ -249,6 +274,12 @@ def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
     notice = {**about, "subject": f"{name} joined {swarm.name}", "content": content}
     news = announce(random_id(), lifecycle.joined(swarm.swarm_id, new), wire.BROADCAST, others, notice)
     return {**event, "announce": [news]}
+
+
+def _identified(known: Knowledge) -> Knowledge:
+    if not known.agent_id:
+        raise Refusal("UNAVAILABLE", "the membership of this agent cannot be read", wait=60)
+    return known
 
 
 def known_as(accepted: Accepted) -> bytes:

@@ -1,44 +1,57 @@
 """The gateway's process: both applications, the writer and the carrier, until told to stop.
 
-Belongs here: sockets, TLS, wiring. Hypercorn serves HTTP/1.1 and HTTP/2, and HTTP/3 if aioquic is installed and a QUIC
-address is given.
+Belongs here: wiring, signals, what a reload changes. Hypercorn serves HTTP/1.1 and HTTP/2 (``listener``), and HTTP/3 if
+aioquic is installed and a QUIC address is given (``quic_listener``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import resource
 import signal
 import socket
 import ssl
-import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from importlib.util import find_spec
-from ipaddress import ip_address
 from typing import Any
 
-from hypercorn.asyncio import serve as hypercorn
 from hypercorn.config import Config
 
 from ..core.records import Record
-from ..errors import BadData, Refused
+from ..errors import MailboxError, Refused
 from ..mailbox.facade import Mailbox
 from ..store.lock import FileLock
 from ..upkeep import extras
+from . import gateway_log, local, server, sockets
 from . import home as names
-from . import local, server
 from . import swarm_settings as configured
 from .carrier import Carrier
+from .certificates import Certificates
 from .gateway import Gateway
+from .gateway_log import tell
+from .gateway_metrics import Meter
 from .home import Home
 from .ledger import Ledger
+from .listener import Listener
 from .outbox import Outbox
 from .peer_client import Peers
+from .readiness import Readiness
+from .room import Acquaintances, Room
+from .sockets import is_loopback
 from .statuses import Statuses
+from .swarm_settings import GatewaySettings
 from .wake import Waker, secret_in
 
 GRACE = 2.0
 """Seconds that requests under way have after a stop; a connection that does not close is waited for as long."""
+REQUESTS = 2
+"""Requests at once, for each connection that there may be."""
+SPARE = 128
+"""Descriptors left to everything that is no connection of a peer."""
+LOCAL = 64
+"""Connections to the local API."""
 
 
 class Listening(Record):
@@ -51,6 +64,7 @@ class Listening(Record):
     quic: str | None = None
     api: str | None = None
     behind_proxy: bool = False
+    log_level: str = "info"
 
 
 def check(listening: Listening) -> None:
@@ -60,7 +74,7 @@ def check(listening: Listening) -> None:
             f"TLS file missing: {'--key' if listening.key is None else '--cert'}",
             "pass `--cert FILE` and `--key FILE` together",
         )
-    if listening.cert is None and not listening.behind_proxy and not _is_loopback(listening.bind):
+    if listening.cert is None and not listening.behind_proxy and not is_loopback(listening.bind):
         raise Refused(
             f"listening address needs TLS: {listening.bind}",
             "pass `--cert FILE` and `--key FILE`, or `--behind-proxy` if a proxy does TLS",
@@ -70,22 +84,13 @@ def check(listening: Listening) -> None:
             f"HTTP/3 needs a certificate and aioquic: {listening.quic}",
             f"pass `--cert FILE` and `--key FILE`, and run `{extras.how('http3')}`",
         )
-    if listening.api is not None and not _is_loopback(listening.api):
+    if listening.api is not None and not is_loopback(listening.api):
         raise Refused(f"local API address is not loopback: {listening.api}", "pass `--api 127.0.0.1:PORT`, or none")
 
 
-def _is_loopback(bind: str) -> bool:
-    host = bind.rpartition(":")[0].strip("[]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _config(bind: str, body: int) -> Config:
-    """Return the settings both sides share: limits on slow peers, and no log of requests."""
+def _config() -> Config:
+    """Return the settings all sides share: limits on slow peers, and no log of requests."""
     config = Config()
-    config.bind = [bind]
     config.accesslog = None
     config.errorlog = None
     config.include_server_header = False
@@ -93,53 +98,25 @@ def _config(bind: str, body: int) -> Config:
     config.keep_alive_max_requests = 10_000
     config.read_timeout = 30
     config.graceful_timeout = GRACE
-    config.shutdown_timeout = GRACE
-    config.ssl_handshake_timeout = 10
     config.h11_max_incomplete_size = 32 * 1024
     config.h2_max_concurrent_streams = 64
     config.h2_max_header_list_size = 32 * 1024
     config.h2_max_inbound_frame_size = 2**14
-    config.wsgi_max_body_size = body
     return config
 
 
-def bound(address: str) -> tuple[socket.socket, str]:
-    """Return (a socket that listens at HOST:PORT, its actual address); port 0 takes a free one."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise Refused(f"listening address invalid: {address!r}", "write HOST:PORT, as in 0.0.0.0:8443 or [::]:8443")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        sock.bind((host.strip("[]"), int(port)))
-        sock.listen(128)
-    except OSError as error:
-        sock.close()
-        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another HOST:PORT") from None
-    name = sock.getsockname()
-    return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
+def _with_tls(config: Config, listening: Listening) -> Certificates | None:
+    """Return the certificate to serve with; raise ``BadData`` if it is unusable."""
+    if listening.cert is None or listening.key is None:
+        return None
+    config.certfile, config.keyfile = listening.cert, listening.key
 
+    def make() -> ssl.SSLContext:
+        made = config.create_ssl_context()
+        assert made is not None
+        return made
 
-def bound_here(path: str) -> socket.socket:
-    """Return a Unix socket that listens at a path, private to its owner from the start; it replaces a stale one."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        if stat.S_ISSOCK(os.lstat(path).st_mode):
-            os.unlink(path)
-    except FileNotFoundError:
-        pass
-    try:
-        sock.bind(path)
-        sock.listen(128)
-    except OSError as error:
-        sock.close()
-        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "pass `--api 127.0.0.1:PORT`") from None
-    finally:
-        os.umask(before)
-    return sock
+    return Certificates(listening.cert, listening.key, make)
 
 
 def api_token(home: Home) -> str:
@@ -150,74 +127,154 @@ def api_token(home: Home) -> str:
     return secret_in(path, "the token") or ""
 
 
-def _with_tls(config: Config, listening: Listening) -> None:
-    """Set certificate, key and QUIC address; raise ``BadData`` if unusable."""
-    try:
-        config.certfile, config.keyfile = listening.cert, listening.key
-        config.quic_bind = [listening.quic] if listening.quic else []
-        config.create_ssl_context()
-    except (OSError, ssl.SSLError) as error:
-        raise BadData(f"certificate or key unusable: {error}", "pass PEM files that belong together") from None
+def _descriptors(wanted: int) -> int:
+    """Return how many connections the system allows of those ``wanted``, having asked it for more if need be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted + SPARE:
+        soft = wanted + SPARE if hard == resource.RLIM_INFINITY else min(hard, wanted + SPARE)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft == resource.RLIM_INFINITY else max(8, min(wanted, soft - SPARE))
+
+
+class Serving:
+    """A gateway's parts while they run."""
+
+    def __init__(self, mailbox: Mailbox, home: Home, settings: GatewaySettings) -> None:
+        ledger = Ledger(home)
+        ledger.identified()
+        ledger.write_state()
+        outbox = Outbox(home, mailbox, ledger)
+        outbox.announce()  # before the gateway reads the mailbox
+        self._directory = mailbox.directory
+        self.settings = settings
+        self.gateway = Gateway(mailbox, ledger, outbox, settings)
+        self.waker = Waker(settings)
+        # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
+        others = Outbox(home, Mailbox(mailbox.directory), ledger)
+        peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+        self.carrier = Carrier(home, ledger, others, peers, settings)
+        self.readiness = Readiness(mailbox, ledger)
+        self.members = Acquaintances()
+        self.connections = Room(1, 1, self.members)
+        self.requests = Room(1, 1, self.members)
+        self._resize(settings)
+        self.meter = Meter(self.gateway, self.carrier, self.readiness, self.connections)
+        self.gateway.outcome = self._outcome
+
+    def _resize(self, settings: GatewaySettings) -> None:
+        total, each = _descriptors(settings.connections), settings.connections_per_address
+        shared = frozenset(settings.trusted_proxies)
+        self.connections.resize(total, each, shared)
+        self.requests.resize(REQUESTS * total, REQUESTS * each, frozenset())
+
+    def _outcome(self, code: str) -> None:
+        self.meter.batch(code)
+        if code:
+            self.readiness.failed(code)
+        else:
+            self.readiness.kept()
+
+    def reload(self) -> None:
+        """Go on by the configuration as it is now, or as before if that is wrong."""
+        try:
+            fresh = Mailbox(self._directory)
+            settings = configured.of(fresh.config, fresh.own)
+            peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+            self.waker.apply(settings)
+        except (MailboxError, OSError) as error:
+            tell(logging.ERROR, "reload_failed", error=str(error))
+            return
+        self.settings = settings
+        self._resize(settings)
+        self.gateway.apply(settings, fresh)
+        self.carrier.apply(settings, Mailbox(self._directory), peers)
+        tell(logging.INFO, "reloaded")
+
+    def public(self) -> Any:
+        """Return the application that peers see."""
+        app = server.application(self.gateway, self.readiness, self.members)
+        bounded = server.Bounded(app, self.requests, lambda request: server.address_of(self.gateway, request))
+        bounded.counted = self.meter.request
+        return bounded
+
+    def beside(self, home: Home, token: str | None) -> Any:
+        """Return the local application."""
+        statuses = Statuses(home, Mailbox(self._directory))
+        app = local.application(statuses, self.meter, self.readiness, token, self.waker)
+        return server.Bounded(app, Room(REQUESTS * LOCAL, REQUESTS * LOCAL, Acquaintances()), lambda _: "")
 
 
 async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT. Call ``ready`` with the address once everything listens."""
-    settings = configured.of(mailbox.config, mailbox.own)
-    ledger = Ledger(home)
-    ledger.identified()
-    ledger.write_state()
-    outbox = Outbox(home, mailbox, ledger)
-    outbox.announce()  # before the gateway reads the mailbox
-    gateway = Gateway(mailbox, ledger, outbox, settings)
-    waker = Waker(settings)
+    """Serve until SIGTERM or SIGINT; reload after SIGHUP. Call ``ready`` with the address once everything listens."""
+    gateway_log.start(listening.log_level)
+    serving = Serving(mailbox, home, configured.of(mailbox.config, mailbox.own))
+    config = _config()
+    tls = _with_tls(config, listening)
+    sock, address = sockets.bound(listening.bind)
+    api = sockets.bound(listening.api)[0] if listening.api else sockets.bound_here(home.path(names.SOCKET))
+    token = api_token(home) if listening.api else None
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     # cutting idle connections makes the server's own tasks fail: no news
-    loop.set_exception_handler(lambda loop, what: None if stop.is_set() else loop.default_exception_handler(what))
+    loop.set_exception_handler(lambda loop, what: None if stop.is_set() else gateway_log.on_loop(loop, what))
+    gateway, waker = serving.gateway, serving.waker
     gateway.arrived = lambda messages: waker.arrived(loop, messages)
-    peers = Peers.of(settings)
-    # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
-    carrier = Carrier(home, ledger, Outbox(home, Mailbox(mailbox.directory), ledger), peers, settings)
+
+    def again() -> None:
+        serving.reload()
+        if tls is not None:
+            tls.reload()
+
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    sock, address = bound(listening.bind)
-    config = _config(f"fd://{sock.detach()}", settings.body_bytes)
-    _with_tls(config, listening)
-    api_sock = bound(listening.api)[0] if listening.api else bound_here(home.path(names.SOCKET))
-    api = _config(f"fd://{api_sock.detach()}", settings.body_bytes)
-    token = api_token(home) if listening.api else None
-    statuses = Statuses(home, Mailbox(mailbox.directory))
-
-    async def triggered() -> None:
-        await stop.wait()
-
-    public: Any = server.application(gateway)
-    beside: Any = local.application(statuses, carrier, token, waker.secret)
-    tasks = [
-        hypercorn(public, config, shutdown_trigger=triggered),
-        hypercorn(beside, api, shutdown_trigger=triggered),
-    ]
-    background = [asyncio.create_task(work) for work in (gateway.write(), carrier.run(), waker.run())]
-    serving = [asyncio.ensure_future(task) for task in tasks]
+    loop.add_signal_handler(signal.SIGHUP, again)
+    public = Listener(serving.public(), config, serving.connections, tls)
+    public.refused = serving.meter.refused
+    beside = Listener(serving.beside(home, token), _config(), Room(LOCAL, LOCAL, Acquaintances()))
+    listeners = [public.serve(sock), beside.serve(api), *_quic(listening, config, serving, tls)]
+    parts = [*listeners, gateway.write(), serving.carrier.run(), waker.run(), stop.wait()]
+    tasks = [asyncio.ensure_future(part) for part in parts]
     ready(address)
+    tell(logging.INFO, "serving", address=address, connections=serving.connections.total)
     try:
-        await _first(serving, background)
+        await _first(tasks)
     finally:
         stop.set()
-        await asyncio.wait(serving, timeout=GRACE + 0.5)
-        for task in serving:
-            task.cancel()
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        await peers.aclose()
+        tell(logging.INFO, "stopping")
+        await _ended(tasks[: len(listeners)], GRACE + 0.5)
+        await _ended(tasks[len(listeners) :], GRACE)
+        await serving.carrier.peers.aclose()
 
 
-async def _first(serving: Sequence[asyncio.Future[None]], background: Sequence[asyncio.Future[None]]) -> None:
-    """Wait until the servers end or a part of the gateway breaks: half a gateway would take mail it does not keep."""
-    done, _ = await asyncio.wait([*serving, *background], return_when=asyncio.FIRST_COMPLETED)
+def _quic(
+    listening: Listening, config: Config, serving: Serving, tls: Certificates | None
+) -> list[Coroutine[Any, Any, None]]:
+    if listening.quic is None or tls is None:
+        return []
+    from . import quic_listener
+
+    sock, _ = sockets.bound(listening.quic, socket.SOCK_DGRAM)
+    sock.setblocking(False)
+    # browsers and peers learn of HTTP/3 by this header alone
+    config.alt_svc_headers = [f'h3=":{sock.getsockname()[1]}"; ma=3600']
+    return [quic_listener.serve(serving.public(), config, serving.connections, tls, sock)]
+
+
+async def _first(parts: Sequence[asyncio.Future[Any]]) -> None:
+    """Wait until told to stop, or a part of the gateway breaks: half a gateway would take mail it does not keep."""
+    done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
+
+
+async def _ended(tasks: Sequence[asyncio.Future[Any]], seconds: float) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
 
 
 def lock(home: Home, name: str, wait: float = 0.0) -> FileLock:

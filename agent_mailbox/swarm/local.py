@@ -1,6 +1,7 @@
 """The local API: for programs beside the gateway, never on the public side.
 
-Belongs here: a Unix socket private to its owner, or loopback with a token; inbox, outbox, statuses, counts, wake.
+Belongs here: a Unix socket private to its owner, or loopback with a token; inbox, outbox, statuses, counts, wake,
+readiness, metrics.
 Answers have the reference's shapes, with JSON where it has TOON.
 """
 
@@ -22,12 +23,15 @@ from ..core import codec, instant
 from ..core.records import Message
 from ..errors import NotFound
 from .carrier import Carrier
+from .gateway_metrics import CONTENT_TYPE, Meter
 from .outbox import listed
 from .protocol.envelope import Model, Uuid, read
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
+from .readiness import Readiness
 from .server import DRAINED, ERRORS, Draining, answer, body_of, refused
 from .statuses import ACTIONS, READ, STATUSES, Statuses
+from .wake import Waker
 
 MAX_BODY = 64 * 1024
 MAX_LIST = 100
@@ -41,8 +45,9 @@ class Batch(Model):
     action: str
 
 
-def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_secret: str | None) -> Starlette:
+def application(statuses: Statuses, meter: Meter, readiness: Readiness, token: str | None, waker: Waker) -> Starlette:
     """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
+    carrier = meter.carrier
     return Starlette(
         routes=[
             Route(path, _guarded(handler, token), methods=[method])
@@ -54,11 +59,13 @@ def application(statuses: Statuses, carrier: Carrier, token: str | None, wake_se
                 ("POST", "/api/inbox/{message_id}/{action}", partial(_mark, statuses)),
                 ("GET", "/api/outbox", partial(_outbox, carrier)),
                 ("GET", "/api/outbox/count", partial(_outbox, carrier)),
-                ("POST", "/api/wake", partial(_wake, carrier, wake_secret)),
+                ("POST", "/api/wake", partial(_wake, carrier, waker)),
+                ("GET", "/api/ready", partial(_ready, readiness)),
+                ("GET", "/metrics", partial(_metrics, meter)),
             )
         ],
         exception_handlers={**ERRORS, NotFound: _on_nothing},
-        middleware=[Middleware(Draining, most=DRAINED * MAX_BODY)],
+        middleware=[Middleware(Draining, most=lambda: DRAINED * MAX_BODY)],
     )
 
 
@@ -128,7 +135,18 @@ async def _outbox(carrier: Carrier, request: Request) -> Response:
     return answer({"count": len(rows), "messages": rows[-MAX_LIST:]})
 
 
-async def _wake(carrier: Carrier, secret: str | None, request: Request) -> Response:
+async def _ready(readiness: Readiness, _: Request) -> Response:
+    """Answer 200 if mail can be kept, else 503 and why it cannot."""
+    problem = await run_in_threadpool(readiness.problem)
+    return answer({"ready": not problem, "problem": problem or None}, 503 if problem else 200)
+
+
+async def _metrics(meter: Meter, _: Request) -> Response:
+    return Response(await run_in_threadpool(meter.text), media_type=CONTENT_TYPE)
+
+
+async def _wake(carrier: Carrier, waker: Waker, request: Request) -> Response:
+    secret = waker.secret
     given = request.headers.get("x-wake-secret", "")
     if secret is not None and not hmac.compare_digest(given.encode(), secret.encode()):
         raise Refusal("NOT_AUTHORIZED", "X-Wake-Secret is not the one")

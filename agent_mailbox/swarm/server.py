@@ -1,15 +1,18 @@
 """The four endpoints that peers see, as an ASGI application: bytes to ``Gateway``, its answers to bytes.
 
-Belongs here: bodies bounded before they are parsed, headers, one shape for every error.
+Belongs here: requests and bodies bounded before they are parsed, answers bounded in time, headers, one shape for every
+error.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -20,8 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..core import instant
 from ..errors import MailboxError
 from .gateway import Gateway
+from .gateway_log import tell, tell_defect
+from .listener import CUT, WRITING
 from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
+from .readiness import Readiness
+from .room import CROWDED, Acquaintances, Room
 
 SENDING = 20.0
 """Most seconds for a body: a slow sender holds a connection no longer."""
@@ -29,6 +36,7 @@ DRAINED = 8
 """Most of a body that is read and dropped, in multiples of its limit."""
 DRAINING = 3.0
 """Most seconds for that."""
+PATHS = ("message", "join", "health", "info")
 
 
 def answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -46,6 +54,7 @@ def refused(refusal: Refusal) -> Response:
 async def on_refusal(_: Request, error: Exception) -> Response:
     """Answer a refusal of ours."""
     assert isinstance(error, Refusal)
+    tell(logging.INFO, "refused", code=error.code)
     return refused(error)
 
 
@@ -59,11 +68,13 @@ async def on_http(_: Request, error: Exception) -> Response:
 async def on_mailbox(_: Request, error: Exception) -> Response:
     """Answer a busy lock or a full disk: nothing was kept, a retry may succeed."""
     code = error.code if isinstance(error, MailboxError) else ""
+    tell(logging.ERROR, "not_stored", code=code)
     return refused(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
 
 
-async def on_defect(_: Request, __: Exception) -> Response:
+async def on_defect(_: Request, error: Exception) -> Response:
     """Answer a defect, without a word about it."""
+    tell_defect("request_failed", error)
     return refused(Refusal("INTERNAL_ERROR", "this agent failed"))
 
 
@@ -94,13 +105,63 @@ async def body_of(request: Request, most: int) -> bytes:
     return bytes(data)
 
 
+class Bounded:
+    """Gives each request a place and a count, and ends the connection of who takes no answer.
+
+    Hypercorn waits for ever for an HTTP/2 window, even of a connection that is gone: so each write has its time here.
+    """
+
+    def __init__(self, app: ASGIApp, room: Room, address: Callable[[Request], str]) -> None:
+        self._app = app
+        self._room = room
+        self._address = address
+        self.counted: Callable[[str, int], None] = lambda _, __: None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        kind = scope["path"].removeprefix("/swarm/")
+        kind = kind if kind in PATHS else "other"
+
+        gone = False
+
+        async def timed(message: Message) -> None:
+            nonlocal gone
+            if message["type"] == "http.response.start":
+                self.counted(kind, message["status"])
+            if gone:
+                return
+            try:
+                async with asyncio.timeout(WRITING):
+                    await send(message)
+            except TimeoutError:
+                gone = True
+                tell(logging.INFO, "answer_not_taken", seconds=WRITING)
+                CUT.get()()
+
+        address = self._address(Request(scope))
+        why = self._room.enter(address)
+        try:
+            await (refused(_no_place(why)) if why else self._app)(scope, receive, timed)
+        finally:
+            if not why:
+                self._room.leave(address)
+
+
+def _no_place(why: str) -> Refusal:
+    if why == CROWDED:
+        return Refusal("RATE_LIMITED", "too many requests at once from this address", wait=1)
+    return Refusal("UNAVAILABLE", "too many requests at once", wait=5)
+
+
 class Draining:
     """Reads and drops the rest of a body before the answer goes out, bounded in bytes and time.
 
     A peer answered while it still sends would see its connection break (HTTP/2: all its requests), not the answer.
     """
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: Callable[[], int]) -> None:
         self._app = app
         self._most = most
 
@@ -127,46 +188,53 @@ class Draining:
         size = 0
         try:
             async with asyncio.timeout(DRAINING):
-                while left() and size <= self._most:
+                while left() and size <= self._most():
                     size += len((await receive()).get("body", b""))
         except TimeoutError:
             pass
 
 
-def application(gateway: Gateway) -> Starlette:
-    """Return the public side of a gateway."""
-    settings = gateway.settings
-    trusted = frozenset(settings.trusted_proxies)
+def address_of(gateway: Gateway, request: Request) -> str:
+    """Return the address that a request counts for: the client's, behind a trusted proxy too."""
+    peer = request.client.host if request.client else ""
+    hops = ",".join(request.headers.getlist("x-forwarded-for"))
+    return limits.origin(peer, hops or None, frozenset(gateway.settings.trusted_proxies))
+
+
+def application(gateway: Gateway, readiness: Readiness, members: Acquaintances) -> Starlette:
+    """Return the public side of a gateway; it adds to ``members`` the addresses of who proved to be one."""
 
     def address(request: Request) -> str:
-        peer = request.client.host if request.client else ""
-        return limits.origin(peer, ",".join(request.headers.getlist("x-forwarded-for")) or None, trusted)
+        return address_of(gateway, request)
 
     async def message(request: Request) -> Response:
+        settings = gateway.settings
         gateway.admit_address(address(request))
         data = await body_of(request, settings.body_bytes)
         _check_headers(request, data)
         message_id, left = await gateway.message(data)
+        members.add(address(request))
         limit = {"X-RateLimit-Limit": str(settings.messages_per_minute), "X-RateLimit-Remaining": str(left)}
         return answer({"status": "queued", "message_id": message_id}, 200, limit)
 
     async def join(request: Request) -> Response:
         gateway.admit_address(address(request))
-        found = await gateway.join(await body_of(request, settings.body_bytes), address(request))
+        found = await gateway.join(await body_of(request, gateway.settings.body_bytes), address(request))
         if found.accepted:
             return answer(admission.accepted_reply(found.swarm))
         return answer(admission.pending_reply(found.swarm), 202)
 
     async def health(request: Request) -> Response:
         gateway.admit_address(address(request))
-        known = gateway.ledger.known()
-        now = instant.text(gateway.ledger.now())
-        value = {"status": "healthy", "agent_id": known.agent_id, "protocol_version": wire.PROTOCOL}
-        return answer({**value, "timestamp": now, "message": None})
+        problem = await run_in_threadpool(readiness.problem)
+        told = {"status": "unhealthy" if problem else "healthy", "agent_id": gateway.agent_id}
+        more = {"protocol_version": wire.PROTOCOL, "timestamp": instant.text(gateway.ledger.now())}
+        message = "mail cannot be kept now" if problem else None  # no stranger learns why
+        return answer({**told, **more, "message": message}, 503 if problem else 200)
 
     async def info(request: Request) -> Response:
         gateway.admit_address(address(request))
-        known = gateway.ledger.known()
+        known = gateway.known()
         value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": public_key}
         return answer({**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None})
 
@@ -179,7 +247,7 @@ def application(gateway: Gateway) -> Starlette:
             Route("/swarm/info", info, methods=["GET"]),
         ],
         exception_handlers=ERRORS,
-        middleware=[Middleware(Draining, most=DRAINED * settings.body_bytes)],
+        middleware=[Middleware(Draining, most=lambda: DRAINED * gateway.settings.body_bytes)],
     )
     app.router.redirect_slashes = False  # a redirect would repeat a Host that a client made up
     return app

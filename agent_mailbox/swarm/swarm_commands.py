@@ -47,6 +47,13 @@ def init(door: Door, agent: str, endpoint: str) -> None:
 @click.option("--quic-bind", metavar="HOST:PORT", help="Listen here for HTTP/3 (needs aioquic).")
 @click.option("--behind-proxy", is_flag=True, help="Listen unencrypted: a proxy in front does TLS.")
 @click.option("--api", metavar="HOST:PORT", help="Serve the local API on loopback with a token, not on its socket.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Log from this level on, to standard error.",
+)
 @with_door
 def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
     """Receive and carry mail until stopped; print one line with the listening address."""

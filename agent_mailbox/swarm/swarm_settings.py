@@ -16,6 +16,7 @@ class GatewaySettings(Record):
     ``requests_per_minute``: from one address, whatever it sends. ``private_addresses``: peers may be on this machine or
     a private network (never in production). ``networks``: private networks, as 100.64.0.0/10, on which peers may be.
     ``retry_seconds``: the longest pause between two tries.
+    ``connections`` at once, ``connections_per_address`` of them from one (trusted proxies aside).
     ``require_join_proof``: a request to join must be sealed (the reference's is not).
     """
 
@@ -24,6 +25,8 @@ class GatewaySettings(Record):
     joins_per_hour: int = 10
     requests_per_minute: int = 600
     body_bytes: int = 256 * 1024
+    connections: int = 512
+    connections_per_address: int = 32
     retry_seconds: int = 300
     private_addresses: bool = False
     require_join_proof: bool = False

@@ -39,9 +39,13 @@ class Waker:
     """Tells a program of new mail, after it was kept."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._url = settings.wake_url
-        self._secret = secret_in(settings.wake_secret_file, "the wake secret")
+        self.apply(settings)
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)
+
+    def apply(self, settings: GatewaySettings) -> None:
+        """Go on with other settings; raise what ``secret_in`` raises, and then change nothing."""
+        self._secret = secret_in(settings.wake_secret_file, "the wake secret")
+        self._url = settings.wake_url
 
     @property
     def secret(self) -> str | None:

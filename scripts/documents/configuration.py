@@ -41,6 +41,8 @@ MEANINGS = {
     ("swarm", "joins_per_hour"): "requests to join, from one address and of one key",
     ("swarm", "requests_per_minute"): "requests of any kind from one address",
     ("swarm", "body_bytes"): "the largest request",
+    ("swarm", "connections"): "connections of peers at once",
+    ("swarm", "connections_per_address"): "of these, from one address that is no trusted proxy",
     ("swarm", "retry_seconds"): "the longest pause between two tries to deliver",
     ("swarm", "networks"): "private networks on which peers may be, as `100.64.0.0/10`",
     ("swarm", "private_addresses"): "peers may be on this machine or a private network: for tests",

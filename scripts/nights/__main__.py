@@ -16,6 +16,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault, every mutant", ("scripts/faults",), {}),
     "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
     "simulation": ("worlds drawn from seeds", ("scripts/simulate", "--hours", "8"), {}),
+    "gateway": (
+        "100,000 connections to a gateway, and a day of ten peers",
+        (*PYTEST, "tests/swarm/test_bounded.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
     "trust": (
         "a bound worker's attacks, all modes and installations",
         (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),

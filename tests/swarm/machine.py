@@ -46,7 +46,7 @@ class Authority:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        made = trustme.CA()
+        self.made = made = trustme.CA()
         cert = made.issue_cert("localhost", "127.0.0.1")
         self.ca, self.cert, self.key = directory / "ca.pem", directory / "cert.pem", directory / "key.pem"
         made.cert_pem.write_to_path(str(self.ca))

@@ -6,8 +6,8 @@ from __future__ import annotations
 PROTOCOL, REFUSALS, GATEWAYS, TIME, BESIDE = (
     f"tests/swarm/test_{name}.py" for name in ("protocol", "refusals", "gateways", "time", "beside")
 )
-PROOFS, CLOCKS, FAULTS, PRESSURE = (
-    f"tests/swarm/test_{name}.py" for name in ("proofs", "clocks", "faults", "pressure")
+PROOFS, CLOCKS, FAULTS, PRESSURE, BOUNDED, OBSERVED = (
+    f"tests/swarm/test_{name}.py" for name in ("proofs", "clocks", "faults", "pressure", "bounded", "observed")
 )
 SEALED = f"{PROOFS}::test_who_sealed_once_is_heard_sealed_alone"
 AGREED = f"{CLOCKS}::test_everybody_knows_who_is_in_whatever_their_clocks_say"
@@ -227,8 +227,8 @@ TAKEN = (
         "limits count verified senders alone",
         "Gateway.message",
         (
-            "        known, now = self.ledger.known(), self.ledger.now()\n        most",
-            "        known, now = self.ledger.known(), self.ledger.now()\n"
+            "        known, now = self.known(), self.ledger.now()\n        most",
+            "        known, now = self.known(), self.ledger.now()\n"
             '        _limited(self._senders.take("bob", now), "x")\n        most',
         ),
         f"{REFUSALS}::test_the_limits_of_the_founding_text_are_the_defaults",
@@ -244,6 +244,66 @@ TAKEN = (
         "server.body_of",
         ("            if len(data) > most:\n", "            if False:\n"),
         f"{REFUSALS}::test_bodies_that_are_none",
+    ),
+    (
+        "one address has its share of the places",
+        "Room.enter",
+        ("        if not speaks_for_many and self._inside[address] >= self.each:", "        if False:"),
+        f"{BOUNDED}::test_one_address_that_opens_a_thousand_connections_keeps_nobody_out",
+    ),
+    (
+        "strangers leave places to members",
+        "Room.enter",
+        ("self.total if known else self.total - self.total // KEPT", "self.total"),
+        f"{BOUNDED}::test_a_member_gets_in_while_strangers_fill_the_room",
+    ),
+    (
+        "who takes no answer loses the connection",
+        "Bounded.__call__",
+        ("asyncio.timeout(WRITING)", "asyncio.timeout(None)"),
+        f"{BOUNDED}::test_an_http2_window_of_nothing_holds_no_connection",
+    ),
+    (
+        "who reads nothing loses the connection",
+        "Served.is_over",
+        ("now - self._moved > WRITING or ", ""),
+        f"{BOUNDED}::test_who_reads_nothing_of_an_answer_loses_the_connection",
+    ),
+    (
+        "who hung up holds no place",
+        "Connection._read_data",
+        ("        await self.idle_task.stop()\n", ""),
+        f"{BOUNDED}::test_who_hangs_up_gives_its_place_back",
+    ),
+    (
+        "an address of QUIC proves itself first",
+        "BoundedQuic._begin",
+        ("        if not header.token:", "        if False:"),
+        f"{BOUNDED}::test_a_first_packet_of_quic_takes_no_place",
+    ),
+    (
+        "each kind of line has its number a minute",
+        "Sparing.filter",
+        ("        if count >= MOST:", "        if False:"),
+        f"{BOUNDED}::test_each_kind_of_line_has_its_number_a_minute",
+    ),
+    (
+        "without its ledger a gateway refuses nothing for good",
+        "gateway._identified",
+        ("    if not known.agent_id:", "    if False:"),
+        f"{OBSERVED}::test_without_its_ledger_a_gateway_asks_to_come_again_and_gives_nothing_up",
+    ),
+    (
+        "without its ledger a gateway gives no mail up",
+        "Carrier.run",
+        ("                self.ledger.identified()  # ", "                # "),
+        f"{OBSERVED}::test_without_its_ledger_a_gateway_asks_to_come_again_and_gives_nothing_up",
+    ),
+    (
+        "a pair that does not belong together is not served",
+        "Certificates.reload",
+        ("            return False\n", "            raise\n"),
+        f"{OBSERVED}::test_a_renewed_certificate_is_taken_up_and_a_half_written_one_is_not",
     ),
     (
         "nobody is connected to at a private address",

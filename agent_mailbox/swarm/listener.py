@@ -1,0 +1,160 @@
+"""A listening socket whose connections are counted before they cost anything, and end in any case.
+
+Belongs here: accepting, TLS, the time limits of writing and of life, the end. Hypercorn serves each accepted connection
+(``TCPServer``, the part below its own ``serve``, which accepts without limit). A connection that has no place is closed
+before TLS begins: it costs an ``accept`` and a ``close``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+
+from .certificates import Certificates
+from .gateway_log import on_loop, tell
+from .protocol.limits import network
+from .room import Room
+
+WRITING = 20.0
+"""Most seconds in which a peer takes nothing of what is written to it."""
+LONGEST = 3600.0
+"""Most seconds of a connection's life; one without requests ends by Hypercorn's ``keep_alive_timeout``."""
+HANDSHAKE = 10.0
+CLOSING = 3.0
+SWEEP = 1.0
+_LATER = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+READ_AHEAD = 1 << 16
+
+CUT: ContextVar[Callable[[], None]] = ContextVar("CUT", default=lambda: None)
+"""Ends the connection that the present request came by."""
+
+
+class Served:
+    """An accepted connection, with what is known of its writing."""
+
+    def __init__(self, transport: asyncio.Transport, now: float) -> None:
+        self.transport = transport
+        self.since = now
+        self._waiting = 0
+        self._moved = now
+
+    def is_over(self, now: float) -> bool:
+        """Return whether its peer stopped taking what is written, or its time is over."""
+        waiting = self.transport.get_write_buffer_size()
+        if waiting == 0 or waiting < self._waiting:
+            self._moved = now
+        self._waiting = waiting
+        return now - self._moved > WRITING or now - self.since > LONGEST
+
+
+class Connection(TCPServer):
+    """Hypercorn's connection, which ends when its peer hung up: the original waits out its idle time first."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
+
+    async def _idle_timeout(self) -> None:
+        if not self.reader.at_eof():  # a request that ends after its peer hung up starts the idle time again
+            await super()._idle_timeout()
+
+
+class Listener:
+    """Serves an application at a socket until told to stop."""
+
+    def __init__(self, app: Any, config: Config, room: Room, tls: Certificates | None = None) -> None:
+        self._app = ASGIWrapper(app)
+        self._config = config
+        self._room = room
+        self._tls = tls
+        self._context = WorkerContext(None)
+        self._served: set[Served] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.refused: Callable[[str], None] = lambda _: None
+
+    async def serve(self, sock: socket.socket) -> None:
+        """Accept for ever; when cancelled, let requests under way end within the grace."""
+        sweeping = asyncio.create_task(self._sweep())
+        try:
+            await self._accept(sock)
+        finally:
+            sock.close()
+            await self._context.terminated.set()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=self._config.graceful_timeout)
+            sweeping.cancel()
+            for one in self._served:
+                one.transport.abort()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        sock.setblocking(False)
+        while True:
+            try:
+                accepted, where = await loop.sock_accept(sock)
+            except OSError as error:
+                tell(logging.ERROR, "accept_failed", error=errno.errorcode.get(error.errno or 0, ""))
+                await asyncio.sleep(1.0 if error.errno in _LATER else 0.05)
+                continue
+            address = network(where[0], where[0]) if isinstance(where, tuple) else ""
+            why = self._room.enter(address)
+            if why:
+                accepted.close()
+                self.refused(why)
+                tell(logging.WARNING, "connection_refused", why=why, address=address, connections=self._room.taken)
+                continue
+            task = loop.create_task(self._connection(accepted, address))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connection(self, accepted: socket.socket, address: str) -> None:
+        """Serve one connection to its end, however it ends."""
+        try:
+            await self._served_by_hypercorn(accepted)
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass  # no TLS, or a broken one: anybody may connect and say anything
+        except Exception as error:
+            on_loop(None, {"exception": error})
+        finally:
+            accepted.close()
+            self._room.leave(address)
+
+    async def _served_by_hypercorn(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(READ_AHEAD, loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        tls: dict[str, Any] = {}
+        if self._tls is not None:
+            tls = {"ssl": self._tls.current(), "ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": CLOSING}
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted, **tls)
+        served = Served(transport, loop.time())
+        self._served.add(served)
+        CUT.set(transport.abort)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        try:
+            await Connection(self._app, loop, self._config, self._context, {}, reader, writer)
+        finally:
+            self._served.discard(served)
+            transport.abort()
+
+    async def _sweep(self) -> None:
+        """End the connections whose peers stopped reading."""
+        while True:
+            await asyncio.sleep(SWEEP)
+            now = asyncio.get_running_loop().time()
+            for one in [one for one in self._served if one.is_over(now)]:
+                tell(logging.INFO, "connection_cut", seconds=round(now - one.since))
+                one.transport.abort()

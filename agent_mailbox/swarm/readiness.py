@@ -1,0 +1,94 @@
+"""Whether mail can be kept now: the answer of ``/swarm/health`` and of the local API.
+
+Belongs here: real writes and real opens, seldom (``FRESH``), and the outcome of the last mail that was to be kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from ..errors import MailboxError
+from ..mailbox.facade import Mailbox
+from ..store.paths import open_file
+from . import home as names
+from .ledger import Ledger
+
+FRESH = 1.0
+"""Seconds for which a look counts: strangers who ask cost no more."""
+REMEMBERED = 60.0
+"""Seconds for which a failed write counts, if nothing was kept since."""
+PROBE = "probe"
+BLOCK = b"\0" * 4096
+
+
+class Readiness:
+    """Looks for a reason why a gateway cannot keep mail; thread-safe."""
+
+    def __init__(self, mailbox: Mailbox, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._mailbox, self._ledger, self._clock = mailbox, ledger, clock
+        self._lock = threading.Lock()
+        self._looked, self._found = float("-inf"), ""
+        self._failed: tuple[float, str] | None = None
+
+    def kept(self) -> None:
+        """Note that mail was kept."""
+        self._failed = None
+
+    def failed(self, code: str) -> None:
+        """Note that mail could not be kept."""
+        self._failed = self._clock(), code
+
+    def problem(self) -> str:
+        """Return why nothing can be kept, for the machine's own eyes; empty if mail can be kept."""
+        with self._lock:
+            now = self._clock()
+            if now - self._looked >= FRESH:
+                self._found = next(self._problems(), "")
+                self._looked = self._clock()
+        failed = self._failed
+        if not self._found and failed is not None and self._clock() - failed[0] < REMEMBERED:
+            return f"the last message could not be kept: {failed[1]}"
+        return self._found
+
+    def _problems(self) -> Iterator[str]:
+        home = self._ledger.home
+        try:
+            home.check_modes()
+            if not self._ledger.known().agent_id:
+                yield f"the ledger is gone: {home.path(names.LEDGER)}"
+            for path in (home.path(names.KEY), home.path(names.LEDGER)):
+                _open(path, os.O_RDONLY if path.endswith(names.KEY) else os.O_WRONLY | os.O_APPEND)
+            _write(home.path(PROBE))
+            for path in (home.path(names.OUTBOX), self._mailbox.logs.messages.path):
+                if os.path.lexists(path):
+                    _open(path, os.O_WRONLY | os.O_APPEND)
+        except MailboxError as error:
+            yield error.what
+        except OSError as error:
+            yield f"{error.filename or home.directory}: {error.strerror}"
+        yield from _room(self._mailbox.directory)
+
+
+def _open(path: str, flags: int) -> None:
+    os.close(open_file(path, flags))
+
+
+def _write(path: str) -> None:
+    names.write_private(path, BLOCK)
+    os.unlink(path)
+
+
+def _room(directory: str) -> Iterator[str]:
+    """Yield why a directory takes no new lines."""
+    try:
+        free = os.statvfs(directory)
+    except OSError as error:
+        yield f"{directory}: {error.strerror}"
+        return
+    if not os.access(directory, os.W_OK | os.X_OK) or free.f_flag & os.ST_RDONLY:
+        yield f"{directory}: cannot be written"
+    elif free.f_blocks and free.f_bavail == 0:
+        yield f"{directory}: no space is left"
