@@ -154,7 +154,7 @@ class Serving:
         self.waker = Waker(settings)
         # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
         others = Outbox(home, Mailbox(mailbox.directory), ledger)
-        peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+        peers = Peers.of(settings)
         self.carrier = Carrier(home, ledger, others, peers, settings)
         self.readiness = Readiness(mailbox, ledger)
         self.members = Acquaintances()
@@ -182,7 +182,7 @@ class Serving:
         try:
             fresh = Mailbox(self._directory)
             settings = configured.of(fresh.config, fresh.own)
-            peers = Peers(private=settings.private_addresses, ca_file=settings.ca_file)
+            peers = Peers.of(settings)
             self.waker.apply(settings)
         except (MailboxError, OSError) as error:
             tell(logging.ERROR, "reload_failed", error=str(error))
