@@ -308,7 +308,7 @@ TAKEN = (
     (
         "nobody is connected to at a private address",
         "Peers._addresses",
-        ("if self._private or is_public(address)]", "]"),
+        ("if self._may_be_at(address)]", "]"),
         f"{GATEWAYS}::test_a_gateway_speaks_to_no_private_address",
     ),
     (
