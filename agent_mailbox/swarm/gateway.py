@@ -87,8 +87,8 @@ class Gateway:
     def _decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
         return self.ledger.decide(lambda known: decide(_identified(known)))
 
-    async def message(self, data: bytes) -> tuple[str, int]:
-        """Take a message in; return (its id, how many more its sender may send this minute). Raise ``Refusal``."""
+    async def message(self, data: bytes) -> tuple[str, dict[str, str]]:
+        """Take a message in; return (its id, its sender's limit as headers). Raise ``Refusal``."""
         known, now = self.known(), self.ledger.now()
         most = min(self.mailbox.config.max_content, acceptance.MAX_CONTENT)
         accepted = acceptance.examine(data, known, now, most)
@@ -97,13 +97,13 @@ class Gateway:
             await self._pool_run(lambda: self._pin(key))
         if known_as(accepted) in self.index or known_as(accepted) in self._writing:
             await self._stored(accepted)  # a repeat uses up no limit, whoever relays it
-            return envelope.message_id, self._senders.left(key)
+            return envelope.message_id, self._senders.headers(key, now)
         # the sender is proven and the message new: nobody uses up another's limit
         _limited(self._senders.wait(key, now), "messages of this sender")
         _limited(self._swarms.wait(envelope.swarm_id, now), "messages of this swarm")
         self._senders.take(key, now)
         self._swarms.take(envelope.swarm_id, now)
-        left = self._senders.left(key)
+        left = self._senders.headers(key, now)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute drops mail only: membership is still true
                 await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))

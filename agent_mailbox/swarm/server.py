@@ -208,13 +208,11 @@ def application(gateway: Gateway, readiness: Readiness, members: Acquaintances) 
         return address_of(gateway, request)
 
     async def message(request: Request) -> Response:
-        settings = gateway.settings
         gateway.admit_address(address(request))
-        data = await body_of(request, settings.body_bytes)
+        data = await body_of(request, gateway.settings.body_bytes)
         _check_headers(request, data)
-        message_id, left = await gateway.message(data)
+        message_id, limit = await gateway.message(data)
         members.add(address(request))
-        limit = {"X-RateLimit-Limit": str(settings.messages_per_minute), "X-RateLimit-Remaining": str(left)}
         return answer({"status": "queued", "message_id": message_id}, 200, limit)
 
     async def join(request: Request) -> Response:
@@ -261,5 +259,8 @@ def _check_headers(request: Request, data: bytes) -> None:
     version, agent = request.headers.get("x-swarm-protocol"), request.headers.get("x-agent-id")
     if version is not None:
         wire.check_version(version)
-    if agent is not None and (not wire.is_agent_id(agent) or agent.encode() not in data):
+    if agent is None:
+        return
+    sender = wire.parse_json(data).get("sender")
+    if not isinstance(sender, dict) or sender.get("agent_id") != agent:
         raise Refusal("INVALID_FORMAT", "X-Agent-ID is not the sender's id")

@@ -141,6 +141,8 @@ def test_bodies_that_are_none(scene: Scene) -> None:
     refused(line.get("/api/inbox"), 404)
     refused(line.post("message/", scene.say()), 404)
     refused(line.post("message", scene.say(), X_Agent_ID="somebody-else"), 400)
+    refused(line.post("message", scene.say(content="from zed"), X_Agent_ID="zed"), 400)
+    refused(line.post("message", b"zed", X_Agent_ID="zed"), 400)
     refused(line.post("message", scene.say(), X_Swarm_Protocol="9.0.0"), 400)
 
 
@@ -246,6 +248,8 @@ def test_the_limits_of_the_founding_text_are_the_defaults(machine: Make) -> None
     for i in range(60):
         answer = line.post("message", scene.say(content=f"message {i}"), X_Forwarded_For=f"198.51.100.{i}")
         assert answer.status_code == 200, answer.text
+        assert answer.headers["x-ratelimit-remaining"] == str(59 - i)
+        assert 0 < int(answer.headers["x-ratelimit-reset"]) - now() // 1000 <= 61
     late = line.post("message", scene.say(content="one more"), X_Forwarded_For="198.51.100.200", X_Real_IP="1.2.3.4")
     refused(late, 429, "RATE_LIMITED")
     assert 0 < int(late.headers["retry-after"]) <= 60

@@ -62,6 +62,13 @@ class Window:
         """Return how many more the key may have, as of the last look."""
         return max(0, self.most - len(self._taken.get(key, ())))
 
+    def headers(self, key: str, now: int) -> dict[str, str]:
+        """Return the limit, the rest of it, and when (Unix seconds) the key has the next one back."""
+        taken = self._taken.get(key)
+        back = -(-((taken[0] if taken else now) + self.span) // 1000)
+        told = {"Limit": self.most, "Remaining": self.left(key), "Reset": back}
+        return {f"X-RateLimit-{name}": str(value) for name, value in told.items()}
+
 
 def origin(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
     """Return the address to count a request for: the peer's, unless that is a trusted proxy.
