@@ -41,6 +41,18 @@ class Sums:
         if result.breaches:
             self.broken.append(result.seed)
 
+    def save(self, file: str) -> None:
+        """Write the sums, and what was met, for ``tests.simulation.pages``."""
+        numbers = {name: value for name, value in vars(self).items() if name not in ("met", "broken")}
+        met = [[*key, count] for key, count in sorted(self.met.items())]
+        said = {"commit": commit(), "broken": len(self.broken), "numbers": numbers}
+        Path(file).write_text(json.dumps({"sums": said, "met": met}))
+
+    def merge(self, numbers: dict[str, float]) -> None:
+        """Count what another run came to."""
+        for name, value in numbers.items():
+            setattr(self, name, getattr(self, name) + value)
+
     def told(self) -> str:
         """One line."""
         rate, days = self.calls / max(self.seconds, 1e-9), self.simulated / 86400
@@ -78,7 +90,9 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="Replay one world.")
     parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
-    parser.add_argument("--from", dest="first", type=int, default=1, help="The first seed.")
+    parser.add_argument(
+        "--from", dest="first", type=int, default=1, help="The first seed; a second process takes another."
+    )
     parser.add_argument("--worlds", type=int, help="How many worlds.")
     parser.add_argument("--hours", type=float, help="For how long.")
     parser.add_argument("--seconds", type=float, help="For how long.")
@@ -86,7 +100,9 @@ def main(words: list[str] | None = None) -> int:
         "--until-broken", action="store_true", help="End at the first broken promise; print a document."
     )
     parser.add_argument("--trace", action="store_true", help="Print every call of the world.")
-    parser.add_argument("--coverage", help="Write what was met to this file.")
+    parser.add_argument(
+        "--coverage", help="Write what was met to this file; `python -m tests.simulation.pages FILE…` records it."
+    )
     given = parser.parse_args(words)
     if given.commit and commit() and not commit().startswith(given.commit[:7]):
         print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
@@ -117,10 +133,10 @@ def _many(given: argparse.Namespace) -> int:
         if given.hours and perf_counter() - told > 600:
             print(sums.told(), flush=True)
             told = perf_counter()
+            if given.coverage:
+                sums.save(given.coverage)
     if given.coverage:
-        met = [[*key, count] for key, count in sorted(sums.met.items())]
-        said = {"told": sums.told(), "commit": commit(), "broken": len(sums.broken)}
-        Path(given.coverage).write_text(json.dumps({"sums": said, "met": met}))
+        sums.save(given.coverage)
     if given.until_broken:
         breach = result.breaches[0] if sums.broken else None
         print(

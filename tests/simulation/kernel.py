@@ -25,6 +25,10 @@ EXCLUSIVE, SHARED, UNLOCK, NONBLOCK = 2, 1, 8, 4
 """``LOCK_EX``, ``LOCK_SH``, ``LOCK_UN``, ``LOCK_NB`` (flock(2))."""
 
 
+LOCKED = 400
+"""The calls for which a file system without steady locks has some, and then has none."""
+
+
 class OpenFile:
     """An open file description."""
 
@@ -365,8 +369,9 @@ class Kernel:
         file = self._file(process, fd)
         inode = file.inode
         assert inode is not None
-        if self.world.profile.lockless:
-            raise failed(errno.ENOLCK)
+        if self.world.profile.lockless and not self.world.quiet and self.world.calls // LOCKED % 2:
+            process.hurt = True
+            raise failed(errno.ENOLCK if how & EXCLUSIVE else errno.EOPNOTSUPP)
         if how & UNLOCK:
             self._unlock(file, inode)
             return

@@ -1,7 +1,7 @@
 """The page about the simulation: what was met, what never, which mutants it finds.
 
-``python -m tests.simulation.pages [FILE]`` writes docs/internals/simulation.md; FILE is what ``scripts/simulate
---coverage FILE`` wrote, and replaces the figures that are kept. Belongs here: that page.
+``python -m tests.simulation.pages [FILE…]`` writes docs/internals/simulation.md; each FILE is what ``scripts/simulate
+--coverage FILE`` wrote. Their sum replaces the figures that are kept. Belongs here: that page.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.helpers import ROOT
 from tests.simulation import mutation
+from tests.simulation.__main__ import Sums
 from tests.simulation.mutation import FOUND, OUTSIDE
 from tests.simulation.world import CALLS, CAN_FAIL, SILENT
 
@@ -49,6 +50,8 @@ LIBERTIES = (
     "There is one user, one machine and one file system, without links except hard links.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"
     " their order, as in ext4, and any sync takes all earlier ones along.",
+    "In some worlds `flock` fails for a while, and then works again, as a lock service may. Commands then fail, and"
+    " nothing is lost.",
     "inotify merges events and is absent in some worlds. It loses none: the kernel reports an overflow, too.",
     "A sync that fails is told to every process that has the file open, as Linux does since 4.13. On a system that"
     " tells one alone, another could acknowledge what was dropped.",
@@ -217,8 +220,16 @@ def _row(without: str, runs: list[dict[str, Any]]) -> str:
 def main(words: list[str]) -> int:
     """Write the page."""
     if words:
-        told = json.loads(Path(words[0]).read_text())
-        FIGURES.write_text(json.dumps(kept(told["met"], told["sums"]), indent=1, ensure_ascii=False) + "\n")
+        runs = [json.loads(Path(word).read_text()) for word in words]
+        sums = Sums()
+        for run in runs:
+            sums.merge(run["sums"]["numbers"])
+            sums.met.update({tuple(key): count for *key, count in run["met"]})
+        commits = sorted({run["sums"]["commit"] for run in runs})
+        broken = sum(run["sums"]["broken"] for run in runs)
+        said = {"told": sums.told(), "commit": ", ".join(commits), "broken": broken}
+        met = [[*key, count] for key, count in sorted(sums.met.items())]
+        FIGURES.write_text(json.dumps(kept(met, said), indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(page(json.loads(FIGURES.read_text()), json.loads(FOUND.read_text())))
     return 0
 

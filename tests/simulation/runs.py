@@ -54,7 +54,7 @@ def profile_of(seed: int) -> Profile:
     return Profile(
         ordered=chance.random() < 0.4,
         grain=(1, 1_000_000, 10_000_000, SECOND, 2 * SECOND)[int(chance.random() * 5)],
-        lockless=False,
+        lockless=int(chance.random() * 20) == 0,
         watchless=chance.random() < 0.3,
         switch=(0.02, 0.1, 0.3, 0.6)[int(chance.random() * 4)],
         kill=maybe(0.6, (0.001, 0.003, 0.01)[int(chance.random() * 3)]),
