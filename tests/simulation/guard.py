@@ -128,7 +128,7 @@ class Watch:
         self.grain = grain
         self.was_led = session.led
         self.pending = {letter.id for letter in judge.letters.values() if self._is_due(letter)}
-        judge.watches.append(self.pending)
+        judge.watches[id(self)] = self.pending
 
     def _is_due(self, letter: Letter) -> bool:
         session, judge = self.session, self.judge
@@ -143,7 +143,7 @@ class Watch:
 
     def ends(self, *, nothing: bool) -> None:
         """The guard has answered."""
-        self.judge.watches.remove(self.pending)
+        del self.judge.watches[id(self)]
         if not nothing:
             return
         for message_id in sorted(self.pending):
@@ -163,7 +163,7 @@ class Watch:
 
     def permits(self, *, nothing: bool) -> None:
         """The guard has answered whether something binds the session."""
-        self.judge.watches.remove(self.pending)
+        del self.judge.watches[id(self)]
         session = self.session
         if nothing and self.was_led and session.trusts_stamps and not session.may_be_dead:
             self.judge.breach(f"the guard of {session.id} lets every tool pass, and a lead binds it")

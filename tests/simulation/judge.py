@@ -120,7 +120,7 @@ class Judge:
         self.appended: set[str] = set()
         """What foreign programs appended whole since the last power failure."""
         self.torn = False
-        self.watches: list[set[str]] = []
+        self.watches: dict[int, set[str]] = {}
         """For each guard that looks at this moment: the messages that its session waits for."""
         self.decisions: dict[str, tuple[str, str]] = {}
         self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
@@ -258,7 +258,7 @@ class Judge:
             self._order(session, letter, before)
 
     def _once(self, session: Session, letter: Letter, process: Process) -> None:
-        for watch in self.watches:
+        for watch in self.watches.values():
             watch.discard(letter.id)
         state, by = self.given.get((session.id, letter.id), (FREE, None))
         if state == READ:
