@@ -73,7 +73,7 @@ def make(state: str) -> None:
     path = system.join(state, FILE)
     if system.exists(path):
         return
-    aside = f"{path}.{system.getpid()}"
+    aside = f"{path}.{system.urandom(4).hex()}"  # a killed process may have had our number
     text = b"%s %s %s\n" % (_FORM, system.urandom(4).hex().encode(), system.urandom(32).hex().encode())
     try:
         system.make_directory(state)

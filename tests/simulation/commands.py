@@ -22,7 +22,7 @@ from agent_mailbox.store import creation, system
 from agent_mailbox.upkeep import backup, doctor, steward
 from tests.simulation import guard
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import BOX, FREE, LIVE, MAYBE, RELEASING, Judge, Letter, Session
+from tests.simulation.judge import BOX, FREE, LIVE, MAYBE, READ, RELEASING, Judge, Letter, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -332,7 +332,8 @@ def repair(stage: Stage, process: Process, me: Session) -> None:
 
 
 def peek(stage: Stage, process: Process, me: Session) -> None:
-    """Look without a trace."""
+    """Look without a trace: nothing that was read is there."""
+    before = {i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state == READ}
     try:
         items = stage.desk(me.id).peek(me.id)
     except Refused:
@@ -343,6 +344,8 @@ def peek(stage: Stage, process: Process, me: Session) -> None:
             continue
         if letter is None or letter.content != item.message.content:
             stage.judge.breach(f"{me.id} peeks at {item.message.id}, which nobody sent so")
+        elif letter.id in before and stage.judge.given[me.id, letter.id][0] == READ:
+            stage.judge.breach(f"{me.id} peeks at {letter.id}, which it had read")
 
 
 def _mine(stage: Stage, process: Process, me: Session) -> str | None:
@@ -507,7 +510,7 @@ def wait(stage: Stage, process: Process, me: Session) -> None:
 
 WEIGHTS: tuple[tuple[Any, float], ...] = (
     (send, 10), (send_many, 2), (check, 9), (peek, 1), (ack, 3), (release, 2), (reply, 2), (freeze, 0.7), (retire, 0.3),
-    (register, 1.5), (run_steward, 2.0), (foreign, 1), (damage, 1), (wait, 0.5), (hook, 5),
+    (register, 1.5), (run_steward, 4.0), (foreign, 1), (damage, 1), (wait, 0.5), (hook, 5),
     (lead, 1), (ask, 1), (decide, 1), (back_up, 0.3), (repair, 0.3), (shim, 5), (permit, 3),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import traceback
 from random import Random
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store import rotation
@@ -56,7 +56,7 @@ def profile_of(seed: int) -> Profile:
         grain=(1, 1_000_000, 10_000_000, SECOND, 2 * SECOND)[int(chance.random() * 5)],
         lockless=int(chance.random() * 20) == 0,
         watchless=chance.random() < 0.3,
-        switch=(0.02, 0.1, 0.3, 0.6)[int(chance.random() * 4)],
+        switch=(0.005, 0.02, 0.1, 0.3, 0.6)[int(chance.random() * 5)],
         kill=maybe(0.6, (0.001, 0.003, 0.01)[int(chance.random() * 3)]),
         stop=maybe(0.3, 0.001),
         fault=maybe(0.4, (0.001, 0.003, 0.01)[int(chance.random() * 3)]),
@@ -65,18 +65,24 @@ def profile_of(seed: int) -> Profile:
         jump=jump,
         power=0.0 if jump else maybe(0.6, 0.0006),
         slow=maybe(0.3, 0.002),
+        strict=chance.random() < 0.6,
+        spots=(0, 0, 1, 2)[int(chance.random() * 4)],
+        heat=(1, 3, 8)[int(chance.random() * 3)],
+        focused=chance.random() < 0.5,
     )
 
 
 def jobs_of(seed: int, count: int) -> list[Job]:
     """The commands that a seed means, in order, each with its agent."""
     chance = Random(f"jobs {seed}")
-    total = sum(weight for _, weight in WEIGHTS)
     agents = 2 + int(chance.random() * 4)
     jobs: list[Job] = [(number, "register", number) for number in range(agents)]
-    # Each world has habits of its own.
-    favourites = [(0.0, 0.4, 1.0, 1.0, 4.0)[int(chance.random() * 5)] for _ in WEIGHTS]
+    # Each world has habits of its own; some do few things, and those often.
+    habits = ((0.0, 0.4, 1.0, 1.0, 4.0), (0.0, 0.0, 0.0, 1.0, 5.0))[int(chance.random() * 2)]
+    favourites = [habits[int(chance.random() * 5)] for _ in WEIGHTS]
     favourites[0] = favourites[2] = 1.0
+    beside = ("", "", "", "release", "check", "send", "hook", "peek")[int(chance.random() * 8)]
+    count = count * (1, 2, 3)[int(chance.random() * 3)] // 3
     total = sum(weight * more for (_, weight), more in zip(WEIGHTS, favourites, strict=True))
     while len(jobs) < count:
         drawn = chance.random() * total
@@ -86,6 +92,8 @@ def jobs_of(seed: int, count: int) -> list[Job]:
             if drawn < 0:
                 break
         jobs.append((len(jobs), chosen, int(chance.random() * agents)))
+        if chosen == beside:  # the steward, from cron, at the wrong moment
+            jobs.append((len(jobs), "run_steward", 0))
     return jobs
 
 
@@ -99,25 +107,30 @@ def run(
     most: int = 200_000,
 ) -> Result:
     """Run the world of a seed; ``jobs`` and ``only`` leave parts of it out."""
-    started = perf_counter()
+    started = process_time()
     world = World(seed, profile_of(seed), only)
     if told:
         world.story = []
     jobs = jobs_of(seed, count) if jobs is None else list(jobs)
     judge = Judge(world)
     chance = Random(f"stage {seed}")
-    stage = Stage(world, judge, 1 + max((number for _, _, number in jobs), default=0), 2 + int(chance.random() * 8))
+    stage = Stage(
+        world,
+        judge,
+        1 + max((number for _, _, number in jobs), default=0),
+        (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)],
+    )
     pauses = Random(f"pauses {seed}")
     width = 2 + int(chance.random() * 4)
     before = rotation.COMPACT_ABOVE
     with world:
         try:
             rotation.COMPACT_ABOVE = 15
-            _drive(Driver(world, judge, stage, list(jobs), pauses, width, most))
+            _drive(Driver(world, judge, stage, list(jobs), pauses, width, most, []))
         finally:
             rotation.COMPACT_ABOVE = before
     return Result(
-        seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=perf_counter() - started,
+        seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=process_time() - started,
         simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown, acknowledged=judge.acknowledged,
         checks=judge.checks, met=world.met, made=world.choices.made, jobs=list(jobs), story=world.story or [],
     )  # fmt: skip
@@ -138,19 +151,26 @@ class Driver(NamedTuple):
     pauses: Random
     width: int
     most: int
+    again: list[Job]
+    """Commands that were killed, and that somebody repeats."""
 
 
 def _drive(it: Driver) -> None:
     world, judge = it.world, it.judge
-    world.quiet = True
-    _start(it, 0, "found", lambda process: commands.found(it.stage, process))
-    _until_idle(it)
+    for round_, quiet in enumerate((False, True) if it.pauses.random() < 0.5 else (True,)):
+        world.quiet = quiet
+        _start(it, f"{round_}", "found", lambda process: commands.found(it.stage, process))
+        _until_idle(it)
     world.quiet = False
     done = 0
     while not judge.breaches and world.calls < it.most:
         living = world.living()
         if not living and it.pauses.random() < 0.5:
             world.now += int(it.pauses.random() * 8 * 3600) * SECOND
+        while it.again and len(living) < it.width:
+            place, name, number = it.again.pop()
+            _command(it, f"{place}+", name, f"agent-{number}")
+            living = world.living()
         while done < len(it.jobs) and len(living) < it.width:
             place, name, number = it.jobs[done]
             _command(it, place, name, f"agent-{number}")
@@ -194,7 +214,7 @@ def _until_idle(it: Driver) -> None:
     _reap(it)
 
 
-def _command(it: Driver, number: int, name: str, session: str) -> None:
+def _command(it: Driver, number: int | str, name: str, session: str) -> None:
     work: Callable[..., object] = (
         (lambda stage, process, me: commands._deliver(stage, process, me))
         if name == "_last"
@@ -204,7 +224,7 @@ def _command(it: Driver, number: int, name: str, session: str) -> None:
     _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))
 
 
-def _start(it: Driver, number: int, name: str, work: Callable[[Process], object]) -> None:
+def _start(it: Driver, number: int | str, name: str, work: Callable[[Process], object]) -> None:
     process = it.world.spawn(f"{number} {name}", work)
     if it.world.story is not None:
         it.world.story.append(f"  {process.name} starts")
@@ -218,6 +238,8 @@ def _reap(it: Driver) -> None:
     for process in ended:
         it.judge.interrupted(process)
         error = process.error
+        if process.dead and not it.world.quiet:
+            _repeat(it, process)
         if error is None or isinstance(error, Killed):
             continue
         command = process.name.split(" ")[1]
@@ -226,3 +248,10 @@ def _reap(it: Driver) -> None:
         if not commands.expected(error, command, process):
             where = traceback.extract_tb(error.__traceback__)[-1]
             it.judge.breach(f"{process.name}: {type(error).__name__}: {error} ({where.name}:{where.lineno})")
+
+
+def _repeat(it: Driver, process: Process) -> None:
+    """Have a command that was killed come again, as cron and a person repeat it."""
+    place, name, *session = process.name.split(" ")
+    if session and not place.endswith("+") and Random(f"again {it.world.seed} {place}").random() < 0.5:
+        it.again.append((int(place), name, int(session[0].partition("-")[2])))

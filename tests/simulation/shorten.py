@@ -38,7 +38,7 @@ def shortened(found: Result, seconds: float = 20.0) -> Result:
     for _ in range(2):
         jobs = _fewer_jobs(jobs, choices, breaks, until)
         names = {str(place) for place, _, _ in jobs}
-        ours = [c for c in choices if c[0][0].removeprefix("after ").split(" ")[0] in names]
+        ours = [c for c in choices if c[0][0].removeprefix("after ").split(" ")[0].rstrip("+") in names]
         choices = ours if breaks(jobs, ours) else choices
         choices = _fewer_choices(jobs, choices, breaks, until)
     return runs.run(found.seed, jobs=jobs, only=dict(choices), told=True)

@@ -78,6 +78,16 @@ CHANGING = {"write", "pwrite", "ftruncate", "fsync", "fdatasync", "utime", "unli
 """Calls before which five times as much happens: between them lie the states that matter."""
 CAN_FAIL = ("write", "pwrite", "open", "pread", "rename", "unlink", "mkdir", "listdir", "link", "ftruncate")
 """Calls that are made to fail, beside the syncs."""
+TURNING = (
+    *({"rename", "replace", "ftruncate"},) * 3,
+    {"write", "pwrite"},
+    {"flock"},
+    {"fsync", "fdatasync"},
+    {"open"},
+)
+"""Calls behind which a process is half way: each world has one of these, and more happens at the next calls."""
+USUAL = {"open", "close", "read", "pread", "write", "fdatasync", "fsync", "fstat", "stat", "flock", "utime", "unlink"}
+"""Calls of which some worlds choose a few, before which more happens."""
 TICK = 20_000
 """The ns of a call."""
 START = 1_767_225_600 * SECOND
@@ -130,6 +140,14 @@ class Profile(NamedTuple):
     jump: float = 0.0
     power: float = 0.0
     slow: float = 0.0
+    strict: bool = False
+    """Does whoever has the highest rank go on (probabilistic concurrency testing, Burckhardt 2010)? Else anyone."""
+    spots: int = 0
+    """How many calls are chosen before which more happens."""
+    heat: int = 0
+    """At how many calls behind a turning one more happens."""
+    focused: bool = False
+    """Do kills and faults come there, and hardly elsewhere? Else few long commands come to their end."""
 
 
 class Process:
@@ -151,6 +169,9 @@ class Process:
         self.entropy = Random(f"urandom {world.seed} {name}")
         self.error: BaseException | None = None
         self.work = work
+        self.heat = 0
+        """How many of its next calls lie right behind a change that others must not meet half done."""
+        self.rank = world.choices.chance.random()
         self.thread = greenlet(self._run)
 
     def _run(self) -> None:
@@ -192,30 +213,47 @@ class Choices:
         p = profile
         self._kinds = [
             ("kill", p.kill), ("stop", p.stop), ("fault", p.fault), ("short", p.short), ("full", p.full),
-            ("jump", p.jump), ("power", p.power), ("slow", p.slow), ("switch", p.switch),
+            ("jump", p.jump), ("power", p.power), ("slow", p.slow),
         ]  # fmt: skip
-        # The rare ones first: where much happens, they are not crowded out.
-        self._any = sum(share for _, share in self._kinds)
+        self._rare = sum(share for _, share in self._kinds)
+        # Each world has calls of its own at which, and behind which, more happens (swarm testing, Groce 2012).
+        self._weights = dict.fromkeys(CHANGING, 5.0)
+        for _ in range(p.spots):
+            spot = sorted(USUAL)[int(self.chance.random() * len(USUAL))]
+            self._weights[spot] = 5 * self._weights.get(spot, 1.0)
+        self._turning = TURNING[int(self.chance.random() * len(TURNING))]
+        self._cold, self._hot = (0.05, 6.0) if p.focused else (1.0, 3.0)
 
-    def at(self, name: str, number: int, call: str) -> str | None:
+    def at(self, process: Process, call: str) -> str | None:
         """What happens at a call; None for nothing."""
+        name, number = process.name, process.calls
         if self.only is not None:
             return self.only.get((name, number))
-        drawn = self.chance.random()
-        if call in CHANGING:
-            drawn /= 5
-        if "steward" in name:
-            drawn /= 3  # its runs are rare, and much lies between two of its calls
-        if drawn >= self._any:
+        weight, drawn = self._weights.get(call, 1.0), self.chance.random()
+        if process.heat:
+            process.heat -= 1
+            rare, weight = self._rare * weight * self._hot, weight * 3
+        else:
+            rare = self._rare * weight * self._cold
+        if call in self._turning:
+            process.heat = self.profile.heat
+        rare = min(rare, 0.5)
+        if drawn >= rare + self.profile.switch * weight:
             return None
-        kind = ""
-        for name_of, share in self._kinds:
-            kind, drawn = name_of, drawn - share
-            if drawn < 0:
-                break
+        kind = "switch" if drawn >= rare else self._rare_one(drawn / rare)
+        if kind == "short" and "write" not in call:
+            kind = "switch"
         detail = int(self.chance.random() * 1_000_000)
         made = self.made[name, number] = f"{kind} {detail}"
         return made
+
+    def _rare_one(self, drawn: float) -> str:
+        drawn *= self._rare
+        for kind, share in self._kinds:
+            drawn -= share
+            if drawn < 0:
+                return kind
+        return "switch"
 
 
 class World:
@@ -271,7 +309,7 @@ class World:
             self.now += TICK
             process.last = name
             if not self.quiet:
-                chosen = self.choices.at(process.name, process.calls, name)
+                chosen = self.choices.at(process, name)
                 if chosen is not None:
                     words = self._happens(process, name, words, chosen)
             done = method(process, *words, **more)
@@ -336,6 +374,8 @@ class World:
         return words
 
     def _switch(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        if self.profile.strict:
+            process.rank *= self.choices.chance.random()
         self._leave(process)
 
     def _kill(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
@@ -460,7 +500,8 @@ class World:
         if self.choices.only is not None:
             wanted = self.choices.only.get(key)
             return next((process for process in ready if process.name == wanted), ready[0])
-        drawn = ready[int(self.choices.chance.random() * len(ready))]
+        strict = self.profile.strict
+        drawn = max(ready, key=lambda p: p.rank) if strict else ready[int(self.choices.chance.random() * len(ready))]
         self.choices.made[key] = drawn.name
         return drawn
 
