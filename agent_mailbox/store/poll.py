@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 CURSORS = "cursors"
 LARGE = 4 << 20
 """Bytes of log up to which decoding every line takes less time than a person notices."""
+MOST = 1000
+"""Sessions whose polls a process remembers at once."""
 
 
 class Cursor(Record):
@@ -98,6 +100,8 @@ class Poll:
         """
         polls = self._logs.polls
         if (count := polls.get(self.session_id, 0)) < 2:
+            if len(polls) >= MOST:
+                polls.clear()
             polls[self.session_id] = count + 1
             return self._looked(now, adopt)
         from . import quiet_polls  # what hooks are spared
@@ -112,7 +116,7 @@ class Poll:
         if found is None or self._ends is None or found.pending:
             return items
         if quiet_polls.are_settled(before, (found.messages, found.reads, found.roster), self._ends):
-            if len(remembered) >= quiet_polls.MOST:
+            if len(remembered) >= MOST:
                 remembered.clear()
             remembered[self.session_id] = before, found, self._ends
         return items

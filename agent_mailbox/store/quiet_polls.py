@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 LATELY = 3_000_000_000
 """Nanoseconds within which two changes may bear one time."""
-MOST = 1000
-"""Sessions remembered at once."""
 _MISSING = (0, 0, 0, 0, 0)
 
 

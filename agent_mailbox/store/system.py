@@ -235,6 +235,67 @@ def library_lock(path: str, wait: float) -> portalocker.Lock:
     return portalocker.Lock(path, mode="a", timeout=wait, flags=portalocker.LOCK_EX | portalocker.LOCK_NB)
 
 
+waiting: set[int] = set()
+"""The descriptors of threads that wait for a lock; a forked process closes them."""
+_MOST_WAITING = 8
+
+
+def flock_within(fd: int, seconds: float) -> bool:
+    """Lock an open file that others hold, at most that many seconds later; return whether it is locked.
+
+    flock(2) has no time-out, and a signal could be the program's. So a thread waits in the kernel's queue, with a
+    descriptor of its own. If the lock comes too late, the thread gives it back at once: after False the caller closes
+    the file.
+    """
+    from _thread import allocate_lock, start_new_thread
+
+    over, deciding = allocate_lock(), allocate_lock()
+    decided: list[bool] = []
+    over.acquire()
+    mine = posix.dup(fd)
+    waiting.add(mine)
+
+    def wait() -> None:
+        try:
+            flock(mine, LOCK_EX)
+            with deciding:
+                if decided:
+                    flock(mine, LOCK_UN)
+                decided.append(True)
+        except OSError:
+            pass  # the caller meets it, too
+        finally:
+            waiting.discard(mine)
+            close(mine)
+            over.release()
+
+    try:
+        if len(waiting) > _MOST_WAITING:
+            raise RuntimeError
+        start_new_thread(wait, ())
+    except RuntimeError:  # no more threads
+        waiting.discard(mine)
+        close(mine)
+        return _flock_by_turns(fd, seconds)
+    try:
+        over.acquire(timeout=min(seconds, 1e6))
+    finally:
+        with deciding:
+            decided.append(False)
+    return decided[0]
+
+
+def _flock_by_turns(fd: int, seconds: float) -> bool:
+    deadline = monotonic() + seconds
+    while monotonic() < deadline:
+        try:
+            flock(fd, LOCK_EX | LOCK_NB)
+            return True
+        except OSError:
+            sleep(0.002)
+    return False
+
+
 def watched(places: Iterable[str]) -> int:
     """Return a descriptor that becomes readable when a directory or file changes; -1 if the system gives none.
 

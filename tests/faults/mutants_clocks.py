@@ -39,6 +39,18 @@ MUTANTS = (
         tests=f"{GUARD}::test_however_slow_a_writer_is_its_note_has_the_time_of_its_log",
     ),
     Mutant(
+        "a lock that comes too late is given back",
+        "system.flock_within",
+        ("                    flock(mine, LOCK_UN)\n", "                    sleep(9)\n"),
+        tests="tests/store/test_lock.py::test_a_lock_that_comes_too_late_is_given_back",
+    ),
+    Mutant(
+        "a forked process keeps no descriptor of a waiting thread",
+        "lock._forked",
+        ("        system.close(system.waiting.pop())\n", "        break\n"),
+        tests="tests/store/test_lock.py::test_a_lock_that_comes_too_late_is_given_back",
+    ),
+    Mutant(
         "a standing process looks again with its clock behind",
         "Poll.unread",
         (" and now >= cursor.floor:", ":"),

@@ -380,6 +380,21 @@ class Kernel:
                 raise failed(errno.EWOULDBLOCK)
             self.world.block(process, lambda: inode.lock is None)
 
+    def flock_within(self, process: Process, fd: int, seconds: float) -> bool:
+        file = self._file(process, fd)
+        inode = file.inode
+        assert inode is not None
+
+        def is_free() -> bool:
+            return inode.lock is None and all(sharer is file for sharer in inode.sharers)
+
+        deadline = self.world.now + int(seconds * 1e9)
+        while self.world.now < deadline:
+            self.world.wait(process, (deadline - self.world.now) / 1e9, is_free)
+            if self._lock(file, inode, True):
+                return True
+        return False
+
     def _lock(self, file: OpenFile, inode: Inode, exclusive: bool) -> bool:
         if inode.lock is file if exclusive else file in inode.sharers:
             return True

@@ -47,6 +47,7 @@ CALLS = (
     *(
         "readlink",
         "flock",
+        "flock_within",
         "monotonic",
         "time_ns",
         "booted",

@@ -186,3 +186,64 @@ def test_reading_needs_no_lock(post: Post) -> None:
         assert [m["id"] for m in post.ok("history", "--all")["messages"]] == [sent]
         assert post.ok("roster", "show", "b")["agent"]["state"] == "alive"
         assert post.ok("show", sent)["message"]["id"] == sent
+
+
+QUEUED = """
+import os, sys
+from agent_mailbox import Busy
+from agent_mailbox.store import system
+from agent_mailbox.store.lock import FileLock
+holder = FileLock(sys.argv[1]).take()
+for _ in range(12):
+    try:
+        FileLock(sys.argv[1], 0.02).take()
+    except Busy:
+        print(len(system.waiting) <= 9, flush=True)
+if os.fork() == 0:
+    print(len(system.waiting), flush=True)
+    os._exit(0)
+os.wait()
+holder.release()
+FileLock(sys.argv[1], 10).take().release()
+while system.waiting:
+    os.sched_yield()
+with FileLock(sys.argv[1], 0):
+    print("free", flush=True)
+"""
+
+
+def test_a_lock_that_comes_too_late_is_given_back(program: Program, path: Path) -> None:
+    """Threads that waited in vain are few, hold nothing, and leave no descriptor to a forked process."""
+    done = program.python(QUEUED, path)
+    assert (done.rc, done.stderr) == (0, ""), done
+    assert done.stdout.split() == [*["True"] * 12, "0", "free"]
+
+
+WAITING = """
+import sys
+from agent_mailbox.store import system
+from agent_mailbox.store.lock import FileLock
+system.sleep = None
+print("waiting", flush=True)
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+"""
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["release", "kill"])
+def test_a_waiter_is_woken_by_the_kernel(program: Program, path: Path, dies: bool) -> None:
+    """By the holder's release and by its death; it does not sleep. A waiter that is killed stands in nobody's way."""
+    with holder(program, path) as first, program.start(path, python=("-c", WAITING)) as child:
+        with program.start(path, python=("-c", WAITING)) as other:
+            for one in (child, other):
+                assert one.stdout is not None
+                assert one.stdout.readline() == b"waiting\n"
+            other.kill()
+        if dies:
+            first.kill()
+        elif first.stdin is not None:
+            first.stdin.close()
+            first.stdin = None
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        assert child.wait(PATIENCE) == 0
