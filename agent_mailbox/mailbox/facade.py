@@ -14,6 +14,7 @@ from ..core.address import check_id, is_remote
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.index_keys import NEWS
+from ..store.lines import line_at
 from ..store.logs import end_of, parse_reads, weighed
 from ..store.prefilter import may_be_about, may_be_message, may_begin_with
 from ..store.stamps import EVERYONE
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..core.compose import Draft
     from ..core.roster import Roster
     from ..store.log import HeldLog
-    from ..store.lookup import IndexView
+    from ..store.lookup import IndexView, Where
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
@@ -39,12 +40,14 @@ MIN_MESSAGE_PREFIX = 4
 class FoundMessage(Record):
     """A message looked up by id, with all that is recorded about it, oldest first.
 
-    ``position``: its place in the live log, None if it is archived.
+    ``position``: its place in the live log, None if it is archived. ``where``: the places of what is recorded about it
+    in the live reads log, as far as that log was looked through.
     """
 
     message: Message
     receipts: tuple[Read, ...]
     position: int | None
+    where: Where = (0, 0, ())
 
     @property
     def reads(self) -> claims.Reads:
@@ -103,7 +106,7 @@ class Mailbox(Posting, Delivery, Registry):
             self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
         else:
             with self.logs.reads.held() as log:  # its writer may have died before its sync
-                log.sync(_about(log, found.message))
+                log.sync(_about(log, found))
 
     def release(self, message_id: str, session_id: str) -> Message:
         """Give a message back, unread again; idempotent. Raises ``Refused`` for archived mail, and for non-readers."""
@@ -121,7 +124,7 @@ class Mailbox(Posting, Delivery, Registry):
         with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
             _refuse_archived(found.message, not self._is_live(found))
             log.append(map(codec.read_line, records), EVERYONE, [self.prove(session_id)] * len(records))
-            log.sync(_about(log, found.message))
+            log.sync(_about(log, found))
         return found.message
 
     def _is_live(self, found: FoundMessage) -> bool:
@@ -185,10 +188,15 @@ class Mailbox(Posting, Delivery, Registry):
                     yield weighed(message, view, line, position), position
 
 
-def _about(log: HeldLog, message: Message) -> list[tuple[int, bytes]]:
-    """Return the lines of the reads log that may be about a message."""
-    about = {message.id.encode()}
-    return [at for at in log.lines() if may_be_about(at[1], about)]
+def _about(log: HeldLog, found: FoundMessage) -> list[tuple[int, bytes]]:
+    """Return the lines of the reads log that may be about a message: those that were found, and those written since."""
+    about = {found.message.id.encode()}
+    inode, end, positions = found.where
+    known = [(position, line_at(log.fd, position)) for position in positions]
+    now = end_of(log.fd)
+    if now[0] != inode or now[1] < end or not all(may_be_about(line, about) for _, line in known):
+        known, end = [], 0  # the steward replaced the log meanwhile
+    return [*known, *(at for at in log.lines(end) if may_be_about(at[1], about))]
 
 
 def _may_be_prefix(word: str) -> bool:
@@ -201,8 +209,8 @@ def _indexed(word: str, index: IndexView) -> FoundMessage | None:
     found = index.found(*matches) if len(matches) == 1 else None
     if found is None:
         return None
-    message, receipts, position = found
-    return FoundMessage(message=message, receipts=receipts, position=position)
+    message, receipts, position, where = found
+    return FoundMessage(message=message, receipts=receipts, position=position, where=where)
 
 
 def _refuse_archived(message: Message, archived: bool) -> None:

@@ -26,7 +26,7 @@ from .index_keys import (
     rank,
     term_of,
 )
-from .lines import line_at
+from .lines import boundary, line_at
 from .logs import parse_reads, weighed
 
 TYPE_CHECKING = False
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .archive import Archive
     from .index_keys import Row
     from .logs import OpenLogs
+
+    Where = tuple[int, int, tuple[int, ...]]
+    """Of the live reads log: its inode, a position, and those before it of all lines that may be about a message."""
 
 MAX_PHRASES = 32
 """Phrases of a query that narrow; the caller judges the others."""
@@ -124,14 +127,18 @@ class IndexView:
             i for i in found if prefix and i.casefold().startswith(wanted)
         }
 
-    def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None] | None:
-        """Return a message, the records about it, and its position in the live log (None: archived); None if it is
-        not there."""
+    def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None, Where] | None:
+        """Return a message, the records about it, its position in the live log (None: archived), and where the live
+        records are; None if it is not there."""
         known = self._standing(message_id)
         if known is None:
             return None
         (_, place, _), message = known
-        return message, tuple(dict.fromkeys(self.records([message]))), _position(place)
+        fd, (inode, end) = self._live.reads, self._live.ends[1]
+        end = 0 if fd is None else boundary(fd, end)
+        positions = (place & POSITION for place in self._places(message) if place >= LIVE)
+        where = inode, end, tuple(position for position in positions if position < end)
+        return message, tuple(dict.fromkeys(self.records([message]))), _position(place), where
 
     def related(self, message_id: str) -> tuple[dict[str, Message], Reads]:
         """Return every message connected to one by replies, in order, with the reads; the core makes the thread of
@@ -190,10 +197,13 @@ class IndexView:
     def records(self, messages: Iterable[Message]) -> Iterator[Read]:
         """Yield the read records about the messages, each message's in the order of the logs."""
         for message in messages:
-            key = number_of(message.id.encode())
-            places = self._db.execute("SELECT place FROM reads WHERE message = ? ORDER BY place", (key,))
-            lines = [(_position(place), self._line(place, True)) for (place,) in places]
+            lines = [(_position(place), self._line(place, True)) for place in self._places(message)]
             yield from (read for read in parse_reads(lines, self._views[1]) if read.message_id == message.id)
+
+    def _places(self, message: Message) -> list[int]:
+        """Return the places of the reads lines that may be about the message, in the order of the logs."""
+        query = "SELECT place FROM reads WHERE message = ? ORDER BY place"
+        return [place for (place,) in self._db.execute(query, (number_of(message.id.encode()),))]
 
     def replies(self, message_id: str) -> int:
         """Return how many messages answer this one directly (twins and texts that share a number count)."""

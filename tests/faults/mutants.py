@@ -312,8 +312,14 @@ MUTANTS = (
     Mutant(
         "an ack that is found is synced before it is acknowledged again",
         "Mailbox._ack",
-        ("                log.sync(_about(log, found.message))\n", "                pass\n"),
+        ("                log.sync(_about(log, found))\n", "                pass\n"),
         tests=f"{REPEATED}[refused it-ack]",
+    ),
+    Mutant(
+        "the places of records count for the log they were found in",
+        "facade._about",
+        ("now[0] != inode or now[1] < end or not all(may_be_about(line, about) for _, line in known)", "not known"),
+        tests="tests/store/test_acts_at_scale.py::test_the_records_of_a_message_are_found_where_they_are",
     ),
     Mutant(
         "a failed send names the id to repeat it with",
