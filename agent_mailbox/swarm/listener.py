@@ -32,7 +32,8 @@ LONGEST = 3600.0
 HANDSHAKE = 10.0
 CLOSING = 3.0
 SWEEP = 1.0
-_LATER = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+LATER = 0.5
+"""Seconds until the next try where the system has no descriptor left."""
 READ_AHEAD = 1 << 16
 
 CUT: ContextVar[Callable[[], None]] = ContextVar("CUT", default=lambda: None)
@@ -105,9 +106,11 @@ class Listener:
         while True:
             try:
                 accepted, where = await loop.sock_accept(sock)
+            except (ConnectionError, InterruptedError):
+                continue  # it was gone before we came to it
             except OSError as error:
                 tell(logging.ERROR, "accept_failed", error=errno.errorcode.get(error.errno or 0, ""))
-                await asyncio.sleep(1.0 if error.errno in _LATER else 0.05)
+                await asyncio.sleep(LATER)
                 continue
             address = network(where[0], where[0]) if isinstance(where, tuple) else ""
             why = self._room.enter(address)
