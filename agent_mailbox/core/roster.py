@@ -9,12 +9,13 @@ from __future__ import annotations
 from ..errors import NotFound
 from . import address, ids, proofs
 from .address import Reader
+from .frame import short
 from .records import USER, Record, RosterEvent
 from .text import near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
 STATES = (ALIVE, FROZEN, DEAD)
@@ -84,6 +85,11 @@ class Agent(Record):
     def may_be_gone(self) -> bool:
         """Return whether it counts as alive, or as frozen since its client's process was gone."""
         return self.state == ALIVE or (self.state == FROZEN and self.reason == CLIENT_ENDED)
+
+
+def shown_words(agent: Agent) -> tuple[str, ...]:
+    """Return the words by which an agent is shown: its name, its id, its short id."""
+    return (*([agent.name] if agent.name is not None else []), agent.session_id, short(agent.session_id))
 
 
 def shown_state(agent: Agent, gone: Collection[str]) -> str:
@@ -185,34 +191,41 @@ class Roster:
         """Fold one more event in."""
         if event.session_id == USER:
             return
-        before = self.agents.get(event.session_id)
+        before = self._known(event.session_id)
         if event.proof is None:
-            known = narrowed(before, event, self.agents.get(event.continues or ""))
+            known = narrowed(before, event, self._known(event.continues or ""))
             if known is None or (before is None and self._is_another_s(event.session_id, event.session_id)):
                 return
             event = known.replace(name=None) if self._is_another_s(event.name, event.session_id) else known
         agent = changed(before, event)
         if agent is None or agent is before:
             return
-        self.agents[event.session_id] = agent
+        self._put(agent)
         if event.event in ("register", "update"):
             for word in (event.session_id, event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
                 self._free(word, agent)
-        self._note_name(agent)
         self._lineages.clear()
+        if not self.roles_ever.issuperset(agent.roles):
+            self.roles_ever.update(agent.roles)
+
+    def _known(self, session_id: str) -> Agent | None:
+        return self.agents.get(session_id)
+
+    def _put(self, agent: Agent) -> None:
+        self.agents[agent.session_id] = agent
+        self._note_name(agent)
         self._line = None
-        self.roles_ever.update(agent.roles)
 
     def _is_another_s(self, word: str | None, session_id: str) -> bool:
         """Return whether the word is the id or the name of another agent that is not dead."""
-        known = [self.agents.get(word), self.bearer(word)] if word is not None else []
+        known = [self._known(word), self.bearer(word)] if word is not None else []
         return any(a is not None and a.session_id != session_id and a.state != DEAD for a in known)
 
     def _free(self, word: str | None, taker: Agent) -> None:
         """Take a name from its dead bearer, if another agent takes it as name, id or role."""
         for bearer in self._named(word) if word else ():
             if bearer.session_id != taker.session_id and bearer.state == DEAD:
-                self.agents[bearer.session_id] = bearer.replace(name=None)
+                self._put(bearer.replace(name=None))
 
     def _note_name(self, agent: Agent) -> None:
         if agent.name is not None and agent.session_id not in self._bearers.setdefault(agent.name, []):
@@ -220,7 +233,7 @@ class Roster:
 
     def get(self, session_id: str) -> Agent | None:
         """Return the agent of that session id, ``user`` included; None for a stranger."""
-        return Agent(session_id=USER) if session_id == USER else self.agents.get(session_id)
+        return Agent(session_id=USER) if session_id == USER else self._known(session_id)
 
     def has_client(self, session_id: str) -> bool:
         """Return whether a client's process was known to run the session."""
@@ -244,7 +257,7 @@ class Roster:
             found = dict.fromkeys([session_id])
             queue = [session_id]
             while queue:
-                agent = self.agents.get(queue.pop(0))
+                agent = self._known(queue.pop(0))
                 fresh = [old for old in (agent.continues if agent else ()) if old not in found]
                 found.update(dict.fromkeys(fresh))
                 queue += fresh
@@ -278,14 +291,29 @@ class Roster:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
+    def resembling(self, name: str) -> Iterator[tuple[Agent, str]]:
+        """Yield the agents that are shown by a word like the name, but for its case, each with that word."""
+        spelt = name.casefold()
+        for agent in self._shown_as(spelt):
+            yield from ((agent, word) for word in shown_words(agent) if word.casefold() == spelt)
+
+    def _shown_as(self, _spelt: str, /) -> Iterable[Agent]:
+        """Return all agents that a word of this folded case may show, and perhaps others."""
+        return self.agents.values()
+
     def bearer(self, name: str) -> Agent | None:
         """Return the agent that a name means: its bearer that is not dead, else the last one."""
         bearers = self._named(name)
         return next((a for a in bearers if a.state != DEAD), max(bearers, key=lambda a: a.changed, default=None))
 
     def _named(self, name: str) -> list[Agent]:
+        """Return the agents that bear the name now, in the order they registered."""
         known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
-        return [agent for agent in known if agent.name == name]
+        found = [agent for agent in known if agent.name == name]
+        if len(found) > 1:  # by foreign lines alone
+            order = list(self.agents)
+            found.sort(key=lambda agent: order.index(agent.session_id))
+        return found
 
     def meant(self, word: str) -> Agent | None:
         """Return the agent with that id or name: one not dead before a dead one, an id before a name."""

@@ -1,54 +1,58 @@
 """The roster folded into a text that answers without being parsed: a line per agent, found by a table of words.
 
-Belongs here: writing a ``Roster`` down, and asking the text a roster's questions. A poll needs two or three agents of a
-thousand; decoding all would cost more than its other work. A test holds that the answers are the same.
+Belongs here: writing a ``Roster`` down, asking the text a roster's questions, taking further events in. A poll needs
+two or three agents of ten thousand, and a change concerns one: decoding all would cost more than its other work. A test
+holds that the answers are the same.
 
-The text holds the table's length, the roles ever held, the table, and the agents' lines in the order they registered,
-defaults left out. The table has a number for every word (id, name, tag, id continued) of every agent. Its upper 32 bits
-are the word's hash, the lower ones the start of the agent's line. They are sorted, in the machine's byte order.
+The text holds the table's length and the count of agents, the roles ever held, the table, the places, and the agents'
+lines in the order they registered, defaults left out. The table has a number for every word (``_words``) of every
+agent. Its upper 32 bits are the word's hash, the lower ones say which line that is. They are sorted. A place is where a
+line begins. All numbers are in the machine's byte order.
 
-    40                                   bytes of the table
+    40 2                                 bytes of the table, count of agents
     ["role:coder"]
-    hash(bob)·0 hash(6f1d…)·0 …·58       five numbers, no newline; 58 is where the second line begins
+    hash(bob)·0 hash(6f1d…)·0 …·1        five numbers, no newline; 1 is the second line
+    0 58                                 two numbers, no newline
     {"session_id":"6f1d…","name":"bob","tags":["role:coder"]}
     {"session_id":"9a20…","name":"amy"}
 """
 
 from __future__ import annotations
 
-from sys import byteorder
-
 from . import codec
-from .records import USER
-from .roster import ALIVE, Agent, Roster
+from .roster import ALIVE, Agent, Roster, shown_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 _PRIME = (1 << 31) - 1
-_POSITION = (1 << 32) - 1
+_LINE = (1 << 32) - 1
+_TUPLES = frozenset({"tags", "continues", "heir", "inherits", "muted"})
+_PAIRS = frozenset({"frozen", "leads", "proven_leads"})
+_DEFAULTS = {name: getattr(Agent, name) for name in Agent._fields if name != "session_id"}
 
 
 def written(roster: Roster) -> bytes:
     """Return the roster as text."""
+    if isinstance(roster, Rollbook):
+        return roster.rewritten()
     lines: list[bytes] = []
     entries: list[int] = []
-    position = 0
-    for agent in roster.agents.values():
-        lineage = roster.lineage(agent.session_id)
-        words = {agent.session_id, agent.name or agent.session_id, *agent.tags, *lineage}
-        entries += [_hash(word) << 32 | position for word in words]
-        lines.append(_line(agent, lineage))
-        position += len(lines[-1])
-    table = b"".join([entry.to_bytes(8, byteorder) for entry in sorted(entries)])
+    for place, agent in enumerate(roster.agents.values()):
+        entries += _entries(agent, place)
+        lines.append(_line(agent))
+    return _joined(roster, _numbers(sorted(entries)), _numbers(_places(lines)), lines)
+
+
+def _joined(roster: Roster, table: bytes, places: bytes, lines: Sequence[bytes]) -> bytes:
     roles = codec.dumps(sorted(roster.roles_ever)).encode()
-    return b"".join([b"%d\n" % len(table), roles, b"\n", table, *lines])
+    return b"".join([b"%d %d\n" % (len(table), len(places) // 8), roles, b"\n", table, places, *lines])
 
 
 class Rollbook(Roster):
-    """A roster read from its text, agent by agent, as questions need them; it takes no further events.
+    """A roster read from its text, agent by agent, as questions need them, and what was told since.
 
     It begins at ``start`` in the text: a copy without the text before would cost more than the answers. Raises
     ``ValueError``, at once or at a question, for any other text.
@@ -57,25 +61,34 @@ class Rollbook(Roster):
     def __init__(self, text: bytes, start: int = 0) -> None:
         roles = text.index(b"\n", start) + 1
         table = text.index(b"\n", roles) + 1
+        size, count = map(int, text[start : roles - 1].split())
         self._text = text
         self._roles = text[roles : table - 1]
         self._roles_ever: set[str] | None = None
-        self._lines = table + int(text[start : roles - 1])
+        self._lines = table + size + 8 * count
         try:
-            self._table = memoryview(text)[table : self._lines].cast("Q")
+            self._table = memoryview(text)[table : table + size].cast("Q")
+            self._places = memoryview(text)[table + size : self._lines].cast("Q")
         except TypeError as error:
             raise ValueError(f"not a rollbook: {error}") from None
-        self._decoded: dict[int, tuple[Agent, tuple[str, ...]]] = {}
-        self._looked_up: dict[str, tuple[Agent, tuple[str, ...]] | None] = {}
+        if len(self._places) != count:
+            raise ValueError("not a rollbook: it is shorter than it says")
+        self._decoded: dict[int, Agent] = {}
+        self._changed: dict[int, Agent] = {}
+        """The agents that events changed or added since, by their lines; an added one's is behind those there are."""
+        self._changed_at: dict[str, int] = {}
+        self._looked_up: dict[str, int | None] = {}
         self._meant: dict[str, Agent | None] = {}
+        self._lineages = {}
         self._agents: dict[str, Agent] | None = None
 
     @property
     def agents(self) -> dict[str, Agent]:  # type: ignore[override]
         """Return all agents, decoded."""
         if self._agents is None:
-            found = [_decoded(line)[0] for line in self._text[self._lines :].split(b"\n") if line]
-            self._agents = {agent.session_id: agent for agent in found}
+            lines = self._text[self._lines :].splitlines()
+            found = {place: _decoded(line) for place, line in enumerate(lines)} | self._changed
+            self._agents = {agent.session_id: agent for agent in found.values()}
         return self._agents
 
     @property
@@ -85,78 +98,180 @@ class Rollbook(Roster):
             self._roles_ever = set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
         return self._roles_ever
 
-    def get(self, session_id: str) -> Agent | None:
-        if session_id == USER:
-            return super().get(session_id)
-        found = self._look_up(session_id)
-        return found[0] if found else None
-
     def meant(self, word: str) -> Agent | None:
         if word not in self._meant:
             self._meant[word] = super().meant(word)
         return self._meant[word]
 
-    def lineage(self, session_id: str) -> tuple[str, ...]:
-        found = self._look_up(session_id)
-        return found[1] if found else (session_id,)
-
     def line(self, session_id: str) -> list[Agent]:
-        return [agent for agent, lineage in self._mentioning(session_id) if session_id in lineage]
+        found: dict[int, Agent] = {}
+        queue = [session_id]
+        for one in queue:
+            for place, agent in self._mentioning(one):
+                is_next = agent.session_id == one or one in agent.continues
+                if is_next and place not in found:
+                    found[place] = agent
+                    queue.append(agent.session_id)
+        return [found[place] for place in sorted(found)]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
-        found = [agent for agent, _ in self._mentioning(tag)]
+        found = [agent for _, agent in self._mentioning(tag)]
         return [a for a in found if tag in a.tags and (state is None or a.state == state)]
 
     def _named(self, name: str) -> list[Agent]:
-        return [agent for agent, _ in self._mentioning(name) if agent.name == name]
+        return [agent for _, agent in self._mentioning(name) if agent.name == name]
 
-    def _look_up(self, session_id: str) -> tuple[Agent, tuple[str, ...]] | None:
+    def _shown_as(self, spelt: str, /) -> list[Agent]:
+        return [agent for _, agent in self._mentioning(spelt)]
+
+    def _known(self, session_id: str) -> Agent | None:
+        if session_id in self._changed_at:
+            return self._changed[self._changed_at[session_id]]
+        place = self._place(session_id)
+        return None if place is None else self._at(place)
+
+    def _place(self, session_id: str) -> int | None:
+        """Return the line of an agent in the text."""
         if session_id not in self._looked_up:
-            found = (found for found in self._mentioning(session_id) if found[0].session_id == session_id)
+            found = (place for place in self._with(session_id) if self._at(place).session_id == session_id)
             self._looked_up[session_id] = next(found, None)
         return self._looked_up[session_id]
 
-    def _mentioning(self, word: str) -> Iterator[tuple[Agent, tuple[str, ...]]]:
-        """Yield the agents with this word and their lineages; agents with the same hash by chance are among them."""
+    def _put(self, agent: Agent) -> None:
+        if agent.session_id not in self._changed_at:
+            place = self._place(agent.session_id)
+            added = sum(at >= len(self._places) for at in self._changed)
+            self._changed_at[agent.session_id] = len(self._places) + added if place is None else place
+        self._changed[self._changed_at[agent.session_id]] = agent
+        self._meant.clear()
+        self._agents = None
+
+    def _mentioning(self, word: str) -> list[tuple[int, Agent]]:
+        """Return the agents with this word and their lines, in that order; others with the same hash are among them."""
+        found = [(place, self._at(place)) for place in self._with(word) if place not in self._changed]
+        if self._changed:
+            found += [(place, agent) for place, agent in self._changed.items() if word in _words(agent)]
+            found.sort(key=lambda at: at[0])
+        return found
+
+    def _with(self, word: str) -> Iterator[int]:
+        """Yield the lines whose agents have a word with this word's hash."""
         wanted = _hash(word)
-        table, low, high = self._table, 0, len(self._table)
-        while low < high:
-            middle = (low + high) // 2
-            if table[middle] >> 32 < wanted:
-                low = middle + 1
-            else:
-                high = middle
+        table, low = self._table, _position(self._table, wanted << 32)
         while low < len(table) and table[low] >> 32 == wanted:
-            yield self._at(table[low] & _POSITION)
+            yield table[low] & _LINE
             low += 1
 
-    def _at(self, position: int) -> tuple[Agent, tuple[str, ...]]:
-        if position not in self._decoded:
-            start = self._lines + position
-            self._decoded[position] = _decoded(self._text[start : self._text.index(b"\n", start)])
-        return self._decoded[position]
+    def _at(self, place: int) -> Agent:
+        if place not in self._decoded:
+            start = self._lines + self._places[place]
+            self._decoded[place] = _decoded(self._text[start : self._text.index(b"\n", start)])
+        return self._decoded[place]
+
+    # -- writing it again -------------------------------------------------------------------------------------------
+
+    def rewritten(self) -> bytes:
+        """Return the roster as text: the same bytes as of the whole fold, for a copy of all and the changed lines."""
+        count, known = len(self._places), sorted(self._changed)
+        lines = [_line(self._changed[place]) for place in known]
+        added = [place for place in known if place >= count]
+        kept = dict(zip(known, lines, strict=True))
+        return _joined(self, self._new_table(known), self._new_places(kept), self._new_lines(kept, len(added)))
+
+    def _new_lines(self, changed: dict[int, bytes], added: int) -> list[bytes]:
+        pieces, done = [], self._lines
+        for place, line in list(changed.items())[: len(changed) - added]:
+            start = self._lines + self._places[place]
+            pieces += [self._text[done:start], line]
+            done = self._text.index(b"\n", start) + 1
+        return [*pieces, self._text[done:], *list(changed.values())[len(changed) - added :]]
+
+    def _new_places(self, changed: dict[int, bytes]) -> bytes:
+        count = len(self._places)
+        ends = [*self._places[1:], len(self._text) - self._lines] if count else []
+        places, moved = self._places.tolist(), 0
+        before = sorted(place for place in changed if place < count)
+        for nth, place in enumerate(before):
+            moved += len(changed[place]) - (ends[place] - self._places[place])
+            until = before[nth + 1] if nth + 1 < len(before) else count - 1
+            if moved:
+                places[place + 1 : until + 1] = [at + moved for at in self._places[place + 1 : until + 1]]
+        size = len(self._text) - self._lines + moved
+        added = [changed[place] for place in sorted(changed) if place >= count]
+        return _numbers([*places, *(size + at for at in _places(added))])
+
+    def _new_table(self, changed: list[int]) -> bytes:
+        gone: set[int] = set()
+        come: set[int] = set()
+        for place in changed:
+            gone.update(_entries(self._at(place), place) if place < len(self._places) else ())
+            come.update(_entries(self._changed[place], place))
+        pieces, done = [], 0
+        for entry in sorted(gone ^ come):
+            at = _position(self._table, entry)
+            pieces.append(self._table[done:at].tobytes())
+            done = at + (entry in gone)
+            if entry in come:
+                pieces.append(_numbers([entry]))
+        return b"".join([*pieces, self._table[done:].tobytes()])
+
+
+def _position(table: memoryview, wanted: int) -> int:
+    """Return where the first number that is not below the wanted one stands."""
+    low, high = 0, len(table)
+    while low < high:
+        middle = (low + high) // 2
+        if table[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _hash(word: str) -> int:
     return int.from_bytes(word.encode("utf-8", "surrogatepass"), "little") % _PRIME
 
 
-def _line(agent: Agent, lineage: tuple[str, ...]) -> bytes:
-    told = {key: value for key, value in agent.__dict__.items() if value != getattr(Agent, key, agent.session_id)}
-    if lineage != (agent.session_id,):
-        told["lineage"] = lineage
-    return codec.dumps({"session_id": agent.session_id, **told}).encode() + b"\n"
+def _words(agent: Agent) -> set[str]:
+    """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues."""
+    words = {agent.session_id, agent.name or agent.session_id, *agent.tags, *agent.continues}
+    return words.union([word.casefold() for word in shown_words(agent)])
 
 
-def _decoded(line: bytes) -> tuple[Agent, tuple[str, ...]]:
-    """Return an agent and its lineage."""
+def _entries(agent: Agent, place: int) -> list[int]:
+    return [_hash(word) << 32 | place for word in _words(agent)]
+
+
+def _places(lines: Sequence[bytes]) -> list[int]:
+    """Return where each of the lines begins."""
+    places, at = [], 0
+    for line in lines:
+        places.append(at)
+        at += len(line)
+    return places
+
+
+def _numbers(numbers: Sequence[int]) -> bytes:
+    data = bytearray(8 * len(numbers))
+    cells = memoryview(data).cast("Q")
+    for place, number in enumerate(numbers):
+        cells[place] = number
+    return bytes(data)
+
+
+def _line(agent: Agent) -> bytes:
+    told = {name: agent.__dict__[name] for name in Agent._fields}
+    told = {name: value for name, value in told.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    return codec.dumps(told).encode() + b"\n"
+
+
+def _decoded(line: bytes) -> Agent:
     obj = _parsed(line)
-    lineage = tuple(obj.pop("lineage", (obj["session_id"],)))
-    for key in obj.keys() & {"tags", "continues", "heir", "inherits", "muted"}:
+    for key in obj.keys() & _TUPLES:
         obj[key] = tuple(obj[key])
-    for key in obj.keys() & {"frozen", "leads", "proven_leads"}:
+    for key in obj.keys() & _PAIRS:
         obj[key] = tuple((since, then) for since, then in obj[key])
-    return Agent(**obj), lineage
+    return Agent(**{**_DEFAULTS, **obj})
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

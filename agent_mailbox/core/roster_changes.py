@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..errors import Malformed, Refused
 from .address import check_id, check_name, check_role, check_tag, is_remote
-from .frame import short
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
@@ -114,14 +113,10 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
 
 def _refuse_look_alike(name: str, me: str, roster: Roster) -> None:
     """Refuse a name that readers would take for another agent: it differs in case alone, or is that one's short id."""
-    spelt = name.casefold()
-    for agent in roster.agents.values():
-        if agent.session_id == me or agent.state == DEAD or agent.name == name:
-            continue
-        for shown in (agent.name, agent.session_id, short(agent.session_id)):
-            if shown is not None and shown.casefold() == spelt:
-                what = f"the name {name!r} looks like that of {agent.session_id}, shown as {shown}"
-                raise Refused(what, "choose another", code="name_taken")
+    for agent, shown in roster.resembling(name):
+        if agent.session_id != me and agent.state != DEAD and agent.name != name:
+            what = f"the name {name!r} looks like that of {agent.session_id}, shown as {shown}"
+            raise Refused(what, "choose another", code="name_taken")
 
 
 def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: Roster) -> None:
@@ -229,9 +224,9 @@ def _lead(request: Registration, present: Agent | None, roster: Roster, actor: s
 
 def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ...]:
     warnings = []
-    for tag in tags:
+    for tag in (tag for tag in tags if tag.startswith("role:")):
         others = [a.name or a.session_id for a in roster.carrying(tag) if a.session_id != me]
-        if tag.startswith("role:") and others:
+        if others:
             warnings.append(f"{tag} is also held by {', '.join(others)}; each message goes to one of you")
     return tuple(warnings)
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     R = TypeVar("R", Message, Read)
 
 ROLLBOOK = "roster"
+SHORT, NEWS = 1 << 18, 1 << 12
+"""Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
+the changes since."""
 SEALED = b',"seal":"'
 """The bytes in each sealed line."""
 
@@ -163,9 +166,11 @@ class Logs:
             start, at = 0, cache.NOWHERE
         if start and at[1] >= end:  # another process wrote an event and saved the rollbook since our look at ``end``
             return Rollbook(kept, start)
-        news = parse_roster(lines_of(fd, at[1], end), view)
-        roster = Roster(news, Rollbook(kept, start) if start else None)
-        if self.derives and boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole())):
+        roster = Rollbook(kept, start) if start else Roster()
+        for event in parse_roster(lines_of(fd, at[1], end), view):
+            roster.apply(event)
+        is_sound = boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole()))
+        if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
             head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
             cache.save(self.rollbook(view), head + roster_cache.written(roster))
