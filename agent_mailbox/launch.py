@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .start.bundle import Contents
 
-VERBS = ("ack", "check", "hook", "release", "reply", "search", "send", "show")
+VERBS = ("ack", "check", "hook", "release", "reply", "roster", "search", "send", "show")
 """The hot verbs."""
 
 _HEAD = 11

@@ -232,16 +232,16 @@ class Context:
             return True
         return named or any(self.environ.get(name) for name in ("CLAUDECODE", client_variables.GEMINI))
 
+    @property
+    def painter(self) -> mail_output.Style:
+        """Return what colours a text: only on a terminal, and not if NO_COLOR is set (no-color.org)."""
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        colours = on_terminal and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb"
+        return mail_output.coloured if colours else frame.plain
+
     def style(self, text: str, style: str) -> str:
-        """Return the text, coloured on a terminal unless NO_COLOR is set (no-color.org)."""
-        if (
-            sys.stdout is not None
-            and sys.stdout.isatty()
-            and not self.environ.get("NO_COLOR")
-            and self.environ.get("TERM") != "dumb"
-        ):
-            return mail_output.coloured(text, style)
-        return frame.plain(text, style)
+        """Return the text as the painter colours it."""
+        return self.painter(text, style)
 
     def print(self, text: str, patience: float | None = None) -> None:
         """Write an answer in full and flush it; see ``output``."""

@@ -36,7 +36,10 @@ def table(
     if not rows:
         return []
     everything = [tuple(head), *rows] if head else rows
-    widths = [max(len(row[i]) for row in everything) for i in range(len(everything[0]))]
+    widths = [max(map(len, column)) for column in zip(*everything, strict=True)]
+    if style is frame.plain:  # a roster may have ten thousand rows
+        layout = "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
+        return [(layout % row).rstrip() for row in everything]
 
     def line(cells: Sequence[str], paint: Sequence[str]) -> str:
         parts = [
@@ -186,20 +189,15 @@ def agent_json(agent: Agent, seen: int | None, gone: Collection[str]) -> dict[st
 def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], style: Style) -> str:
     """Return the roster as a table; some agents are ``gone``."""
     states = [shown_state(a, gone) for a, _ in agents]
-    rows = [
-        (
-            state,
-            frame.word(a.name) if a.name else "-",
-            frame.word(a.session_id),
-            frame.when(seen),
-            " ".join(map(frame.word, a.tags)),
-        )
-        for state, (a, seen) in zip(states, agents, strict=True)
-    ]
-    styles = [(state, "sender", "id", "dim") for state in states]
-    return "".join(
-        f"{line}\n" for line in table(rows, ("state", "name", "session", "last seen", "tags"), styles, style)
-    )
+    minutes = {seen // 60_000: seen for _, seen in agents}
+    told = {minute: frame.when(seen) for minute, seen in minutes.items()}
+    rows = []
+    for state, (agent, seen) in zip(states, agents, strict=True):
+        name, session_id, *tags = frame.words([agent.name or "-", agent.session_id, *agent.tags])
+        rows.append((state, name, session_id, told[seen // 60_000], " ".join(tags)))
+    styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
+    lines = table(rows, ("state", "name", "session", "last seen", "tags"), styles, style) if rows else []
+    return "\n".join([*lines, ""])
 
 
 def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Style) -> str:

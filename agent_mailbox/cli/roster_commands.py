@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ..core.address import check_id
-from ..core.roster import STATES, Agent
+from ..core.roster import STATES
 from ..core.roster_changes import Registration
-from ..errors import Malformed, NotFound
-from ..mailbox import absence
-from . import render
+from ..errors import NotFound
+from . import roster_verbs
 from .group import Commands, cli
 from .options import App, Verb, complete_address, complete_session, pass_app
 
@@ -63,35 +61,8 @@ def _shared_options(command: Any) -> Any:
     return command
 
 
-def _listed(given: str | None) -> tuple[str, ...]:
-    return tuple(word.strip() for word in (given or "").split(",") if word.strip())
-
-
 def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
-    me = _named(app, given["session_id"])
-    roles = tuple(word for role in given["roles"] for word in _listed(role))
-    request = Registration(
-        session_id=me,
-        event=event,
-        name=given["name"],
-        roles=roles or None,
-        tags=None if given["tags"] is None else _listed(given["tags"]),
-        add_tags=_listed(given["add_tags"]),
-        remove_tags=_listed(given["remove_tags"]),
-        lead=given["lead"],
-    )
-    absence.note_bearer(app.mailbox, request.name, app.acts(me))
-    agent, decision = app.mailbox.register(request, app.acts(me))
-    for warning in decision.warnings:
-        app.warn(warning)
-    _answer(app, agent, decision.warnings)
-
-
-def _answer(app: App, /, agent: Agent, warnings: Sequence[str] = ()) -> None:
-    agent, seen = app.library.agent(agent.session_id)
-    gone = app.library.gone([agent])
-    value = {"agent": render.agent_json(agent, seen, gone), "warnings": list(warnings)}
-    app.done(render.agent_text(agent, seen, gone, app.style), value)
+    roster_verbs.register(app, event, given["session_id"], given, given["roles"], given)
 
 
 @roster.command(cls=Verb)
@@ -116,26 +87,6 @@ def update(app: App, /, **given: Any) -> None:
     _register(app, "update", given)
 
 
-def _named(app: App, session_id: str | None) -> str:
-    """Return the id whose entry a command changes; raises ``Refused`` if the caller may not change it."""
-    if session_id is None:
-        return app.who(None)
-    app.act_as(session_id, app.mailbox)
-    return session_id
-
-
-def _own(app: App, session_id: str | None, word: str | None) -> str:
-    """Return the id of the agent whose state a command changes; raises ``Refused`` as ``_named`` does."""
-    found = app.library.agent(_which(app, session_id, word))[0].session_id
-    return _named(app, found)
-
-
-def _which(app: App, /, session_id: str | None, word: str | None) -> str:
-    if session_id and word:
-        raise Malformed("the session is named twice", "pass ID or --session-id, not both")
-    return session_id or word or app.who(None)
-
-
 _one = click.option(
     "--session-id",
     "--session",
@@ -153,9 +104,9 @@ _word = click.argument("word", metavar="[ID]", required=False, shell_complete=co
 @pass_app
 def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     """Record that a session is alive; this thaws a frozen one."""
-    agent, _ = app.library.agent(_own(app, session_id, word))
+    agent, _ = app.library.agent(roster_verbs.own(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
-    _answer(app, agent)
+    roster_verbs.answer(app, agent)
 
 
 @roster.command(cls=Verb)
@@ -164,7 +115,7 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     """Mark a session as away: its direct mail waits and does not expire."""
-    _end(app, session_id, word, "freeze")
+    roster_verbs.end(app, "freeze", session_id, word)
 
 
 @roster.command(cls=Verb)
@@ -173,12 +124,7 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Mark a session as gone for good; role mail that it did not acknowledge returns to the role."""
-    _end(app, session_id, word, "retire")
-
-
-def _end(app: App, /, session_id: str | None, word: str | None, event: str) -> None:
-    who = _own(app, session_id, word)
-    _answer(app, app.mailbox.end(who, event, app.acts(who)))
+    roster_verbs.end(app, "retire", session_id, word)
 
 
 def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
@@ -190,7 +136,7 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
         app.warn(f"no agent {whom!r} is known; mail from that id will be muted")
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.acts(me))
-    _answer(app, agent)
+    roster_verbs.answer(app, agent)
 
 
 _muter = click.option(
@@ -228,10 +174,7 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
     """List all agents with their state, name, id, tags and the time each was last seen."""
-    agents = app.library.agents(state)
-    gone = app.library.gone(agent for agent, _ in agents)
-    value = {"agents": [render.agent_json(agent, seen, gone) for agent, seen in agents]}
-    app.out(render.agents_text(agents, gone, app.style), value)
+    roster_verbs.show_all(app, state)
 
 
 @roster.command("show", cls=Verb)
@@ -240,6 +183,4 @@ def list_agents(app: App, /, state: str | None) -> None:
 @pass_app
 def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
     """Show one agent, by id, name or id prefix (default: yours)."""
-    agent, seen = app.library.agent(_which(app, session_id, word))
-    gone = app.library.gone([agent])
-    app.out(render.agent_text(agent, seen, gone, app.style), {"agent": render.agent_json(agent, seen, gone)})
+    roster_verbs.show_one(app, session_id, word)

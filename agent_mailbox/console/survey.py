@@ -16,8 +16,8 @@ from ..core.instant import MINUTE
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import MailboxError
+from ..mailbox.agents import last_seen
 from ..mailbox.facade import Mailbox
-from ..mailbox.queries import last_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

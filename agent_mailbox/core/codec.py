@@ -69,7 +69,14 @@ class _Rules:
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
 
 
+class _OurRules(_Rules):
+    """The same for what we derived: its integers are in range."""
+
+    parse_int = int  # type: ignore[assignment]
+
+
 _scan = _make_scanner(_Rules)
+_scan_ours = _make_scanner(_OurRules)
 
 
 def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str, Any] | BadLine:
@@ -101,6 +108,18 @@ def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str,
     except (ValueError, StopIteration, OverflowError, SystemError):
         # SystemError: the bare C scanner means JSONDecodeError, which exists only once ``json`` is imported.
         return BadLine("not JSON")
+    return value
+
+
+def derived(text: bytes) -> Any:
+    """Return the JSON value that we wrote into a derived file; raise ``ValueError`` for what we cannot have written."""
+    try:
+        words = text.decode("utf-8")
+        value, end = _scan_ours(words, 0)
+    except (ValueError, StopIteration, RecursionError, SystemError):
+        raise _Bad("not JSON") from None
+    if end != len(words):
+        raise _Bad("something follows the JSON value")
     return value
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _PRIME = (1 << 31) - 1
 _LINE = (1 << 32) - 1
 _TUPLES = frozenset({"tags", "continues", "heir", "inherits", "muted"})
-_PAIRS = frozenset({"frozen", "leads", "proven_leads"})
+_NEEDED = frozenset({"session_id"})
 _DEFAULTS = {name: getattr(Agent, name) for name in Agent._fields if name != "session_id"}
 
 
@@ -77,6 +77,8 @@ class Rollbook(Roster):
         self._changed: dict[int, Agent] = {}
         """The agents that events changed or added since, by their lines; an added one's is behind those there are."""
         self._changed_at: dict[str, int] = {}
+        self._changed_with: dict[str, dict[int, None]] = {}
+        """The changed agents' lines by each word that they have, or had since the text was written."""
         self._looked_up: dict[str, int | None] = {}
         self._meant: dict[str, Agent | None] = {}
         self._lineages = {}
@@ -86,16 +88,16 @@ class Rollbook(Roster):
     def agents(self) -> dict[str, Agent]:  # type: ignore[override]
         """Return all agents, decoded."""
         if self._agents is None:
-            lines = self._text[self._lines :].splitlines()
-            found = {place: _decoded(line) for place, line in enumerate(lines)} | self._changed
-            self._agents = {agent.session_id: agent for agent in found.values()}
+            lines = self._text[self._lines : -1].replace(b"\n", b",")
+            agents = dict(enumerate(map(_agent, codec.derived(b"[" + lines + b"]")))) | self._changed
+            self._agents = {agent.session_id: agent for agent in agents.values()}
         return self._agents
 
     @property
     def roles_ever(self) -> set[str]:  # type: ignore[override]
         """Return every role that was ever held."""
         if self._roles_ever is None:
-            self._roles_ever = set(_parsed(b'{"roles":' + self._roles + b"}")["roles"])
+            self._roles_ever = set(codec.derived(self._roles))
         return self._roles_ever
 
     def meant(self, word: str) -> Agent | None:
@@ -125,6 +127,8 @@ class Rollbook(Roster):
         return [agent for _, agent in self._mentioning(spelt)]
 
     def _known(self, session_id: str) -> Agent | None:
+        if self._agents is not None:
+            return self._agents.get(session_id)
         if session_id in self._changed_at:
             return self._changed[self._changed_at[session_id]]
         place = self._place(session_id)
@@ -142,15 +146,19 @@ class Rollbook(Roster):
             place = self._place(agent.session_id)
             added = sum(at >= len(self._places) for at in self._changed)
             self._changed_at[agent.session_id] = len(self._places) + added if place is None else place
-        self._changed[self._changed_at[agent.session_id]] = agent
+        place = self._changed_at[agent.session_id]
+        self._changed[place] = agent
+        for word in _words(agent):
+            self._changed_with.setdefault(word, {})[place] = None
         self._meant.clear()
         self._agents = None
 
     def _mentioning(self, word: str) -> list[tuple[int, Agent]]:
-        """Return the agents with this word and their lines, in that order; others with the same hash are among them."""
+        """Return the agents with this word and their lines, in that order, and agents that had it, or have
+        a word of the same hash."""
         found = [(place, self._at(place)) for place in self._with(word) if place not in self._changed]
-        if self._changed:
-            found += [(place, agent) for place, agent in self._changed.items() if word in _words(agent)]
+        if word in self._changed_with:
+            found += [(place, self._changed[place]) for place in self._changed_with[word]]
             found.sort(key=lambda at: at[0])
         return found
 
@@ -165,7 +173,8 @@ class Rollbook(Roster):
     def _at(self, place: int) -> Agent:
         if place not in self._decoded:
             start = self._lines + self._places[place]
-            self._decoded[place] = _decoded(self._text[start : self._text.index(b"\n", start)])
+            line = self._text[start : self._text.index(b"\n", start)]
+            self._decoded[place] = _agent(codec.derived(line))
         return self._decoded[place]
 
     # -- writing it again -------------------------------------------------------------------------------------------
@@ -265,17 +274,13 @@ def _line(agent: Agent) -> bytes:
     return codec.dumps(told).encode() + b"\n"
 
 
-def _decoded(line: bytes) -> Agent:
-    obj = _parsed(line)
-    for key in obj.keys() & _TUPLES:
-        obj[key] = tuple(obj[key])
-    for key in obj.keys() & _PAIRS:
-        obj[key] = tuple((since, then) for since, then in obj[key])
-    return Agent(**{**_DEFAULTS, **obj})
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    obj = codec.parse(line)
-    if not isinstance(obj, dict):
-        raise ValueError(f"not a rollbook: {obj.reason}")
-    return obj
+def _agent(obj: Any) -> Agent:
+    if type(obj) is not dict or not _NEEDED <= obj.keys() <= Agent._names:
+        raise ValueError("not a rollbook: another line than an agent's")
+    told = {**_DEFAULTS, **obj}
+    for key, value in obj.items():
+        if type(value) is list:
+            told[key] = tuple(value) if key in _TUPLES else tuple((since, then) for since, then in value)
+    agent = Agent.__new__(Agent)  # all fields are there: to check it again would take as long as the rest
+    agent.__dict__.update(told)
+    return agent

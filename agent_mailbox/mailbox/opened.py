@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..config import Config
     from ..core.inbox import MailState
+    from ..core.roster import Agent
     from ..own_config import OwnConfig
 
     T = TypeVar("T")
@@ -106,8 +107,12 @@ class OpenMailbox:
 
         The user's own records tell which process that was, and no line of the mailbox.
         """
-        agents = map(self.logs.read_roster().get, sessions)
-        clients = {agent.session_id: agent.client for agent in agents if agent is not None and agent.may_be_gone}
+        roster = self.logs.read_roster()
+        return self.gone_of(agent for agent in map(roster.get, sessions) if agent is not None)
+
+    def gone_of(self, agents: Iterable[Agent]) -> set[str]:
+        """Return those of the agents that are gone."""
+        clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
         return HostRecords(self.logs.trail.kept()).gone(clients) if clients else set()
 
     def state(self) -> MailState:

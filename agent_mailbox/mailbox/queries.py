@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..core import claims, dead_letters, inbox, obligations, threads, words
 from ..core.instant import DAY
-from ..core.records import USER, Message, Record
-from ..core.roster import DEAD
+from ..core.records import Message, Record
+from . import agents
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
 
@@ -84,7 +84,7 @@ class Library:
             reads=state.reads,
             dead_letters=len(dead_letters.dead_letters(state, now, session_id)),
             agent=agent,
-            last_seen=self._mailbox.logs.last_seen().get(session_id),
+            last_seen=self._mailbox.logs.last_seen([session_id]).get(session_id),
             gone=frozenset(self._mailbox.gone([session_id])),
         )
 
@@ -105,21 +105,18 @@ class Library:
 
     def gone(self, agents: Iterable[Agent]) -> set[str]:
         """Return those agents whose client's process is gone, and which did not end by themselves."""
-        return self._mailbox.gone(agent.session_id for agent in agents)
+        return self._mailbox.gone_of(agents)
 
     def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
         """Return the roster's agents, in one state or all, each with the ms it was last seen."""
-        seen = self._mailbox.logs.last_seen()
-        roster = self._mailbox.logs.read_roster()
-        return [(a, last_seen(a, seen)) for a in roster.agents.values() if state is None or a.state == state]
+        return agents.every(self._mailbox, state)
 
     def agent(self, word: str) -> tuple[Agent, int | None]:
         """Return the agent a word means, and the ms it was last seen (None: the person, who has no heartbeat).
 
         Raises ``NotFound`` or ``Ambiguous``.
         """
-        found = self._mailbox.logs.read_roster().find(word)
-        return found, None if found.session_id == USER else last_seen(found, self._mailbox.logs.last_seen())
+        return agents.one(self._mailbox, word)
 
     def dead_letters(self, session_id: str | None, since: int | None = None) -> list[tuple[Message, str]]:
         """Return the dead letters with their reason: the session's, or everyone's.
@@ -195,17 +192,6 @@ class Library:
                 unread = len(self._mailbox.look(session_id))
                 if unread or not changes.wait(deadline):
                     return unread
-
-
-def last_seen(agent: Agent, seen: dict[str, int]) -> int:
-    """Return the ms an agent was last seen: its heartbeat, else its registration.
-
-    A dead agent may have no heartbeat any more. Then it was last seen when it was frozen for good, or retired.
-    """
-    beat = seen.get(agent.session_id, 0)
-    if not beat and agent.state == DEAD:
-        beat = agent.frozen[-1][0] if agent.frozen and agent.frozen[-1][1] == agent.changed else agent.changed
-    return max(beat, agent.registered)
 
 
 def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:

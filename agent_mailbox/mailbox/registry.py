@@ -11,6 +11,7 @@ from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
 from ..errors import Busy, NotFound
+from ..store.prefilter import may_be_read_by
 from ..store.stamps import EVERYONE
 from .opened import OpenMailbox
 
@@ -61,15 +62,19 @@ class Registry(OpenMailbox):
         """Append releases of all mail that dead agents still owed, under the reads' lock, so that no ack is lost.
 
         ``actor``: the agent in whose name (default: each agent's own)."""
+        sessions = tuple(sessions)
         with self.logs.reads.held() as log:
-            state, now = self.state(), self.now()
+            now, roster = self.now(), self.logs.read_roster()
+            readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
+            theirs = [at for at in log.lines() if may_be_read_by(at[1], readers)]
+            state = self.state() if theirs else None  # who read nothing owes nothing
             records = [
                 Read(message_id=i, session_id=session_id, timestamp=now, event="release")
                 for session_id in sessions
-                for i in obligations.owed_on_death(session_id, state)
+                for i in (obligations.owed_on_death(session_id, state) if state else ())
             ]
             log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
-            log.sync()
+            log.sync(None if records else theirs)  # a killed process may have given back before
 
     def register(self, request: Registration, actor: str) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""

@@ -36,7 +36,11 @@ _WRITING = {
 _SEARCH = {"--json": 0}
 _SHOW = {"--dir": 1, "--json": 0}
 _SETTLE = {"--session": 1, "--dir": 1, "--json": 0}
-_REPEATED = ("--to",)
+_AGENT = {"--session-id": 1, "--name": 1, "--lead": 1, "--dir": 1, "--json": 0}
+_AGENT |= {"--role": 1, "--tags": 1, "--add-tags": 1, "--remove-tags": 1}
+_ENDED = {"--session-id": 1, "--dir": 1, "--json": 0}
+_LISTED = {"--dir": 1, "--json": 0}
+_REPEATED = ("--to", "--role")
 
 
 def parsed(words: Sequence[str], known: Mapping[str, int]) -> Given | None:
@@ -79,6 +83,8 @@ def run(arguments: Sequence[str]) -> int | None:
         query = [word for word in words if not word.startswith("-")]
         given = parsed([word for word in words if word.startswith("-")], _SEARCH)
         return None if given is None or not all(query) or not query else _search(query, given)
+    if verb == "roster" and words:
+        return _roster(words[0], words[1:])
     if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
         from ..cli.hook_command import answer
 
@@ -145,6 +151,29 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
             settle(app, desk, message_id, _one(given, "--session"))
 
     return _run(given, Mailbox, do)
+
+
+def _roster(what: str, words: Sequence[str]) -> int | None:
+    named = words[0] if what in ("freeze", "retire") and words and words[0] and not words[0].startswith("-") else None
+    known = {"register": _AGENT, "update": _AGENT, "freeze": _ENDED, "retire": _ENDED, "list": _LISTED}.get(what)
+    given = None if known is None else parsed(words[named is not None :], known)
+    if given is None:
+        return None
+    from ..cli import roster_verbs
+    from ..mailbox.registry import Registry
+
+    session_id = _one(given, "--session-id")
+
+    def do(app: Context, _: Registry) -> None:
+        if what == "list":
+            roster_verbs.show_all(app, None)
+        elif known is _ENDED:
+            roster_verbs.end(app, what, session_id, named)
+        else:
+            told = {option[2:].replace("-", "_"): _one(given, option) for option in _AGENT}
+            roster_verbs.register(app, what, session_id, told, given.get("--role", ()), told)
+
+    return _run(given, Registry, do)
 
 
 def _send(given: Given) -> int | None:

@@ -77,13 +77,12 @@ class HostRecords:
         which each session's record may be found: it spares reading all of them, and proves nothing.
         """
         few = len(clients) <= FEW
-        recorded: dict[str, list[Host]] = {
-            session_id: [] for session_id, pid in clients.items() if not (few and self._runs(session_id, pid))
-        }
-        for host in self.all() if recorded else ():
-            for session_id in recorded.keys() & host.sessions:
-                recorded[session_id].append(host)
-        known = {session_id for session_id, hosts in recorded.items() if hosts and self._are_over(hosts)}
+        judged = {s for s, pid in clients.items() if not self._runs(s, pid)} if few else clients.keys()
+        recorded: dict[str, list[Host]] = {}
+        for host in self.all() if judged else ():
+            for session_id in judged & {*host.sessions}:
+                recorded.setdefault(session_id, []).append(host)
+        known = {session_id for session_id, hosts in recorded.items() if self._are_over(hosts)}
         return known if known and processes.are_shown() else set()
 
     def _runs(self, session_id: str, pid: str | None) -> bool:

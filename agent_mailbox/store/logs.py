@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     R = TypeVar("R", Message, Read)
 
 ROLLBOOK = "roster"
-SHORT, NEWS = 1 << 18, 1 << 12
+SHORT, NEWS = 1 << 18, 1 << 11
 """Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
 the changes since."""
 SEALED = b',"seal":"'
@@ -208,12 +208,15 @@ class Logs:
         except OSError as error:
             raise paths.storage_failed("touch", path, error) from None
 
-    def last_seen(self) -> dict[str, int]:
-        """Return the ms of each session's last heartbeat."""
+    def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
+        """Return the ms of the last heartbeat of these sessions, or of all."""
+        directory = self.path(paths.HEARTBEATS)
         try:
-            with system.scandir(self.path(paths.HEARTBEATS)) as entries:
-                return {e.name: e.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 for e in entries}
-        except OSError:
+            if sessions is None:
+                with system.scandir(directory) as entries:
+                    return {e.name: e.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 for e in entries}
+            return {who: system.lstat(system.join(directory, who)).st_mtime_ns // 1_000_000 for who in sessions}
+        except (OSError, ValueError):
             return {}
 
     def _make(self, name: str) -> None:

@@ -24,6 +24,11 @@ def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
 
 
+def may_be_read_by(line: bytes, sessions: Iterable[bytes]) -> bool:
+    """Return whether the read record may be of one of these sessions: an escape can spell any."""
+    return b"\\" in line or any(session in line for session in sessions)
+
+
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:
     """Return whether the line is a message with one of these ids, or spelt differently from ours. One look a line."""
     found = _message_id(line)

@@ -117,6 +117,9 @@ HOT_RUNS = (
     ("reply", ASKED, "--from", "me", "--body", "done"),
     ("ack", ASKED, "--session", "me"),
     ("release", ASKED, "--session", "me"),
+    ("roster", "register", "--session-id", "new", "--name", "Newcomer", "--role", "tester"),
+    ("roster", "list"),
+    ("roster", "retire", "me"),
 )
 
 
@@ -182,7 +185,9 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("check", "--session", "me", "--json"), ("roster", "list", "--json")], ids=lambda w: w[0]
+    "words",
+    [("check", "--session", "me", "--json"), ("roster", "list", "--state", "alive", "--json")],
+    ids=lambda w: w[0],
 )
 def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...]) -> None:
     """As the hooks' launcher does it: isolated, without site; what needs the other dependencies finds them."""
@@ -195,7 +200,7 @@ def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...])
 @pytest.mark.parametrize(
     ("words", "collects"),
     [
-        (("roster", "list"), True),
+        (("roster", "list", "--state", "alive"), True),
         (("wait", "--session", "me", "--timeout", "0"), True),
         (("check", "--session", "me"), False),
     ],
@@ -245,7 +250,7 @@ def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Chec
     hiding.mkdir()
     (hiding / "click.py").write_text("")
     env = {"PYTHONPATH": f"{hiding}:{checkout.package.parent}"}
-    told = refused(checkout.run("roster", "list", "--json", env=env), 5, "click", "PYTHONPATH")
+    told = refused(checkout.run("roster", "list", "--state", "alive", "--json", env=env), 5, "click", "PYTHONPATH")
     assert told.json["error"]["code"] == "internal"
 
 

@@ -161,5 +161,5 @@ def test_what_is_no_written_roster_is_a_value_error(text):
         assert book.roles_ever is not None
         assert book.agents is not None
 
-    with pytest.raises(ValueError, match=r"rollbook|substring|subsection|invalid literal|unpack"):
+    with pytest.raises(ValueError, match=r"rollbook|substring|subsection|invalid literal|unpack|JSON"):
         ask()
