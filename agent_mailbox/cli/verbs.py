@@ -32,7 +32,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     def show(items: list[Item]) -> Sequence[Item]:
         shown = items[: limit or None]
         if app.json or shown:
-            more = len(items) - len(shown)
+            more = len(items) - len(shown) + desk.left
             if app.json:
                 app.print(mail_output.json(mail_output.check_json(me, shown, more)), patience)
             else:
@@ -45,7 +45,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     if peek:
         show(desk.peek(me))
     else:
-        desk.deliver(me, show)
+        desk.deliver(me, show, choose=lambda items: items[: limit or None])
         if desk.registered and session is not None:
             app.warn(
                 f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
@@ -90,7 +90,7 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     resolved = mailbox.delivery(found.message, roster)
     lines = render.message_text(found.message, roster, app.style)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
-    lines += [] if found.receipts else ["no agent has read it"]
+    lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
     value = {
         "message": mail_output.message_json(found.message, found.reads),
         "delivery": mail_output.reach_json(resolved),

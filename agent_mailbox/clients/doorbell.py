@@ -19,7 +19,7 @@ import time
 
 from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
-from ..mailbox.delivery import Delivery
+from ..mailbox.delivery import WITHHELD, Delivery
 from ..mailbox.opened import wall_clock
 from ..store import events, paths, system
 from ..store.doorbell_lock import NOBODY, OFF
@@ -170,7 +170,8 @@ class Doorbell:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
-        return self._rings_at(desk, [item for item in desk.look(self._me) if not item.muted], now)
+        due = self._rings_at(desk, [item for item in desk.look(self._me) if not item.muted], now)
+        return min(due, now + WITHHELD) if desk.withheld else due
 
     def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:
         unread = frozenset(item.message.id[:8] for item in items)

@@ -241,7 +241,7 @@ def title(message: Message) -> str:
 
 def history(message: Message, records: list[Read], roster: Roster) -> list[dict[str, Any]]:
     """Return a message's receipts as table rows, sending first."""
-    words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen"}
+    words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
     found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
     found[0]["who"] = name(message.sender, roster)
     titles = claims.by_title(records)

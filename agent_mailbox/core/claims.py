@@ -2,17 +2,27 @@
 
 Belongs here: claim, ack, release, re-offer, receipt. Ownership follows from the reads log alone. The roster only
 decides about a line without ``as``, which an older writer left.
+
+**Claims before showing.** A session claims role mail before it is shown, and reads it once it was written out:
+
+    free ──claim by A──▶ claimed by A ──read by A──▶ held by A (``holder``)
+      ▲                    │      │ ▲
+      └──── release by A ──┘      └─┘ claim by B, once A's has ``lapsed``: claimed by B
+
+Only the reads' lock decides: a writer looks and claims under it. A claim hides the message from the other holders; its
+claimer is shown it again. Lapsing needs no line: the claim of the next holder takes the place of a lapsed one.
 """
 
 from __future__ import annotations
 
 from . import proofs
-from .address import own_route
+from .address import own_route, route
 from .records import USER, Message, Read
+from .roster import CLIENT_ENDED, DEAD, FROZEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .roster import Roster
 
@@ -20,6 +30,12 @@ if TYPE_CHECKING:
 READ, OFFERED, TITLE_SEEN, SEEN, ACKED = "read", "offered", "seen by title", "seen", "acked"
 """The stages of a reader with a message. It asked for its mail and got this. A hook showed it, and nothing tells yet
 whether it was seen. Its title was seen, and not its text. It was seen. It is dealt with."""
+
+
+LAPSES = 600_000
+"""Milliseconds without a check of its claimer after which a claim lapses, if the message was not read."""
+DELIVERING = -1
+"""The sign of life of a session that is shown mail at this moment: its claims hold as long as that takes."""
 
 
 def is_kept(message: Message) -> bool:
@@ -38,6 +54,7 @@ class Reads:
 
     def __init__(self, records: Iterable[Read] = ()) -> None:
         self._standing: dict[str, dict[str, Read]] = {}
+        self._claimed: dict[str, Read] = {}
         self._acked: dict[tuple[str, str], bool] = {}
         self._sealed: set[Read] = set()
         self._released: set[tuple[str, str]] = set()
@@ -55,9 +72,19 @@ class Reads:
             self._sealed.add(record)
         standing = self._standing.get(record.message_id, {})
         before = standing.get(record.session_id)
-        if record.event == "release":
+        if record.event == "claim":
+            if proven or not self._is_proven_claim(record.message_id):
+                self._claimed[record.message_id] = record
+        elif record.event == "release":
             if before is not None and proofs.proves(before.proof) and not proven:
                 return
+            claim = self._claimed.get(record.message_id)
+            if (
+                claim is not None
+                and claim.session_id == record.session_id
+                and (proven or not proofs.proves(claim.proof))
+            ):
+                del self._claimed[record.message_id]
             standing.pop(record.session_id, None)
             self._acked.pop(key, None)
             self._released.add(key)
@@ -70,6 +97,13 @@ class Reads:
                 standing[record.session_id] = before.replace(nonce=None, title=False)  # the text followed the title
             if record.event == "ack":
                 self._acked[key] = proven or self._acked.get(key, False)
+
+    def _is_proven_claim(self, message_id: str) -> bool:
+        return message_id in self._claimed and proofs.proves(self._claimed[message_id].proof)
+
+    def claim(self, message_id: str) -> Read | None:
+        """Return the last claim of a message that was not given back; see ``claimer``."""
+        return self._claimed.get(message_id)
 
     def of(self, message_id: str) -> list[Read]:
         """Return the standing reads of a message, first reader first."""
@@ -176,3 +210,33 @@ def holder(message: Message, reads: Reads, roster: Roster) -> str | None:
         if is_claim(read, message, roster):
             return read.session_id
     return None
+
+
+def claimer(message: Message, reads: Reads, roster: Roster) -> Read | None:
+    """Return the claim of a role message that its claimer has not read yet, and that nobody holds; None if there is
+    none."""
+    claim = reads.claim(message.id)
+    return claim if claim is not None and holder(message, reads, roster) is None else None
+
+
+def lapsed(claim: Read, message: Message, reads: Reads, roster: Roster, sign: Callable[[str], int], now: int) -> bool:
+    """Return whether a claim of another session no longer hides the message.
+
+    Its claimer would not be shown the message any more, or has neither read nor checked for ``LAPSES``. A time as far
+    ahead of the clock is no sign of life. ``sign`` gives the instant of a session's last check, or ``DELIVERING``.
+    """
+    counts = _may_show(claim.session_id, message, reads, roster)
+    if counts and abs(now - claim.timestamp) < LAPSES:
+        return False
+    seen = sign(claim.session_id)
+    return seen != DELIVERING and (not counts or abs(now - seen) >= LAPSES)
+
+
+def _may_show(session_id: str, message: Message, reads: Reads, roster: Roster) -> bool:
+    """Return whether the next check of that session would show it the role message that it claimed."""
+    agent, reader = roster.get(session_id), roster.reader(session_id)
+    if agent is None or agent.state == DEAD or (agent.state == FROZEN and agent.reason == CLIENT_ENDED):
+        return False
+    way = route(message.recipients, reader)
+    mine = way is not None and way.claims and message.sender != session_id
+    return mine and not read_by(message, reads, reader.lineage, roster)

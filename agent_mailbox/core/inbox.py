@@ -9,21 +9,29 @@ from __future__ import annotations
 from . import claims, expiry
 from .address import Reader, route
 from .claims import Reads
-from .records import USER, Message, Record
+from .records import USER, Message, Read, Record
 from .roster import Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def _never(_: str) -> int:
+    return 0
 
 
 class MailState(Record):
-    """The folded logs: messages in log order (first of each id), reads, roster, hours to live per mode."""
+    """The folded logs: messages in log order (first of each id), reads, roster, hours to live per mode.
+
+    ``sign`` gives the last sign of a session's life (``claims.lapsed``).
+    """
 
     messages: Mapping[str, Message]
     reads: Reads
     roster: Roster
     ttls: Mapping[str, float | None]
+    sign: Callable[[str], int] = _never
 
     def expires_at(self, message: Message) -> int | None:
         """Return the instant of expiry; see ``expiry.expires_at``."""
@@ -38,7 +46,8 @@ class Item(Record):
     """A message as it reaches one reader: by which mode, read through which address, and if reading it claims it.
 
     ``read_by`` are its earlier readers; ``muted``: hooks do not bring it up; ``note`` tells the result of a control
-    message, if that matters.
+    message, if that matters. ``claimed``: the standing claim of role mail. ``withheld``: it is another's, so the mail
+    is not shown; it may come back.
     """
 
     message: Message
@@ -49,6 +58,8 @@ class Item(Record):
     read_by: tuple[str, ...] = ()
     muted: bool = False
     note: str = ""
+    claimed: Read | None = None
+    withheld: bool = False
 
 
 def item_for(message: Message, reader: Reader, state: MailState, now: int) -> Item | None:
@@ -59,7 +70,9 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
     - its own
     - expired mail
     - mail read by it (or a session it continues) and not released
-    - role mail claimed by another
+    - role mail that another holds
+
+    Role mail that another claimed and has not read is ``withheld``.
     """
     if message.sender == reader.session_id:
         return None
@@ -68,12 +81,23 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
         return None
     if way.claims and claims.holder(message, state.reads, state.roster) is not None:
         return None
+    claimed = state.reads.claim(message.id) if way.claims else None
     deadline = state.expires_at(message)
     if deadline is not None and now >= deadline:
         return None
     before = tuple(claims.readers(message, state.reads))
     muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
-    return Item(message, way.mode, way.via, way.claims, deadline, before, muted)
+    withheld = claimed is not None and _is_withheld(claimed, message, reader, state, now)
+    return Item(message, way.mode, way.via, way.claims, deadline, before, muted, "", claimed, withheld)
+
+
+def _is_withheld(claim: Read, message: Message, reader: Reader, state: MailState, now: int) -> bool:
+    """Return whether another's claim hides the message. A session takes over what those it continues had claimed."""
+    if claim.session_id == reader.session_id:
+        return False
+    if claim.session_id in reader.lineage:
+        return state.sign(claim.session_id) == claims.DELIVERING
+    return not claims.lapsed(claim, message, state.reads, state.roster, state.sign, now)
 
 
 def _is_muted(message: Message, reader: Reader, roster: Roster) -> bool:
@@ -96,6 +120,11 @@ def in_order(items: Iterable[Item]) -> list[Item]:
 
 def unread(session_id: str, state: MailState, now: int) -> list[Item]:
     """Return all unread mail of the session, in the order it is shown."""
+    return in_order(item for item in waiting(session_id, state, now) if not item.withheld)
+
+
+def waiting(session_id: str, state: MailState, now: int) -> list[Item]:
+    """Return the same in log order, with what is withheld."""
     reader = state.roster.reader(session_id)
     found = [item_for(message, reader, state, now) for message in state.messages.values()]
-    return in_order([item for item in found if item is not None])
+    return [item for item in found if item is not None]

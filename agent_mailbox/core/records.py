@@ -77,7 +77,7 @@ MAX_TTL_HOURS = 24 * 366 * 100
 """A century: more is a typing error, and "no expiry" has a spelling of its own."""
 TYPES = ("message", "control", "notification", "system")
 PRIORITIES = ("low", "normal", "high")
-READ_EVENTS = ("read", "ack", "release", "seen")
+READ_EVENTS = ("read", "ack", "release", "seen", "claim")
 ROSTER_EVENTS = ("register", "update", "freeze", "thaw", "retire")
 
 

@@ -1,12 +1,20 @@
-"""Delivering unread mail: choose, show, record.
+"""Delivering unread mail: choose, claim, show, record.
 
 Belongs here: the order of those steps and the locks around them. ``core.inbox`` decides what is unread; ``store.poll``
 finds it without reading everything.
+
+Role mail goes to one holder, and no lock that others need is held while output is written. So it is claimed first,
+under the reads' lock (``core.claims``):
+
+- Two holders at once: the second finds the first one's claim under the lock, and leaves that mail.
+- Killed behind the claim: the mail is shown to the claimer again, or to another once the claim has lapsed.
+- The claimer comes back while another takes over a lapsed claim: both look under the reads' lock. The claimer holds its
+  delivery lock from its look to its record, which keeps its claims (``claims.DELIVERING``).
 """
 
 from __future__ import annotations
 
-from ..core import claims, codec
+from ..core import claims, codec, proofs
 from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy
@@ -20,6 +28,9 @@ if TYPE_CHECKING:
 
     from ..core.compose import Draft
     from ..core.inbox import Item
+
+WITHHELD = 60.0
+"""Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
 
 
 class Offering(Record):
@@ -40,16 +51,25 @@ class Offering(Record):
 
 
 class Delivery(OpenMailbox):
-    """The part of the facade that shows sessions their mail. ``registered``: its check made a session known."""
+    """The part of the facade that shows sessions their mail.
+
+    ``registered``: its check made a session known. ``left``: how much role mail the last delivery did not claim, for
+    want of room. ``withheld``: another claimed role mail at the last look, and has not read it.
+    """
 
     registered = False
+    left = 0
+    withheld = False
 
     def peek(self, session_id: str) -> list[Item]:
         """Return the session's unread mail; writes nothing at all. Raises ``Refused`` for the dead."""
         desk = self.read_only()
         if desk.logs.read_roster().state(session_id) == DEAD:
             desk._admit(session_id)
-        return desk._judged(session_id, desk._poll(session_id).unread(desk.now(), adopt=False))
+        poll = desk._poll(session_id)
+        items = poll.unread(desk.now(), adopt=False)
+        self.withheld = poll.withheld
+        return desk._judged(session_id, items)
 
     def look(self, session_id: str) -> list[Item]:
         """Return the session's unread mail, without a record that it was shown. Raises ``Refused`` for the dead.
@@ -60,6 +80,7 @@ class Delivery(OpenMailbox):
             return self.peek(session_id)
         poll = self._poll(session_id)
         items = poll.unread(self.now())
+        self.withheld = poll.withheld
         done = all(item.muted for item in items) and not offers.load(self.logs, session_id)
         try:
             self._settle(poll, set(), 0, quiet=done)
@@ -72,31 +93,58 @@ class Delivery(OpenMailbox):
         session_id: str,
         show: Callable[[list[Item]], Sequence[Item]],
         *,
-        role_wait: float | None = None,
+        choose: Callable[[list[Item]], Sequence[Item]] | None = None,
         offering: Offering | None = None,
     ) -> int:
         """Show the session its unread mail, then record as read what was shown; return how many that was.
 
-        ``show`` gets all unread mail in order. It writes *and flushes* as much as it has room for, and returns exactly
-        that; if it raises, nothing is recorded. The session's delivery lock is held all the time, and the shared role
-        lock if role mail is among it. If another holds the role lock, a hook, which gives ``role_wait`` (seconds),
-        leaves role mail for next time; without it this raises ``Busy``. Raises ``Refused`` for the dead.
+        ``show`` gets the unread mail in order. It writes *and flushes* as much as it has room for, and returns exactly
+        that; if it raises, nothing is recorded. The session's delivery lock is held all the time. Role mail is claimed
+        before: what ``choose`` returns of all unread mail (default: all), because there is room for it. Raises
+        ``Refused`` for the dead.
         """
         self.check_in(session_id)
         self._note_gone_holders(session_id)
         with self.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = poll.unread(self.now())
-            if not any(item.claims for item in items):
-                return self._show(poll, items, show, offering)
-            try:
-                role_lock = self.logs.role_delivery(role_wait).take()
-            except Busy:
-                if role_wait is None:
-                    raise
-                return self._show(poll, [item for item in items if not item.claims], show, offering)
-            with role_lock:
-                return self._show(poll, items if poll.is_current() else poll.unread(self.now()), show, offering)
+            self.left = 0
+            if any(item.claims for item in items):
+                items = self._claimed(poll, items, items if choose is None else choose(items))
+            return self._show(poll, items, show, offering)
+
+    def claim(self, session_id: str, items: Sequence[Item]) -> list[Item]:
+        """Claim the role mail among unread ``items``; return those that the session may be shown.
+
+        The caller holds the session's delivery lock until it recorded them."""
+        if not any(item.claims for item in items):
+            return list(items)
+        poll = self._poll(session_id)
+        mine = {item.message.id for item in self._claimed(poll, poll.unread(self.now()), items) if item.claims}
+        return [item for item in items if not item.claims or item.message.id in mine]
+
+    def _claimed(self, poll: Poll, items: list[Item], chosen: Sequence[Item]) -> list[Item]:
+        """Claim the chosen role mail; return what may be shown: that, and all mail of the session's own.
+
+        Claims are not synced: a power failure, which alone could take them back, ends every claimer."""
+        me, wanted = poll.session_id, {item.message.id for item in chosen if item.claims}
+        with self.logs.reads.held() as log:
+            if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
+                items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
+            may = [
+                item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))
+            ]
+            new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
+            lines = [codec.read_line(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
+            size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
+        poll.claimed({item.message.id for item in may if item.claims}, size)
+        self.left = len(items) - len(may)
+        return may
+
+    def _may_take(self, item: Item, me: str) -> bool:
+        """Return whether the session may take over the claim of the role mail: an unproven line ends no proven one."""
+        claim = item.claimed
+        return claim is None or claim.session_id == me or not proofs.proves(claim.proof) or self.prove(me) is not None
 
     def _poll(self, session_id: str) -> Poll:
         return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
@@ -108,7 +156,7 @@ class Delivery(OpenMailbox):
         show: Callable[[list[Item]], Sequence[Item]],
         offering: Offering | None,
     ) -> int:
-        if items:
+        if items and not any(item.claims for item in items):  # else they were just claimed
             # Mail that cannot be recorded must not be shown: try first whether the log can be written.
             with self.logs.reads.held():
                 pass
@@ -177,7 +225,7 @@ class Delivery(OpenMailbox):
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
-            if all(item.muted for item in left):
+            if all(item.muted for item in left) and not poll.withheld:
                 agent = logs.read_roster().get(poll.session_id)
                 led = agent is not None and agent.lead not in (None, USER)
                 logs.trail.stamp(poll.session_id, poll.judged, led=led)

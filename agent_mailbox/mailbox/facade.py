@@ -24,7 +24,7 @@ from .sending import Posting, retryable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..control.requests import Control
     from ..core.compose import Draft
@@ -101,9 +101,11 @@ class Mailbox(Posting, Delivery, Registry):
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
         if not found.reads.acked(found.message, lineage):
-            _refuse_non_reader(found, session_id, roster)
             record = Read(message_id=found.message.id, session_id=session_id, timestamp=self.now(), event="ack")
-            self.logs.reads.append([codec.read_line(record)], (), [self.prove(session_id)])
+            with self.logs.reads.held() as log:
+                if not found.reads.by(found.message.id, lineage):  # under the lock: another may have taken a claim over
+                    _refuse_non_reader(self.find(found.message.id), session_id, roster)
+                log.append([codec.read_line(record)], (), [self.prove(session_id)])
         else:
             with self.logs.reads.held() as log:  # its writer may have died before its sync
                 log.sync(_about(log, found))
@@ -114,7 +116,7 @@ class Mailbox(Posting, Delivery, Registry):
         _refuse_archived(found.message, found.archived)
         roster = self.logs.read_roster()
         lineage = roster.lineage(session_id)
-        standing = found.reads.by(found.message.id, lineage)
+        standing = found.reads.by(found.message.id, lineage) or _claimers(found, roster, lineage)
         if not standing and not found.reads.released(found.message.id, lineage):
             _refuse_non_reader(found, session_id, roster)
         now = self.now()
@@ -218,10 +220,17 @@ def _refuse_archived(message: Message, archived: bool) -> None:
         raise Refused(f"{message.id} is archived and cannot be given back", "send it again", code="archived")
 
 
+def _claimers(found: FoundMessage, roster: Roster, among: Sequence[str] | None = None) -> list[str]:
+    """Return the session that claimed the message and has not read it, if it is one of these (None: any)."""
+    claim = claims.claimer(found.message, found.reads, roster)
+    return [claim.session_id] if claim is not None and (among is None or claim.session_id in among) else []
+
+
 def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> None:
-    if claims.read_by(found.message, found.reads, roster.lineage(session_id), roster):
+    lineage = roster.lineage(session_id)
+    if claims.read_by(found.message, found.reads, lineage, roster) or _claimers(found, roster, lineage):
         return
-    holder = claims.holder(found.message, found.reads, roster)
+    holder = claims.holder(found.message, found.reads, roster) or "".join(_claimers(found, roster))
     raise Refused(
         f"{session_id} has not read {found.message.id}" + (f"; {holder} holds it" if holder else ""),
         "only a reader or holder may ack or release; `agent-mailbox check` reads what is yours",

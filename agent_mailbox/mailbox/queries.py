@@ -11,6 +11,7 @@ from ..core import claims, dead_letters, inbox, obligations, threads, words
 from ..core.instant import DAY
 from ..core.records import Message, Record
 from . import agents
+from .delivery import WITHHELD
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
 
@@ -190,7 +191,9 @@ class Library:
             deadline = watch.deadline(timeout)
             while True:
                 unread = len(self._mailbox.look(session_id))
-                if unread or not changes.wait(deadline):
+                again = watch.deadline(WITHHELD) if self._mailbox.withheld else None
+                until = min((end for end in (deadline, again) if end is not None), default=None)
+                if unread or (not changes.wait(until) and until == deadline):
                     return unread
 
 

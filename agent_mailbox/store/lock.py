@@ -4,7 +4,7 @@ The kernel frees a dead process's lock; a stopped holder makes others ``Busy``. 
 closes the descriptors that it inherited. The portalocker library takes the same lock (``flock``), where its import may
 cost eight interpreter starts; a test holds that the two exclude each other.
 
-Order, to be taken only from left to right: session delivery, role delivery, messages, reads, roster.
+Order, to be taken only from left to right: session delivery, messages, reads, roster.
 """
 
 from __future__ import annotations
@@ -118,6 +118,22 @@ class ReadLock(FileLock):
 
     def _open(self) -> int:
         return open_file(self.path, system.O_RDONLY)
+
+
+def is_held(path: str) -> bool:
+    """Return whether any process holds the lock on the file at the path at this moment."""
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        system.flock(fd, system.LOCK_EX | system.LOCK_NB)
+        system.flock(fd, system.LOCK_UN)
+    except OSError:
+        return True
+    finally:
+        system.close(fd)
+    return False
 
 
 def acquire(fd: int, path: str, deadline: float) -> None:

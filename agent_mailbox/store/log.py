@@ -145,13 +145,18 @@ class HeldLog(FileLock):
         return lines_of(self.fd, start)
 
     def append(
-        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
+        self,
+        lines: Iterable[bytes],
+        disturbs: Iterable[str] | None = (),
+        proofs: Sequence[str | None] = (),
+        *,
+        durably: bool = True,
     ) -> int:
         """Write the lines in one go behind the log's end, and return how many bytes that was.
 
         A failed write takes back only its own bytes. ``disturbs`` are the sessions whose quiet stamps must go first, or
         ``EVERYONE`` (see ``stamps``). ``proofs`` say what is proven of each line's writer, whose line is then sealed
-        for its place (``core.seals``).
+        for its place (``core.seals``). ``durably``: sync the lines when the block ends.
         """
         todo = list(lines)
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
@@ -172,6 +177,7 @@ class HeldLog(FileLock):
                 data = first + data
                 self._announce(inode, size, size + len(data), left, disturbs)
                 self._write(data, size)
+                self._dirty = self._dirty or durably
                 written, self._end = written + len(data), size + len(data)
                 hangs_on_place = decided or any(map(self._hangs_on_place, about))
                 todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
@@ -394,7 +400,6 @@ class HeldLog(FileLock):
             if written and system.fstat(self.fd).st_size == size + written:
                 system.ftruncate(self.fd, size)
             raise  # the announced end is too far: the next writer takes us for a foreign program, which is safe
-        self._dirty = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from ..core import codec, proofs, roster_cache
 from ..core.address import check_id
-from ..core.claims import Reads
+from ..core.claims import DELIVERING, Reads
 from ..core.inbox import MailState
 from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.roster import Roster
 from ..core.roster_cache import Rollbook
-from ..errors import Busy
+from ..errors import Busy, MailboxError
 from . import cache, custody, paths, system
 from .lines import boundary, lines_of
-from .lock import WAIT, FileLock
+from .lock import WAIT, FileLock, is_held
 from .log import Log
 from .prefilter import may_ask_or_answer, may_be_about
 from .stamps import EVERYONE, Trail, new_epoch
@@ -87,6 +87,7 @@ class Logs:
                 reads=Reads(parse_reads(reads, self.reads.view())),
                 roster=self.read_roster(),
                 ttls=ttls,
+                sign=self.sign,
             )
 
     def asking(self, ttls: Mapping[str, float | None]) -> MailState:
@@ -189,12 +190,6 @@ class Logs:
         self._make(paths.HEARTBEATS)
         return FileLock(self.heart(session_id), self.wait)
 
-    def role_delivery(self, wait: float | None = None) -> FileLock:
-        """Return the lock that all sessions share while role mail is chosen, shown and recorded: no message goes to
-        two."""
-        self._make(paths.HEARTBEATS)
-        return FileLock(self.path(paths.HEARTBEATS), self.wait if wait is None else wait)
-
     def beat(self, session_id: str, now: int) -> None:
         """Note that the session lives (``now`` in ms)."""
         self._make(paths.HEARTBEATS)
@@ -207,6 +202,14 @@ class Logs:
                 system.close(fd)
         except OSError as error:
             raise paths.storage_failed("touch", path, error) from None
+
+    def sign(self, session_id: str) -> int:
+        """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none."""
+        try:
+            path = self.heart(session_id)
+            return DELIVERING if is_held(path) else system.stat(path).st_mtime_ns // 1_000_000
+        except (OSError, MailboxError):  # no id at all: any program may write a claim
+            return 0
 
     def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
         """Return the ms of the last heartbeat of these sessions, or of all."""

@@ -11,6 +11,9 @@ Four events make a dropped message unread again, and each is noticed:
 - a clock behind the one that judged expiry (``floor``)
 - another configuration
 
+Role mail that another session claimed and has not read is not dropped: it stays ``pending``, and each poll judges it
+anew.
+
 **Catching up, by example** (positions in the log; the session is ``bob``):
 
     0      to bob    read by bob                      dropped
@@ -88,6 +91,9 @@ class Poll:
         self._items: list[Item] = []
         self._cursor: Cursor | None = None
         self._moved = False
+        self._claimed: set[str] = set()
+        self.withheld = False
+        """Whether role mail that another session claimed may come back, without a write that tells."""
         self.judged = 0
         """The instant (ms) at which the mail was last judged."""
         self._messages: Mapping[int, Message] = {}
@@ -124,7 +130,7 @@ class Poll:
     def _looked(self, now: int, adopt: bool) -> list[Item]:
         with self._logs.open() as logs:
             self._ends, self.judged = logs.ends, now
-            self._cursor, self._moved = None, False
+            self._cursor, self._moved, self.withheld, self._claimed = None, False, False, set()
             self._items = self._asked(logs, now, adopt)
             return self._items
 
@@ -132,13 +138,21 @@ class Poll:
         """Return whether no log changed since ``unread``."""
         return self._logs.ends() == self._ends
 
+    def claimed(self, ids: set[str], size: int) -> None:
+        """Note that the session claimed these messages in ``size`` bytes, under the reads' lock and after the last
+        ``unread``."""
+        self._claimed = ids
+        if self._ends is not None:
+            messages, (inode, end), roster = self._ends
+            self._ends = messages, (inode, end + size), roster
+
     def without(self, recorded: set[str], size: int) -> list[Item] | None:
         """Return the mail that ``unread`` found, without the ``recorded``; None if more than their reads was written
         since.
 
         Those reads are ``size`` bytes. While the caller holds the locks of all three logs the answer stays true.
         """
-        if self._cursor is None or self._ends is None:
+        if self._cursor is None or self._ends is None or not self._claimed <= recorded:
             return None
         messages, (inode, end), roster = self._ends
         if messages[1] != self._cursor.messages[1]:
@@ -230,11 +244,13 @@ class Poll:
         reads = self._reads_of(known, cursor, logs, reader)
         if reads is None:
             return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
-        state = MailState(messages=known, reads=Reads(reads.values()), roster=roster, ttls=self._ttls)
-        items = inbox.unread(self.session_id, state, now)
+        state = MailState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
+        items = inbox.waiting(self.session_id, state, now)
         if cursor.epoch >= 0:
             self._advance(cursor, logs, messages, reads, items, reader, now)
-        return items
+        unread = [item for item in items if not item.withheld]
+        self.withheld = len(unread) < len(items)
+        return inbox.in_order(unread)
 
     def _reads_of(
         self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..core import codec, frame, instant, naming
@@ -46,8 +45,6 @@ MOST = 50
 """Most messages put into an inbox at once."""
 AGAIN = 1.0
 """Seconds until a failed delivery is tried again."""
-ROLE_WAIT = 0.25
-"""Seconds to wait for the lock on role mail; it can wait for the next look."""
 DOUBT = "?"
 """The end of a release's nonce if the outcome of the delivery is unknown."""
 _SUMMARY = 80
@@ -83,6 +80,7 @@ class Outward:
         self._offers: list[_Offer] = []
         self._looked: object = None
         self._again = 0.0
+        self._withheld = False  # another claimed role mail, which may come back without a write
         self._problems: dict[str, str] = {}
         self._mark = naming.digest(os.path.realpath(mailbox.directory))[:8]
         self._recall()
@@ -91,7 +89,7 @@ class Outward:
     @property
     def waits(self) -> bool:
         """Return whether anything is left to find out, or to retry, that no change announces."""
-        return bool(self._offers or self._problems)
+        return bool(self._offers or self._problems or self._withheld)
 
     def sweep(self) -> None:
         """Remove what earlier processes left beside the inboxes."""
@@ -123,11 +121,12 @@ class Outward:
         for offer in list(self._offers):
             self._settle(offer)
         ends = self._mailbox.logs.ends(), self._team
-        if ends == self._looked and not (self._problems and time.monotonic() >= self._again):
+        if ends == self._looked and not ((self._problems or self._withheld) and time.monotonic() >= self._again):
             return LookResult(0, tuple(self._problems.values()))
         self._again = time.monotonic() + AGAIN
         self._looked = None  # until everything was tried: the mailbox may be busy
         self._problems.clear()
+        self._withheld = False
         delivered = sum(self._deliver(member) for member in self._team.names)
         for stranger in self._strangers():
             waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
@@ -157,15 +156,8 @@ class Outward:
                 self._count(me, len(self._wanted(member)), why)
                 return 0
             self._mailbox.check_in(me)
-            with self._mailbox.logs.delivery(me), ExitStack() as roles:
-                items = self._wanted(member)
-                if any(item.claims for item in items):
-                    try:
-                        roles.enter_context(self._mailbox.logs.role_delivery(ROLE_WAIT))
-                        items = self._wanted(member)
-                    except Busy:
-                        items = [item for item in items if not item.claims]
-                        self._count(me, 1, "another takes role mail at this moment")
+            with self._mailbox.logs.delivery(me):
+                items = self._mailbox.claim(me, self._wanted(member))
                 return sum(self._offer(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
         except Refused as error:
             self._problems[me] = f"{me}: {error.what}"
@@ -177,6 +169,7 @@ class Outward:
         The lead's hooks show its session's mail already: that needs no second way.
         """
         items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
+        self._withheld = self._withheld or self._mailbox.withheld
         if member != self._team.lead_name:
             return items
         roster, sessions = self._mailbox.logs.read_roster(), self._mirror.lead_sessions()

@@ -181,7 +181,7 @@ class Actor:
             return shown
 
         try:
-            self.mailbox.deliver(self.session, show, role_wait=self.random.choice((None, 0.05)))
+            self.mailbox.deliver(self.session, show)
         except MailboxError as error:
             self.journal.note("unrecorded", number=number, code=error.code)
             raise

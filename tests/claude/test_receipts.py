@@ -276,7 +276,7 @@ def test_what_is_given_back_is_nothing_quiet_to_who_may_have_it_now(talk: Talk) 
     quiet = post.file(".cache", "quiet", "bob")
     assert quiet.exists()
     talk.hook("SessionEnd")
-    assert talk.events() == ["read", "release"]
+    assert talk.events() == ["claim", "read", "release"]
     assert not quiet.exists()
     assert post.unread("bob") == [sent]
 

@@ -220,7 +220,8 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
     assert [m["read_by"] for m in answer["messages"]] == [["bob-0123456789"]] * 2 + [[], []]
     assert list(answer["messages"][0]) == [*KEYS, "mode", "expires_at", "control"]
     assert list(answer["messages"][1]) == [*KEYS, "mode", "expires_at"]
-    reads = [r for r in pair.objects(READS) if r["reader_session_id"] == "alice"]
+    claim, *reads = [r for r in pair.objects(READS) if r["reader_session_id"] == "alice"]
+    assert (claim["event"], claim["message_id"], claim["as"]) == ("claim", role, "role:architect")
     assert [(r["message_id"], r["as"]) for r in reads] == [
         (control, "project:inscription"),
         (high, "all"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims
+from agent_mailbox.core import claims, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import unread
 from agent_mailbox.core.obligations import owed_on_death
@@ -285,3 +285,85 @@ def test_a_claim_that_the_successor_dealt_with_is_never_given_back(end):
     more = [SUCCESSOR, *([event(end, "bob-2")] if end else [])]
     assert owed([ASKED], [CLAIM, ack("m1", "bob-2")], *more) == []
     assert owed([ASKED, message("m2", sender="bob-2", thread="m1")], [CLAIM], *more) == []
+
+
+# -- claims before showing --------------------------------------------------------------------------------------------
+
+
+def claim(session_id: str, minutes: float = 0, proof: str | None = "") -> Read:
+    """The line by which a session takes ``m1`` before it is shown."""
+    line = read("m1", session_id, "role:x", "claim", minutes / 60)
+    return line if proof == "" else line.replace(proof=proof)
+
+
+def finds(
+    who: str, *reads: Read, minutes: float = 0, seen: dict[str, int] | None = None, events: tuple[RosterEvent, ...] = ()
+) -> list[str]:
+    """What the session has yet to read so many minutes after ``T0``; ``seen`` are the last signs of life."""
+    folded = state([message("m1", "role:x")], list(reads), [*PEOPLE, *events])
+    signs = {"bob-1": at(0), **(seen or {})}
+    return [i.message.id for i in unread(who, folded.replace(sign=lambda s: signs.get(s, 0)), at(minutes / 60))]
+
+
+def test_a_claim_hides_the_message_from_other_holders_and_not_from_its_claimer():
+    """Killed before it read, it is shown the message again; it holds it once it read it."""
+    assert finds("bob-1", claim("bob-1")) == ["m1"]
+    assert finds("cat-1", claim("bob-1")) == []
+    assert finds("cat-1", claim("bob-1"), release("m1", "cat-1")) == []
+    assert finds("cat-1", claim("bob-1"), release("m1", "bob-1")) == ["m1"]
+    read_too = (claim("bob-1"), read("m1", "bob-1", "role:x"))
+    assert finds("bob-1", *read_too) == finds("cat-1", *read_too, minutes=1000) == []
+    assert holder(message("m1", "role:x"), claim("bob-1")) is None
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seen", "events", "is_free"),
+    [
+        (9.9, 0, (), False),
+        (10, 0, (), True),
+        (19.9, 10, (), False),  # it checked since
+        (20, 10, (), True),
+        (20, 30, (), True),  # a sign of life ahead of the clock is none
+        (20, claims.DELIVERING, (), False),  # its check goes on
+        (-11, -11, (), False),
+        (-11, 0, (), True),  # the clock was set back: the claim is ahead of it
+        (1, 0, (event("retire", "bob-1"),), True),
+        (1, claims.DELIVERING, (event("retire", "bob-1"),), False),
+        (1, 0, (event("freeze", "bob-1", reason="its client's process ended"),), True),
+        (1, 0, (event("freeze", "bob-1"),), False),
+        (10, 0, (event("freeze", "bob-1"),), True),
+        (1, 0, (event("update", "bob-1", tags=()),), True),  # the mail is not for it any more
+        (1, 0, (event("update", "cat-1", continues="bob-1"),), True),  # cat has bob's place
+        (1, claims.DELIVERING, (event("update", "cat-1", continues="bob-1"),), False),
+    ],
+)
+def test_a_claim_lapses(minutes: float, seen: float, events: tuple[RosterEvent, ...], is_free: bool):
+    """Its claimer is dead or gone, has another role, or has neither read nor checked for ten minutes."""
+    sign = {"bob-1": claims.DELIVERING if seen == claims.DELIVERING else at(seen / 60)}
+    assert finds("cat-1", claim("bob-1"), minutes=minutes, seen=sign, events=events) == ["m1"] * is_free
+
+
+def test_a_claim_of_one_who_would_not_be_shown_the_message_hides_nothing():
+    """Any program may write a claim: for its sender, for a stranger, for one that had it."""
+    sent = state([message("m1", "role:x", sender="dan-1")], [claim("dan-1")], PEOPLE)
+    assert [i.message.id for i in unread("cat-1", sent, at(0))] == ["m1"]
+    assert finds("cat-1", claim("../zed")) == ["m1"]
+    assert finds("cat-1", read("m1", "bob-1", "bob-1"), claim("bob-1")) == ["m1"]
+
+
+def test_the_next_holder_s_claim_takes_the_place_of_a_lapsed_one():
+    """The claimer that comes back finds it; so does a third. An unproven claim ends no proven one."""
+    taken = (claim("bob-1"), claim("cat-1", 11))
+    assert finds("bob-1", *taken, minutes=11) == finds("dan-1", *taken, minutes=11) == []
+    assert finds("cat-1", *taken, minutes=11) == ["m1"]
+    forged = (claim("bob-1"), claim("cat-1", 1, proof=None))
+    assert finds("bob-1", *forged, minutes=1) == ["m1"]
+    assert finds("cat-1", *forged, minutes=1) == []
+    unproven_release = release("m1", "bob-1").replace(proof=None)
+    assert finds("cat-1", claim("bob-1"), unproven_release) == []
+
+
+def test_a_message_that_is_claimed_and_not_read_is_pending():
+    """The steward counts it, and moves it never."""
+    there = state([message("m1", "role:x")], [claim("bob-1")], PEOPLE)
+    assert retention.plan(there, at(1000), 0) == retention.RetentionPlan(move=frozenset(), pending=1)

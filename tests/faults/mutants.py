@@ -17,7 +17,14 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_clocks, mutants_control, mutants_dead, mutants_permissions, mutants_trust
+from tests.faults import (
+    mutants_claims,
+    mutants_clocks,
+    mutants_control,
+    mutants_dead,
+    mutants_permissions,
+    mutants_trust,
+)
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
@@ -41,7 +48,7 @@ MUTANTS = (
         "mail is recorded as read only after it was shown",
         "verbs.check",
         (
-            "        desk.deliver(me, show)\n",
+            "        desk.deliver(me, show, choose=lambda items: items[: limit or None])\n",
             "        later = []\n        real, app.print = app.print, lambda *said: later.append(said)\n"
             "        desk.deliver(me, show)\n        for said in later:\n            real(*said)\n",
         ),
@@ -264,16 +271,6 @@ MUTANTS = (
         tests=f"{ASKING}::test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing",
     ),
     Mutant(
-        "role mail is chosen, shown and recorded under one lock",
-        "Delivery.deliver",
-        (
-            "            with role_lock:\n                return self._show",
-            "            with role_lock:\n                pass\n"
-            "            if items:\n                return self._show",
-        ),
-        tests=f"{MOMENTS}::test_role_mail_that_one_is_being_shown_goes_to_no_other",
-    ),
-    Mutant(
         "the reads of a last line without its newline are kept in mind",
         "Poll._advance",
         ("if r.message_id in asked_again and", "if r.message_id in unread and"),
@@ -461,6 +458,7 @@ MUTANTS = (
     *mutants_dead.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
+    *mutants_claims.MUTANTS,
     *mutants_clocks.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",

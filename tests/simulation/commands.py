@@ -169,7 +169,7 @@ def _deliver(stage: Stage, process: Process, me: Session, room: int = 1000) -> i
         return given
 
     try:
-        count = stage.desk(me.id).deliver(me.id, show)
+        count = stage.desk(me.id).deliver(me.id, show, choose=lambda items: items[:room])
     except Refused:
         if not (me.is_leaving or stage.world.now - me.seen > 23 * 3600 * 10**9):
             raise

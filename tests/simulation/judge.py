@@ -27,6 +27,8 @@ ARCHIVE = f"{BOX}/agent-mailbox-archive"
 LIVE = (f"{BOX}/agent-mailbox.jsonl", f"{BOX}/agent-mailbox-reads.jsonl", f"{BOX}/agent-roster.jsonl")
 QUIET = f"{BOX}/.cache/quiet/"
 HOUR = 3600 * 1_000_000_000
+LAPSES = HOUR // 6
+"""A claim goes back after so long."""
 Fact = tuple[str, ...]
 SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
 """``RELEASING``: it is being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before
@@ -170,8 +172,8 @@ class Judge:
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
         for key, (state, _) in self.given.items():
-            if state == SHOWN:
-                self.given[key] = MAYBE, None
+            if state in (SHOWN, MAYBE):
+                self.given[key] = MAYBE, None  # a claim is not synced before showing
 
     def _found(self, *, solid_names: bool) -> set[Fact]:
         found: set[Fact] = set()
@@ -269,9 +271,14 @@ class Judge:
             for other in self.sessions.values():
                 state, by = self.given.get((other.id, letter.id), (FREE, None))
                 busy = state == SHOWN and by is not None and not by.dead and not by.ended
+                busy = busy or (state == MAYBE and by is not None and self._claims(other, session, by))
                 if other is not session and (state == READ or busy) and not other.may_be_dead:
                     self.breach(f"{session.id} and {other.id} are shown {letter.id}, which is for one of {letter.to}")
         self.given[session.id, letter.id] = SHOWN, process
+
+    def _claims(self, other: Session, session: Session, by: Process) -> bool:
+        """Does the other still claim what a process showed it, and could not record?"""
+        return other.id not in session.line and not other.retiring and abs(self.world.wall() - by.begun) < LAPSES
 
     def _order(self, session: Session, letter: Letter, before: dict[int, Letter]) -> None:
         last = before.get(letter.class_)
@@ -295,7 +302,7 @@ class Judge:
         """A process ended badly: what it showed may be shown again."""
         for key, (state, by) in self.given.items():
             if by is process and state == SHOWN:
-                self.given[key] = MAYBE, None
+                self.given[key] = MAYBE, by
 
     def releasing(self, session_id: str, message_id: str) -> None:
         """A session begins to give a message back."""

@@ -15,7 +15,7 @@ from agent_mailbox.store import rotation
 from tests.simulation import commands
 from tests.simulation.commands import WEIGHTS, Stage
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import Judge
+from tests.simulation.judge import LAPSES, Judge
 from tests.simulation.world import Killed, Met, Process, Profile, World
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ def _settle(it: Driver) -> None:
     _reap(it)
     world.quiet = True
     world.disk.full = False
+    world.now += 2 * LAPSES  # what the killed had claimed goes back
     for round_ in range(2):
         for session in list(it.judge.sessions.values()):
             if session.registered is not None and not session.may_be_dead and not session.retired:

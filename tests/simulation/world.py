@@ -158,6 +158,7 @@ class Process:
         self.world = world
         self.name = name
         self.pid = 100 + len(world.processes)
+        self.begun = world.wall()
         self.files: dict[int, OpenFile] = {}
         self.calls = self.turns = 0
         self.last = "start"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox import Busy, Draft, Mailbox
+from agent_mailbox import Busy, Draft, Mailbox, Refused, StorageFailed
 from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
@@ -40,7 +42,7 @@ def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox
         raise Busy("the reader does not read", code="output_blocked")
 
     with pytest.raises(Busy, match="does not read"):
-        holder.deliver("bob", show, role_wait=0.01)
+        holder.deliver("bob", show)
     assert calls == [2]
     assert len(holder.peek("bob")) == 2
 
@@ -57,27 +59,11 @@ def test_what_is_recorded_is_delivered_even_if_the_stamp_cannot_be_made(holder: 
         return items
 
     holder.logs.wait = 0.05
-    assert holder.deliver("bob", show, role_wait=0.01) == 2
+    assert holder.deliver("bob", show) == 2
     with locks[0]:
         assert shown == ["role:ops", "bob"]
         assert holder.peek("bob") == []
         assert not holder.logs.trail.is_quiet("bob")
-
-
-def test_role_mail_waits_while_another_is_shown_some_and_the_rest_does_not(holder: Mailbox) -> None:
-    """A hook that cannot get the role lock in its time delivers what is the session's own."""
-    shown: list[str] = []
-
-    def show(items: list[Item]) -> list[Item]:
-        shown.extend(item.message.content for item in items)
-        return items
-
-    with holder.logs.role_delivery():
-        assert holder.deliver("bob", show, role_wait=0.01) == 1
-        with pytest.raises(Busy):
-            holder.deliver("bob", show, role_wait=None)
-    assert shown == ["bob"]
-    assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
 
 
 @pytest.mark.parametrize("what", ["sent", "foreign", "given back", "role taken"])
@@ -169,3 +155,204 @@ def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox
     assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
     assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end, holder.logs.roster.view()).agents.keys()
     os.close(fd)
+
+
+# -- claims before showing --------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that a test sets, shared by the mailboxes of several holders."""
+
+    def __init__(self) -> None:
+        self.now = 1_773_662_400_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def passes(self, minutes: float) -> None:
+        """So many minutes pass."""
+        self.now += round(minutes * 60_000)
+
+
+@pytest.fixture
+def clock(holder: Mailbox) -> Clock:
+    """The clock by which ``bob`` and ``cat`` hold the role; only the role message is unread."""
+    found = holder.now = Clock()
+    found.now = max(m.timestamp for m in holder.state().messages.values()) + 1
+    holder.register(Registration(session_id="cat", roles=("ops",)), "user")
+    holder.deliver("bob", lambda items: [item for item in items if not item.claims], choose=lambda _: ())
+    return found
+
+
+def at_once(holder: Mailbox, clock: Clock, who: str) -> list[str]:
+    """What the session is shown by a process of its own."""
+    shown: list[str] = []
+    Mailbox(holder.directory, clock=clock, wait=0.05).deliver(who, lambda items: _noted(shown, items))
+    return shown
+
+
+def _noted(shown: list[str], items: list[Item]) -> list[Item]:
+    shown.extend(item.message.content for item in items)
+    return items
+
+
+def events(holder: Mailbox) -> list[tuple[str, str]]:
+    """What happened to the role message."""
+    role = next(m.id for m in holder.state().messages.values() if m.content == "role:ops")
+    return [(r.session_id, r.event) for r in holder.logs.read_records() if r.message_id == role]
+
+
+def fails(_: list[Item]) -> list[Item]:
+    """End a delivery behind the claim, as a kill does."""
+    raise Busy("the reader does not read", code="output_blocked")
+
+
+def test_role_mail_is_claimed_then_shown_then_read(holder: Mailbox, clock: Clock) -> None:
+    """While one holder is shown it no lock is held: the other is shown what else it has, and sends."""
+    found: list[object] = []
+
+    def show(items: list[Item]) -> list[Item]:
+        found.append(events(holder))
+        holder.send(Draft(sender="ann", to=("cat",), content="for cat"))
+        found.append(at_once(holder, clock, "cat"))
+        return items
+
+    assert holder.deliver("bob", show) == 1
+    assert found == [[("bob", "claim")], ["for cat"]]
+    assert events(holder) == [("bob", "claim"), ("bob", "read")]
+
+
+def test_what_is_claimed_and_not_read_goes_back_after_ten_minutes(holder: Mailbox, clock: Clock) -> None:
+    """Its claimer is shown it again until then; afterwards it finds the other's claim."""
+    with pytest.raises(Busy):
+        holder.deliver("bob", fails)
+    clock.passes(9)
+    assert at_once(holder, clock, "cat") == []
+    assert [item.message.content for item in holder.peek("bob")] == ["role:ops"]
+    assert holder.state().reads.claim(next(iter(holder.state().messages))) is not None
+    clock.passes(1)
+    assert at_once(holder, clock, "cat") == ["role:ops"]
+    assert at_once(holder, clock, "bob") == []
+    assert events(holder) == [("bob", "claim"), ("cat", "claim"), ("cat", "read")]
+
+
+def test_who_checks_keeps_its_claim(holder: Mailbox, clock: Clock) -> None:
+    """Ten minutes count from the last check."""
+    for _ in range(3):
+        with pytest.raises(Busy):
+            holder.deliver("bob", fails)
+        clock.passes(9)
+        assert at_once(holder, clock, "cat") == []
+    assert events(holder) == [("bob", "claim")]
+    assert at_once(holder, clock, "bob") == ["role:ops"]
+
+
+def test_a_holder_is_not_left_quiet_while_another_may_give_back(holder: Mailbox, clock: Clock) -> None:
+    """A stamp would keep its hooks from looking, and time alone frees the mail. One that waits looks again."""
+    with pytest.raises(Busy):
+        holder.deliver("bob", fails)
+    cat = Mailbox(holder.directory, clock=clock)
+    cat.deliver("cat", lambda items: items)
+    assert not cat.logs.trail.is_quiet("cat")
+    assert cat.peek("cat") == []
+    assert cat.withheld
+    assert at_once(holder, clock, "bob") == ["role:ops"]
+    cat.deliver("cat", lambda items: items)
+    assert cat.logs.trail.is_quiet("cat")
+    assert cat.peek("cat") == []
+    assert not cat.withheld
+
+
+def test_a_check_that_goes_on_keeps_its_claim_however_long(holder: Mailbox, clock: Clock) -> None:
+    """Its output blocks for an hour: another holder neither waits for it nor is shown the mail a second time."""
+
+    def show(items: list[Item]) -> list[Item]:
+        clock.passes(60)
+        assert at_once(holder, clock, "cat") == []
+        return items
+
+    assert holder.deliver("bob", show) == 1
+    assert events(holder) == [("bob", "claim"), ("bob", "read")]
+
+
+def test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it(holder: Mailbox, clock: Clock) -> None:
+    """It writes nothing, because its claim still stands; so the other looks again under the lock."""
+    with pytest.raises(Busy):
+        holder.deliver("bob", fails)
+    clock.passes(11)
+    is_shown, may_go_on = Event(), Event()
+
+    def show(items: list[Item]) -> list[Item]:
+        is_shown.set()
+        may_go_on.wait(10)
+        return items
+
+    back = Thread(target=lambda: Mailbox(holder.directory, clock=clock).deliver("bob", show))
+
+    def choose(items: list[Item]) -> list[Item]:
+        assert [item.message.content for item in items] == ["role:ops"]
+        back.start()
+        assert is_shown.wait(10)
+        return items
+
+    shown: list[str] = []
+    Mailbox(holder.directory, clock=clock).deliver("cat", lambda items: _noted(shown, items), choose=choose)
+    may_go_on.set()
+    back.join()
+    assert shown == []
+    assert events(holder) == [("bob", "claim"), ("bob", "read")]
+
+
+def test_what_another_read_between_look_and_claim_is_shown_to_it_alone(holder: Mailbox, clock: Clock) -> None:
+    """Who claims looks again under the lock if anything was written."""
+    shown: list[str] = []
+
+    def choose(items: list[Item]) -> list[Item]:
+        assert at_once(holder, clock, "cat") == ["role:ops"]
+        return items
+
+    holder.deliver("bob", lambda items: _noted(shown, items), choose=choose)
+    assert shown == []
+    assert events(holder) == [("cat", "claim"), ("cat", "read")]
+
+
+def test_only_role_mail_that_there_is_room_for_is_claimed(holder: Mailbox, clock: Clock) -> None:
+    """The rest is for another holder."""
+    holder.send(Draft(sender="ann", to=("role:ops",), content="second"))
+    assert holder.deliver("bob", lambda items: items, choose=lambda items: items[:1]) == 1
+    assert holder.left == 1
+    assert at_once(holder, clock, "cat") == ["second"]
+
+
+def test_a_disk_that_fills_up_while_role_mail_is_shown_gives_it_to_no_other(holder: Mailbox, clock: Clock) -> None:
+    """It was written out and cannot be recorded: its claimer is shown it again, another holder is not."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def show(items: list[Item]) -> list[Item]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(holder.logs.reads.path).st_size, hard[1]))
+        return items
+
+    try:
+        with pytest.raises(StorageFailed):
+            holder.deliver("bob", show)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, hard)
+    assert at_once(holder, clock, "cat") == []
+    assert at_once(holder, clock, "bob") == ["role:ops"]
+
+
+def test_who_claimed_may_give_back_or_ack_what_it_was_shown(holder: Mailbox, clock: Clock) -> None:
+    """It was killed before the read was recorded; nobody else may."""
+    with pytest.raises(Busy):
+        holder.deliver("bob", fails)
+    role = next(m.id for m in holder.state().messages.values() if m.content == "role:ops")
+    with pytest.raises(Refused, match="bob holds it"):
+        holder.release(role, "cat")
+    holder.release(role, "bob")
+    assert [item.message.id for item in holder.peek("cat")] == [role]
+    clock.passes(1)
+    with pytest.raises(Busy):
+        holder.deliver("bob", fails)
+    holder.ack(role, "bob")
+    clock.passes(60)
+    assert holder.peek("cat") == holder.peek("bob") == []

@@ -46,10 +46,12 @@ def share(mailbox: Mailbox, me: str, last: str) -> list[str]:
     shown: list[str] = []
 
     def show(items: list[Item]) -> Sequence[Item]:
-        shown.extend(item.message.id for item in items[:2])
-        return items[:2]
+        shown.extend(item.message.id for item in items[:4])
+        return items[:4]
 
-    while mailbox.deliver(me, show) or not any(Library(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)):
+    while mailbox.deliver(me, show, choose=lambda items: items[:4]) or not any(
+        Library(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)
+    ):
         pass
     return shown
 

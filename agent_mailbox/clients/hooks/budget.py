@@ -68,8 +68,8 @@ _REMINDER = len("<system-reminder>\n\n</system-reminder>")
 """Only a turn that goes on at its end has these around the context."""
 
 
-def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
-    """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one.
+def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told:
+    """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one. ``others`` more are unread.
 
     In full: control and high priority first, then direct, role, tag, broadcast. Within a rank each sender's first
     message comes before anyone's second, so that no sender crowds the others out. Mail from other machines comes behind
@@ -88,7 +88,7 @@ def mail(items: Sequence[Item], page: Sheet, room: int) -> Told:
     titles, digest = _digest(rest, page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
-    if more := len(items) - len(shown):
+    if more := len(items) - len(shown) + others:
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
     if asking and page.program != PROGRAM:  # else the client's memory file or skill said it once

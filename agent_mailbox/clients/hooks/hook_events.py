@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ...mailbox.delivery import Delivery
     from ...store.offers import Offer
 
-ROLE_WAIT = 0.25
-"""Seconds a hook waits while another session is shown role mail; then it leaves that mail for next time."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 FLUSH = (0.05, 0.1, 0.2)
@@ -197,8 +195,11 @@ class Hook(Record):
         length = system.size(transcript) if transcript else 0
         offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, set(), quiet)
 
+        def choose(items: list[Item]) -> Sequence[Item]:
+            return self._told(items, parts, nonce).items
+
         def show(items: list[Item]) -> Sequence[Item]:
-            told = self._told([item for item in items if not item.muted], parts, nonce)
+            told = self._told(items, parts, nonce, self.desk.left)
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
@@ -206,7 +207,7 @@ class Hook(Record):
             return told.items
 
         try:
-            return self.desk.deliver(self.call.session_id, show, role_wait=ROLE_WAIT, offering=offering)
+            return self.desk.deliver(self.call.session_id, show, choose=choose, offering=offering)
         except Busy as error:
             if error.code != "busy":
                 raise
@@ -220,13 +221,13 @@ class Hook(Record):
 
             Control.sharing(self.desk).report_idle(agent.session_id)
 
-    def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None) -> budget.Told:
-        before = "\n".join(parts)
+    def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None, left: int = 0) -> budget.Told:
+        items, before = [item for item in items if not item.muted], "\n".join(parts)
         if not items:
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
         page = budget.Sheet(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "", around)
-        told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before))
+        told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before), left)
         return told.replace(text=f"{before}\n{told.text}") if before else told
 
 

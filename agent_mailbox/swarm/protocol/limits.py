@@ -3,13 +3,8 @@
 Belongs here: counting. The numbers are the founding text's ("Recommended limits") and configurable. A key is something
 the other side cannot choose: a *verified* sender, a swarm, an address.
 
-<<<<<<< ours
-The library ``limits`` (5.8) does not serve here. Its memory has no bound: 100,000 addresses are 100,000 keys, 51 MiB.
-It counts by ``time.time`` alone and starts a thread.
-=======
 The library ``limits`` (5.8) does not serve here. Its memory has no bound: 100,000 addresses are 51 MiB. It counts by
 ``time.time`` alone and starts a thread.
->>>>>>> theirs
 """
 
 from __future__ import annotations
