@@ -46,10 +46,10 @@ def share(mailbox: Mailbox, me: str, last: str) -> list[str]:
     shown: list[str] = []
 
     def show(items: list[Item]) -> Sequence[Item]:
-        shown.extend(item.message.id for item in items[:4])
-        return items[:4]
+        shown.extend(item.message.id for item in items[:12])
+        return items[:12]
 
-    while mailbox.deliver(me, show, choose=lambda items: items[:4]) or not any(
+    while mailbox.deliver(me, show, choose=lambda items: items[:12]) or not any(
         Library(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)
     ):
         pass
