@@ -15,8 +15,9 @@ later write could change that:
 2. Each writer of ours, holding the lock of its log, removes the stamps of all whom its lines may concern *before* it
    appends (``HeldLog.append``). Mail concerns its readers, by the roster under the messages' lock. A release concerns
    everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append.
-3. Time alone expires mail, and ends another's claim of role mail. A session gets no stamp while such a claim stands. A
-   clock set back can make mail unread. So a stamp has the time at which it was judged. The guard beats the heart first: a stamp newer than that does not count.
+3. Time alone expires mail, and ends another's claim of role mail: a session gets no stamp while such a claim stands.
+   Nothing else becomes unread by it. A clock set back can make mail unread. So a stamp has the time at which it was
+   judged. The guard beats the heart first: a stamp newer than that does not count.
 4. Stamps count for the logs as our writers left them, and for one configuration. The note of each file bears the
    file's time: see ``vouch``. If a time differs, the guard asks Python, which reads the logs and removes every stamp.
    So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
