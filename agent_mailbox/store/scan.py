@@ -53,10 +53,10 @@ _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01]
 _INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
 _MARKS = rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"title":true)?(?:,"seal":"[^"\\]+")?'
 _CLAIM = re.compile(
-    rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"read","as":("role:[^"\\]+")%b\}'
+    rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"(read|claim)","as":("role:[^"\\]+")%b\}'
     % (_WORD, _WORD, _INSTANT, _MARKS)
 )
-"""A read that claims role mail, as our writers spell it (but for leap days, which are decoded)."""
+"""A read or a claim of role mail, as our writers spell it (but for leap days, which are decoded)."""
 
 Lines = tuple[list[int], list[int]]
 """The positions of the lines that may matter: messages, and reads of them."""
@@ -225,7 +225,7 @@ class _Reads:
         if message_id not in self._messages:
             return
         self.places.setdefault(message_id, []).append(place)
-        if claim is not None and claim[1] == self._messages[message_id][1]:
+        if claim is not None and claim[1] == b"read" and claim[2] == self._messages[message_id][1]:
             self.claimed.add(message_id)
         elif _RELEASE in line:
             self.released.add(message_id)

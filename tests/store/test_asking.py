@@ -61,7 +61,7 @@ def lines(choose: Choice) -> tuple[list[bytes], list[bytes]]:
                 "message_id": choose(IDS),
                 "reader_session_id": choose(WHO),
                 "timestamp": stamp(),
-                "event": choose(["read", "read", "ack", "release", "seen"]),
+                "event": choose(["read", "read", "ack", "release", "seen", "claim"]),
                 **choose(({}, {"nonce": "a1"}, {"nonce": "b2"}, {"nonce": "a1", "title": True})),
             }
         )

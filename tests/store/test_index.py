@@ -271,7 +271,7 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(
         who=agents,
         message=sent,
-        event=st.sampled_from(("read", "ack", "release", "seen")),
+        event=st.sampled_from(("read", "ack", "release", "seen", "claim")),
         name=st.sampled_from((paths.READS, f"{paths.ARCHIVE}/2026-03-reads.jsonl")),
         newline=st.booleans(),
     )

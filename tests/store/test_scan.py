@@ -49,7 +49,7 @@ reads = st.fixed_dictionaries(
         "message_id": st.sampled_from(IDS),
         "reader_session_id": st.sampled_from(("me", "old", "you", "ü")),
         "timestamp": instants,
-        "event": st.sampled_from(("read", "read", "read", "ack", "release", "seen", "what")),
+        "event": st.sampled_from(("read", "read", "read", "ack", "release", "seen", "claim", "what")),
     },
     optional={"as": st.sampled_from(("role:dev", "role:ops", "me", "project:x")), "title": st.just(True)},
 )
