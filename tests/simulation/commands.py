@@ -468,7 +468,7 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     system.close(fd)
     if stage.judge.torn:
         stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
-    else:
+    elif letter.begun > stage.judge.steward_died:
         stage.judge.appended.add(letter.id)
 
 

@@ -122,6 +122,8 @@ class Judge:
         self.appended: set[str] = set()
         """What foreign programs appended whole since the last power failure."""
         self.torn = False
+        self.steward_died = -1
+        """The last call at which a steward was killed: it may not have fetched what was written beside it."""
         self.watches: dict[int, set[str]] = {}
         """For each guard that looks at this moment: the messages that its session waits for."""
         self.decisions: dict[str, tuple[str, str]] = {}
@@ -300,6 +302,9 @@ class Judge:
 
     def interrupted(self, process: Process) -> None:
         """A process ended badly: what it showed may be shown again."""
+        if process.dead and " run_steward" in process.name:
+            self.steward_died = self.world.calls
+            self.appended.clear()
         for key, (state, by) in self.given.items():
             if by is process and state == SHOWN:
                 self.given[key] = MAYBE, by

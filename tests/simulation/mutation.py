@@ -122,6 +122,12 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a killed init blocks no later one with its process number",
+        "keys.make",
+        ("{path}.{system.urandom(4).hex()}", "{path}.{system.getpid()}"),
+        tests="",
+    ),
+    Mutant(
         "the key's name is durable",
         "keys.make",
         ("        system.sync_directory(state)  # without the key everything sealed by it would look forged\n", ""),

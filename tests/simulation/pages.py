@@ -60,6 +60,8 @@ LIBERTIES = (
     "The steward compacts a roster of 15 lines, and moves mail above 2 to 9 live messages.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
     " these come last. The order is not judged in such worlds.",
+    "A foreign program may have a log open while the steward replaces it. If the steward is killed before it fetches"
+    " such late lines, they stay in the old file, which has no name any more. No line of ours can: we look again.",
     "The search index is outside: SQLite does its own input and output. So is what no door leads to: terminals,"
     " crontab, the ancestors of a process. The model of the shell guard leaves out a doorbell's process and a tool's"
     " input.",

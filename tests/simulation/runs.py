@@ -254,5 +254,5 @@ def _reap(it: Driver) -> None:
 def _repeat(it: Driver, process: Process) -> None:
     """Have a command that was killed come again, as cron and a person repeat it."""
     place, name, *session = process.name.split(" ")
-    if session and not place.endswith("+") and Random(f"again {it.world.seed} {place}").random() < 0.5:
+    if session and not place.endswith("+") and Random(f"again {it.world.seed} {place}").random() < 0.3:
         it.again.append((int(place), name, int(session[0].partition("-")[2])))

@@ -17,6 +17,8 @@ from tests.simulation import mutation, pages, real, runs, shorten
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.faults.mutant import Mutant
+
 WORLDS = 24
 KNOWN = json.loads(mutation.FOUND.read_text())
 FOUND = {
@@ -46,6 +48,13 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
 def test_what_the_simulation_found_stays_mended(without: str) -> None:
     """The seed that broke without it."""
     assert (FOUND[without], runs.run(FOUND[without]).breaches) == (FOUND[without], [])
+
+
+@pytest.mark.parametrize("mutant", mutation.HISTORIC, ids=lambda mutant: mutant.without)
+def test_each_mended_defect_can_still_be_put_back(mutant: Mutant) -> None:
+    """The text that it replaces is there once, and the result compiles; ``tests.faults`` asks the same of the rest."""
+    path, text = mutant.patched(ROOT)
+    compile(text, path, "exec")
 
 
 def traced(seed: int, hash_seed: str) -> str:

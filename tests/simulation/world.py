@@ -224,7 +224,7 @@ class Choices:
             spot = sorted(USUAL)[int(self.chance.random() * len(USUAL))]
             self._weights[spot] = 5 * self._weights.get(spot, 1.0)
         self._turning = TURNING[int(self.chance.random() * len(TURNING))]
-        self._cold, self._hot = (0.05, 6.0) if p.focused else (1.0, 3.0)
+        self._cold, self._hot = (0.05, 15.0) if p.focused else (1.0, 3.0)
 
     def at(self, process: Process, call: str) -> str | None:
         """What happens at a call; None for nothing."""
