@@ -74,6 +74,11 @@ def name_of(session_id: str, roster: Roster) -> str:
     return word(agent.name) if agent and agent.name else short(session_id)
 
 
+def shown_words(agent: Agent) -> tuple[str, ...]:
+    """Return the words by which an agent is shown: its name, its id, its short id."""
+    return (*([agent.name] if agent.name is not None else []), agent.session_id, short(agent.session_id))
+
+
 def party(address: str, roster: Roster) -> str:
     """Return an address as people write it: an agent's by its name."""
     return word(address) if ":" in address else name_of(address, roster)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from ..errors import NotFound
 from . import address, ids, proofs
 from .address import Reader
-from .frame import short
 from .records import USER, Record, RosterEvent
 from .text import near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
 STATES = (ALIVE, FROZEN, DEAD)
@@ -85,11 +84,6 @@ class Agent(Record):
     def may_be_gone(self) -> bool:
         """Return whether it counts as alive, or as frozen since its client's process was gone."""
         return self.state == ALIVE or (self.state == FROZEN and self.reason == CLIENT_ENDED)
-
-
-def shown_words(agent: Agent) -> tuple[str, ...]:
-    """Return the words by which an agent is shown: its name, its id, its short id."""
-    return (*([agent.name] if agent.name is not None else []), agent.session_id, short(agent.session_id))
 
 
 def shown_state(agent: Agent, gone: Collection[str]) -> str:
@@ -291,14 +285,8 @@ class Roster:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
-    def resembling(self, name: str) -> Iterator[tuple[Agent, str]]:
-        """Yield the agents that are shown by a word like the name, but for its case, each with that word."""
-        spelt = name.casefold()
-        for agent in self._shown_as(spelt):
-            yield from ((agent, word) for word in shown_words(agent) if word.casefold() == spelt)
-
-    def _shown_as(self, _spelt: str, /) -> Iterable[Agent]:
-        """Return all agents that a word of this folded case may show, and perhaps others."""
+    def shown_as(self, _spelt: str, /) -> Iterable[Agent]:
+        """Return all agents that a word of this folded case may show (``frame.shown_words``), and perhaps others."""
         return self.agents.values()
 
     def bearer(self, name: str) -> Agent | None:

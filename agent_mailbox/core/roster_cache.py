@@ -4,10 +4,10 @@ Belongs here: writing a ``Roster`` down, asking the text a roster's questions, t
 two or three agents of ten thousand, and a change concerns one: decoding all would cost more than its other work. A test
 holds that the answers are the same.
 
-The text holds the table's length and the count of agents, the roles ever held, the table, the places, and the agents'
-lines in the order they registered, defaults left out. The table has a number for every word (``_words``) of every
-agent. Its upper 32 bits are the word's hash, the lower ones say which line that is. They are sorted. A place is where a
-line begins. All numbers are in the machine's byte order.
+The text holds the table's length and the count of agents, the roles ever held, the table, the places, the lines. An
+agent's line leaves defaults out; they stand in the order in which the agents registered. The table has a number for
+every word (``_words``) of every agent. Its upper 32 bits are the word's hash, the lower ones say which line that is.
+They are sorted. A place is where a line begins. All numbers are in the machine's byte order.
 
     40 2                                 bytes of the table, count of agents
     ["role:coder"]
@@ -20,7 +20,8 @@ line begins. All numbers are in the machine's byte order.
 from __future__ import annotations
 
 from . import codec
-from .roster import ALIVE, Agent, Roster, shown_words
+from .frame import shown_words
+from .roster import ALIVE, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Rollbook(Roster):
     def _named(self, name: str) -> list[Agent]:
         return [agent for _, agent in self._mentioning(name) if agent.name == name]
 
-    def _shown_as(self, spelt: str, /) -> list[Agent]:
+    def shown_as(self, spelt: str, /) -> list[Agent]:
         return [agent for _, agent in self._mentioning(spelt)]
 
     def _known(self, session_id: str) -> Agent | None:

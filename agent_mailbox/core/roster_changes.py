@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..errors import Malformed, Refused
 from .address import check_id, check_name, check_role, check_tag, is_remote
+from .frame import shown_words
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
@@ -113,8 +114,10 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
 
 def _refuse_look_alike(name: str, me: str, roster: Roster) -> None:
     """Refuse a name that readers would take for another agent: it differs in case alone, or is that one's short id."""
-    for agent, shown in roster.resembling(name):
-        if agent.session_id != me and agent.state != DEAD and agent.name != name:
+    spelt = name.casefold()
+    for agent in roster.shown_as(spelt):
+        shown = next((word for word in shown_words(agent) if word.casefold() == spelt), None)
+        if shown is not None and agent.session_id != me and agent.state != DEAD and agent.name != name:
             what = f"the name {name!r} looks like that of {agent.session_id}, shown as {shown}"
             raise Refused(what, "choose another", code="name_taken")
 

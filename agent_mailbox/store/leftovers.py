@@ -26,7 +26,8 @@ DERIVED = (QUIET, CURSORS, OFFERS, "chains", DOORBELL)
 
 
 def sweep(logs: Logs) -> None:
-    """Remove the files of every dead session. Files that are in use wait for the next run."""
+    """Remove the files of every dead session, and stamps put aside. Files that are in use wait for the next run."""
+    logs.trail.sweep()
     roster = logs.read_roster()
     for session_id in sorted(_named(logs)):
         if roster.state(session_id) == DEAD:

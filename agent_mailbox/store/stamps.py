@@ -14,7 +14,8 @@ later write could change that:
    nothing (``Delivery._settle``).
 2. Each writer of ours, holding the lock of its log, removes the stamps of all whom its lines may concern *before* it
    appends (``HeldLog.append``). Mail concerns its readers, by the roster under the messages' lock. A release concerns
-   everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append.
+   everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append. The
+   stamps of many go by renaming their directory: the guard looks in no other, and a later stamp makes a new one.
 3. Time alone expires mail, and ends another's claim of role mail: a session gets no stamp while such a claim stands.
    Nothing else becomes unread by it. A clock set back can make mail unread. So a stamp has the time at which it was
    judged. The guard beats the heart first: a stamp newer than that does not count.
@@ -46,6 +47,11 @@ EVERYONE = None
 QUIET = "quiet"
 UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
+MANY = 500
+"""Stamps of which the whole directory is put aside: to remove ten thousand one by one takes ten starts of Python. Their
+sessions look once more than they need, and so do those of other mailboxes that have stamps in it."""
+ASIDES = 10
+"""Directories of stamps that wait for the steward, at most; after that, stamps go one by one."""
 LOGS = (MESSAGES, READS, ROSTER)
 VOUCHED = (*LOGS, CONFIG)
 """The files that a stamp counts for; the shim has the same list."""
@@ -96,9 +102,14 @@ class Trail:
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""
         known = EVERYONE if sessions is EVERYONE else sorted(sessions)  # the same order each time: it can be replayed
+        if known is not EVERYONE and len(known) > MANY:
+            known = EVERYONE
         for directory in (self._quiet, self.kept(UNBOUND)):
             try:
-                for session_id in system.listdir(directory) if known is EVERYONE else known:
+                there = system.listdir(directory) if known is EVERYONE else known
+                if known is EVERYONE and len(there) > MANY and _is_put_aside(directory):
+                    continue
+                for session_id in there:
                     path = system.join(directory, session_id)
                     if known is EVERYONE and directory != self._quiet and not self._is_said(path):
                         continue  # of another mailbox
@@ -110,6 +121,17 @@ class Trail:
                 pass
             except OSError as error:
                 raise storage_failed("remove a stamp in", directory, error) from None
+
+    def sweep(self) -> None:
+        """Remove the directories of stamps that were put aside."""
+        for directory in (self._quiet, self.kept(UNBOUND)):
+            for aside in _asides(directory):
+                try:
+                    for name in system.listdir(aside) if system.is_own_directory(aside) else ():
+                        system.unlink(system.join(aside, name))
+                    system.rmdir(aside)
+                except OSError:
+                    pass  # most often there is none
 
     # -- who is bound by a policy -------------------------------------------------------------------------------------
 
@@ -294,6 +316,23 @@ class Trail:
                 system.close(fd)
         except OSError:
             pass
+
+
+def _asides(directory: str) -> list[str]:
+    return [f"{directory}.gone-{number}" for number in range(ASIDES)]
+
+
+def _is_put_aside(directory: str) -> bool:
+    """Rename a directory of stamps, which removes all at once; return whether there was room for it."""
+    for aside in _asides(directory):
+        try:
+            system.rename(directory, aside)
+        except FileNotFoundError:
+            return True  # another writer did it meanwhile
+        except OSError:
+            continue  # there are others in it
+        return True
+    return False
 
 
 def _time(path: str) -> int | None:

@@ -196,7 +196,7 @@ def empty(path: str) -> None:
     """Remove everything in a directory; follow no link."""
     for name in listdir(path):
         below = join(path, name)
-        if _is_own_directory(below):
+        if is_own_directory(below):
             empty(below)
             rmdir(below)
         else:
@@ -209,13 +209,14 @@ def tree(path: str) -> Iterator[tuple[str, list[str]]]:
         names = listdir(path)
     except OSError:
         return
-    below = [name for name in names if _is_own_directory(join(path, name))]
+    below = [name for name in names if is_own_directory(join(path, name))]
     yield path, [name for name in names if name not in below]
     for name in below:
         yield from tree(join(path, name))
 
 
-def _is_own_directory(path: str) -> bool:
+def is_own_directory(path: str) -> bool:
+    """Return whether a directory is at the path, and no link to one."""
     try:
         return lstat(path).st_mode & S_IFMT == S_IFDIR
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 GONE, DEAD = "tests/cli/test_gone.py", "tests/cli/test_dead.py"
+ROLLBOOK, LARGE = "tests/core/test_rollbook.py", "tests/store/test_large_roster.py"
 
 MUTANTS = (
     Mutant(
@@ -106,5 +107,47 @@ MUTANTS = (
         "leftovers._remove",
         ("with FileLock(logs.heart(session_id), 0), logs.roster.held():", "with logs.roster.held():"),
         tests=f"{DEAD}::test_a_heartbeat_that_is_locked_stays",
+    ),
+    Mutant(
+        "an agent that changed is no longer what the rollbook says",
+        "Rollbook._mentioning",
+        (" if place not in self._changed]", "]"),
+        tests=f"{ROLLBOOK}::test_a_written_roster_takes_events_as_the_roster_itself",
+    ),
+    Mutant(
+        "a rollbook is asked for an agent's lines by every word that finds it",
+        "roster_cache._words",
+        ("*agent.tags, *agent.continues}", "*agent.tags}"),
+        tests=f"{ROLLBOOK}::test_a_written_roster_answers_as_the_roster_itself",
+    ),
+    Mutant(
+        "a long rollbook is written again when the changes are many",
+        "Logs._folded_roster",
+        (" or end - at[1] >= NEWS", ""),
+        tests=f"{LARGE}::test_a_change_is_folded_from_the_log_until_there_are_many",
+    ),
+    Mutant(
+        "the stamps of many go before the mail comes",
+        "stamps._is_put_aside",
+        ("            system.rename(directory, aside)\n", "            pass\n"),
+        tests=f"{LARGE}::test_the_stamps_of_many_go_in_one_step",
+    ),
+    Mutant(
+        "stamps go one by one where no room is left to put them aside",
+        "stamps._is_put_aside",
+        ("    return False\n", "    return True\n"),
+        tests=f"{LARGE}::test_stamps_put_aside_are_bounded",
+    ),
+    Mutant(
+        "the sweep of stamps follows no link",
+        "Trail.sweep",
+        (" if system.is_own_directory(aside) else ()", ""),
+        tests=f"{LARGE}::test_a_link_in_the_place_of_stamps_is_not_followed_by_the_sweep",
+    ),
+    Mutant(
+        "who may have read mail is asked what it owes",
+        "prefilter.may_be_read_by",
+        ('return b"\\\\" in line or any', "return any"),
+        tests=f"{LARGE}::test_a_read_is_somebody_s_however_another_program_spells_the_id",
     ),
 )

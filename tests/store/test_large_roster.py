@@ -1,0 +1,130 @@
+"""A roster of many: what a change of it costs, and the stamps of all at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_mailbox.core import codec, roster_cache
+from agent_mailbox.core.records import RosterEvent
+from agent_mailbox.core.roster import Roster
+from agent_mailbox.store import cache, logs, prefilter, stamps
+from agent_mailbox.store.stamps import EVERYONE, Trail
+
+COUNT = 40
+
+
+def registered(session_id: str, at: int = 0, **more: str) -> bytes:
+    """The line of a registration."""
+    return codec.roster_line(RosterEvent("register", session_id, at, **more))
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> logs.Logs:
+    """A mailbox whose rollbook counts as too long to be written for every change."""
+    monkeypatch.setattr(logs, "SHORT", 1000)
+    (tmp_path / "agent-roster.jsonl").write_bytes(b"".join(registered(f"agent-{n:06}", n) for n in range(COUNT)))
+    found = logs.Logs(str(tmp_path))
+    found.read_roster()
+    return found
+
+
+def anew(found: logs.Logs) -> logs.Logs:
+    """The same mailbox, opened by another process."""
+    return logs.Logs(found.directory)
+
+
+def test_a_change_is_folded_from_the_log_until_there_are_many(many: logs.Logs) -> None:
+    """The book stays as it is for one change. Then it is written again, and is that of the whole fold."""
+    path = many.rollbook(None)
+    first = cache.load(path)
+    with many.roster.held() as log:
+        log.append([registered("new", 1, name="Ann")], EVERYONE)
+    found = anew(many).read_roster()
+    assert found.find("Ann").session_id == "new"
+    assert cache.load(path) == first
+    with many.roster.held() as log:
+        log.append([registered(f"more-{n}", 2) for n in range(logs.NEWS // 50)], EVERYONE)
+    anew(many).read_roster()
+    whole = Roster(logs.parse_roster(many.roster.lines()))
+    assert (cache.load(path) or b"").partition(b"\n")[2] == roster_cache.written(whole)
+
+
+@pytest.mark.parametrize("ruin", [b"", b"x" * 64], ids=["cut", "other bytes"])
+def test_a_book_that_its_writer_left_torn_counts_for_nothing(many: logs.Logs, ruin: bytes) -> None:
+    """Without its seal, which is the last thing a writer does, the whole log is folded."""
+    path = Path(many.rollbook(None))
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2] + ruin)
+    with many.roster.held() as log:
+        log.append([registered("new", 1)], EVERYONE)
+    assert len(anew(many).read_roster().agents) == COUNT + 1
+
+
+def test_the_log_that_a_book_was_not_made_of_is_folded_whole(many: logs.Logs) -> None:
+    """Another log in its place, longer or shorter, has its own agents."""
+    path = Path(many.roster.path)
+    text = path.read_bytes()
+    for other in (text + registered("new"), registered("alone")):
+        path.unlink()
+        path.write_bytes(other)
+        assert list(anew(many).read_roster().agents) == [e.session_id for e in map(codec.roster_event, lines(other))]
+
+
+def lines(text: bytes) -> list[bytes]:
+    return text.splitlines()
+
+
+def test_a_read_is_somebody_s_however_another_program_spells_the_id() -> None:
+    """Who read mail may owe it at its end: an escape spells any id."""
+    assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"bob"}', [b"bob"])
+    assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"\\u0062ob"}', [b"bob"])
+    assert not prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
+
+
+def stamped(tmp_path: Path, count: int) -> Trail:
+    """The trail of a mailbox in which so many sessions have no news."""
+    trail = Trail(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
+    for number in range(count):
+        trail.stamp(f"s-{number}", 0)
+    return trail
+
+
+def asides(tmp_path: Path) -> list[str]:
+    return sorted(name for name in os.listdir(tmp_path / "box/.cache") if name != "quiet")
+
+
+@pytest.mark.parametrize("whom", [EVERYONE, [f"s-{n}" for n in range(stamps.MANY + 1)]], ids=["all", "a tag of many"])
+def test_the_stamps_of_many_go_in_one_step(tmp_path: Path, whom: list[str] | None) -> None:
+    """No guard finds one; the steward removes the files, and a session that looked has a stamp again."""
+    trail = stamped(tmp_path, stamps.MANY + 1)
+    trail.disturb(whom)
+    assert not any(trail.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
+    assert len(asides(tmp_path)) == 1
+    trail.stamp("s-0", 0)
+    trail.sweep()
+    assert (asides(tmp_path), trail.is_quiet("s-0")) == ([], True)
+
+
+def test_stamps_put_aside_are_bounded(tmp_path: Path) -> None:
+    """Where no steward runs, the directories do not grow in number, and the stamps go all the same."""
+    trail = stamped(tmp_path, 0)
+    for number in range(stamps.ASIDES):
+        (tmp_path / f"box/.cache/quiet.gone-{number}").mkdir(parents=True)
+        (tmp_path / f"box/.cache/quiet.gone-{number}/s").touch()
+    trail = stamped(tmp_path, stamps.MANY + 1)
+    trail.disturb(EVERYONE)
+    assert not any(trail.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
+    assert len(asides(tmp_path)) == stamps.ASIDES
+
+
+def test_a_link_in_the_place_of_stamps_is_not_followed_by_the_sweep(tmp_path: Path) -> None:
+    """A checkout may bring one: what it points at stays."""
+    trail, elsewhere = stamped(tmp_path, 1), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    (tmp_path / "box/.cache/quiet.gone-0").symlink_to(elsewhere)
+    trail.sweep()
+    assert (elsewhere / "precious").exists()
