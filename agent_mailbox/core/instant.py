@@ -16,9 +16,15 @@ _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 def parse(text: str) -> int:
     """Return the milliseconds of an RFC 3339 instant; date alone, a space for ``T``, and no zone (UTC) are taken too.
 
-    Raise ``ValueError`` on anything else.
+    Raise ``ValueError`` on anything else. Our own spelling, ``2026-03-16T14:30:00.000Z``, is read by a shorter way.
     """
     day = _day(text[:10])
+    digits = text[11:13] + text[14:16] + text[17:19] + text[20:23]
+    if text[10:11] + text[13:14] + text[16:17] + text[19:20] + text[23:] == "T::.Z" and len(digits) == 9:
+        clock = _number(digits)
+        minutes, second = clock // 100_000, clock // 1000 % 100
+        if minutes % 100 < 60 and minutes < 2400 and second < 60:
+            return day * DAY + minutes // 100 * HOUR + minutes % 100 * MINUTE + second * 1000 + clock % 1000
     rest = text[10:]
     if not rest:
         return day * DAY

@@ -7,7 +7,8 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import claims, dead_letters, inbox, obligations, threads, words
+from ..core import claims, dead_letters, obligations, threads, words
+from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
 from . import agents
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ..core.cost import Cost
-    from ..core.inbox import MailState
+    from ..core.records import Read
     from ..core.roster import Agent
     from ..store.index_keys import Row
     from ..store.lookup import IndexView
@@ -66,28 +67,47 @@ class Library:
         # Live before archive: the steward moves records that way, so none is missed; twins do not count twice.
         live = self._mailbox.state()
         live_reads = list(self._mailbox.logs.read_records())
-        archive = self._mailbox.archive
-        archived = {i: m for i, m in archive.messages(since).items() if since is None or m.timestamp >= since}
+        return self._with_archive(live, live_reads, self._archived(since), since)
+
+    def _archived(self, since: int | None) -> dict[str, Message]:
+        found = self._mailbox.archive.messages(since)
+        return {i: m for i, m in found.items() if since is None or m.timestamp >= since}
+
+    def _with_archive(
+        self, live: MailState, live_reads: Iterable[Read], archived: dict[str, Message], since: int | None
+    ) -> MailState:
         messages = {i: m for i, m in archived.items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
-        return live.replace(
-            messages={m.id: m for m in ordered}, reads=claims.Reads([*archive.reads(since), *live_reads])
-        )
+        reads = claims.Reads([*self._mailbox.archive.reads(since), *live_reads])
+        return live.replace(messages={m.id: m for m in ordered}, reads=reads)
 
     def status(self, session_id: str) -> Status:
         """Return the session's unread count, obligations, dead letters and roster line."""
-        state, now = self._mailbox.state(), self._mailbox.now()
-        agent = state.roster.get(session_id)
+        from ..store import asking, untaken  # regular expressions, which most questions do without
+        from ..store.poll import Poll
+
+        box, now = self._mailbox, self._mailbox.now()
+        asked = asking.state(box.logs, session_id, box.config.ttls)
+        messages, reads = untaken.found(box.logs, self._words(session_id))
+        lonely = asked.replace(messages=messages, reads=claims.Reads(reads))
         return Status(
             session_id=session_id,
-            unread=len(inbox.unread(session_id, state, now)),
-            obligations=tuple(obligations.obligations(session_id, state)),
-            reads=state.reads,
-            dead_letters=len(dead_letters.dead_letters(state, now, session_id)),
-            agent=agent,
+            unread=len(Poll(box.logs, session_id, box.config.ttls, box.config.stamp).unread(now, adopt=False)),
+            obligations=tuple(obligations.obligations(session_id, asked)),
+            reads=asked.reads,
+            dead_letters=len(dead_letters.dead_letters(lonely, now, session_id)),
+            agent=asked.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen([session_id]).get(session_id),
             gone=frozenset(self._mailbox.gone([session_id])),
         )
+
+    def _words(self, session_id: str | None) -> list[bytes] | None:
+        """Return the words one of which is in each line of mail from or to the session; None for everyone's mail."""
+        if session_id is None:
+            return None
+        from ..store import prefilter
+
+        return prefilter.addresses(self._mailbox.logs.read_roster().reader(session_id))
 
     def costs(self, session_id: str | None) -> list[Cost]:
         """Return the tokens that hooks spent on a session's mail, or its predecessors'; None: on everyone's."""
@@ -124,8 +144,19 @@ class Library:
 
         Only those sent since then (ms); default: all live ones, and the archive's of the last thirty days.
         """
-        now = self._mailbox.now()
-        state = self.everything(now - LATELY if since is None else since)
+        from ..store import untaken  # likewise
+
+        box, now = self._mailbox, self._mailbox.now()
+        lately = now - LATELY if since is None else since
+        archived: dict[str, Message] = {}
+
+        def moved() -> Iterable[str]:
+            archived.update(self._archived(lately))
+            return archived
+
+        messages, reads = untaken.found(box.logs, self._words(session_id), moved)
+        live = MailState(messages=messages, reads=claims.Reads(), roster=box.logs.read_roster(), ttls=box.config.ttls)
+        state = self._with_archive(live, reads, archived, lately)
         found = dead_letters.dead_letters(state, now, session_id)
         return [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
 

@@ -57,6 +57,11 @@ _CLAIM = re.compile(
     % (_WORD, _WORD, _INSTANT, _MARKS)
 )
 """A read or a claim of role mail, as our writers spell it (but for leap days, which are decoded)."""
+PLAIN_READ = re.compile(
+    rb'\{"message_id":"([!#-\[\]-~]+)","reader_session_id":%b,"timestamp":%b,"event":"(read|ack|seen)"(?:,"as":%b)?%b\}'
+    % (_WORD, _INSTANT, _WORD, _MARKS.replace(b'(?:,"title":true)?', b""))
+)
+"""A read, ack or receipt of a message's text, likewise: its message, its event."""
 
 Lines = tuple[list[int], list[int]]
 """The positions of the lines that may matter: messages, and reads of them."""

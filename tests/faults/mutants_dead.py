@@ -7,7 +7,21 @@ from tests.faults.mutant import Mutant
 GONE, DEAD = "tests/cli/test_gone.py", "tests/cli/test_dead.py"
 ROLLBOOK, LARGE = "tests/core/test_rollbook.py", "tests/store/test_large_roster.py"
 
+UNTAKEN = "tests/store/test_untaken.py"
+
 MUTANTS = (
+    Mutant(
+        "mail that was given back may be a dead letter",
+        "untaken._taken",
+        ("read - doubtful", "read"),
+        tests=f"{UNTAKEN}::test_mail_that_was_given_back_or_told_by_title_is_not_passed_by",
+    ),
+    Mutant(
+        "a line that is no record takes no mail",
+        "untaken._taken",
+        ("PLAIN_READ.fullmatch(line)", 'PLAIN_READ.fullmatch(line.replace(b"02-30", b"02-28"))'),
+        tests=f"{UNTAKEN}::test_mail_that_was_given_back_or_told_by_title_is_not_passed_by",
+    ),
     Mutant(
         "a process is told from a later one with its number",
         "processes.has_ended",
