@@ -21,6 +21,7 @@ The groups:
   check    check with nothing new, against the plain scheme, and the memory of both
   send     a durable send, against the plain scheme
   search   a search for a rare word
+  owed     a known session's start with nothing new, and its status
   poll     a poll inside a process
   busy     the hook with nothing new while twenty others mail each other and check
   rebuild  cursor and first search with everything derived gone

@@ -48,6 +48,8 @@ def rows(results: Results) -> list[Row]:
         *_writers(results),
         *_against_plain(results),
         _ratio(results, measures.SEARCH, 3.0, largest_only=True),
+        _ratio(results, measures.START, 2.0),
+        _growth(results, measures.START),
     ]
     return [row for row in found if row is not None]
 

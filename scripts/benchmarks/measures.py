@@ -55,6 +55,7 @@ POLL, CURSOR, CURSOR_PEAK, INDEX, PEAK = (
     "search with everything derived gone",
     "check: peak memory",
 )
+START, STATUS = "session start, nothing new", "status"
 
 
 @dataclass(frozen=True)
@@ -316,12 +317,27 @@ def throughput(bench: Bench) -> None:
         bench.results.facts.append(Fact(name, value, unit))
 
 
+def owed(bench: Bench) -> None:
+    """A known session's start with nothing new, and its status: what is owed, and what nobody read."""
+    shell, words = next(iter(launch.shells().items()))
+    subjects = []
+    for world in bench.crowded():
+        _begin_session(bench, world, world.quiet)
+        start = _hook(bench, world, world.quiet, shell, words, START)
+        given = launch.hook_input(world.directory, world.quiet, launch.BEGIN)
+        subjects.append(replace(start, argv=(*words, launch.SHIM, launch.BEGIN), stdin=given))
+        found = _commands(bench, world, STATUS, "status", "--session", world.quiet)
+        subjects += [one for one in found if one.how == "console"]  # click is among the site's packages
+    bench.time(subjects)
+
+
 GROUPS: dict[str, Callable[[Bench], None]] = {
     "hook": hook,
     "mail": mail,
     "check": check,
     "send": send,
     "search": search,
+    "owed": owed,
     "poll": poll,
     "busy": busy,
     "rebuild": rebuild,
