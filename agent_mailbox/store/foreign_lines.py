@@ -38,7 +38,7 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
     return bool(
         MailIndex(logs, archive).ask(
-            lambda index: all((index.place(message_id) or 0) >= LIVE | start for message_id in wanted), at_once=True
+            lambda index: all(index.begins_at(message_id, LIVE | start) for message_id in wanted), at_once=True
         )
     )
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .logs import OpenLogs
 
     Where = tuple[int, int, tuple[int, ...]]
-    """Of the live reads log: its inode, a position, and those before it of all lines that may be about a message."""
+    """The inode of the live reads log, a position in it, and where lines about a message stand before that."""
 
 MAX_PHRASES = 32
 """Phrases of a query that narrow; the caller judges the others."""
@@ -128,8 +128,10 @@ class IndexView:
         }
 
     def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None, Where] | None:
-        """Return a message, the records about it, its position in the live log (None: archived), and where the live
-        records are; None if it is not there."""
+        """Return a message, the records about it, and its position in the live log (None: archived).
+
+        The last value tells where the live records are. None says that no message has the id.
+        """
         known = self._standing(message_id)
         if known is None:
             return None
@@ -161,6 +163,12 @@ class IndexView:
         """Return the place of the message of an id; None if there is none."""
         known = self._standing(message_id)
         return known[0][1] if known else None
+
+    def begins_at(self, message_id: str, place: int) -> bool:
+        """Return whether live mail has the id, and none before a place: the rows tell it without their lines."""
+        key = key_of(message_id)
+        live = [at for _, at, _ in self._called(key, key) if at >= LIVE]
+        return bool(live) and min(live) >= place
 
     def message(self, message_id: str) -> Message | None:
         """Return the message of an id; None if there is none."""

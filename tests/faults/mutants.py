@@ -231,7 +231,7 @@ MUTANTS = (
     Mutant(
         "the index tells where the message of an id stands first",
         "foreign_lines.are_new",
-        (" >= LIVE | start for", " >= LIVE for"),
+        ("index.begins_at(message_id, LIVE | start)", "index.begins_at(message_id, LIVE)"),
         tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
     ),
     Mutant(
