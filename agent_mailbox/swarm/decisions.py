@@ -224,23 +224,20 @@ def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
     """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, silently; ``on=False`` ends that. Return its
     id."""
     _check_reason(reason)
-    found: list[str] = []
 
-    def decide(known: Knowledge) -> Sequence[Event]:
+    def decide(known: Knowledge) -> tuple[Sequence[Event], str]:
         swarm = known.named(word.removeprefix("swarm:")) if word.startswith("swarm:") or wire.is_uuid(word) else None
         agent = word.partition("/")[2] if swarm is None and word.startswith("swarm:") else word
         if swarm is None and not wire.is_agent_id(agent):
             raise Malformed(f"agent or swarm invalid: {word!r}", "name an agent by its id, or a swarm as swarm:SWARM")
         what, which = ("swarm", swarm.swarm_id) if swarm is not None else ("agent", agent)
-        found[:] = [which]
         if on == (which in (known.muted_swarms if what == "swarm" else known.muted_agents)):
-            return ()
+            return (), which
         news = [] if what == "swarm" else _muting_news(known, which, on, reason)
-        return (ledger.event("muted" if on else "unmuted", what=what, id=which, announce=news),)
+        return (ledger.event("muted" if on else "unmuted", what=what, id=which, announce=news),), which
 
     ledger.identified()
-    ledger.decide(decide)
-    return found[0]
+    return ledger.settle(decide)[1]
 
 
 def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) -> list[dict[str, Any]]:

@@ -84,8 +84,8 @@ class Gateway:
         """Return what the ledger says. Raise ``Refusal`` (503) without a ledger: after a 404 a peer would give up."""
         return _identified(self.ledger.known())
 
-    def _decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
-        return self.ledger.decide(lambda known: decide(_identified(known)))
+    def _settle(self, decide: Callable[[Knowledge], tuple[Sequence[Event], T]]) -> tuple[Knowledge, T]:
+        return self.ledger.settle(lambda known: decide(_identified(known)))
 
     async def message(self, data: bytes) -> tuple[str, dict[str, str]]:
         """Take a message in; return (its id, its sender's limit as headers). Raise ``Refusal``."""
@@ -106,7 +106,7 @@ class Gateway:
         left = self._senders.headers(key, now)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute drops mail only: membership is still true
-                await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: outcome.events))
+                await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: (outcome.events, None)))
             return envelope.message_id, left
         await self._stored(accepted)
         return envelope.message_id, left
@@ -114,10 +114,10 @@ class Gateway:
     def _pin(self, key: str) -> None:
         """Record durably that the key seals: from now on its unsealed messages are refused, after restarts too."""
 
-        def decide(known: Knowledge) -> list[Event]:
-            return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)]
+        def decide(known: Knowledge) -> tuple[list[Event], None]:
+            return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)], None
 
-        self._decide(decide)
+        self._settle(decide)
 
     async def _stored(self, accepted: Accepted) -> None:
         """Wait until the message is durable in the mailbox, by this request or an earlier one."""
@@ -207,30 +207,28 @@ class Gateway:
         Keep the message in the event: a retry would be refused, once its sender is no member. After a crash the ledger
         delivers it.
         """
-        found: list[Message] = []
 
-        def recorded(outcome: lifecycle.Outcome) -> list[Event]:
+        def recorded(outcome: lifecycle.Outcome) -> tuple[list[Event], Message]:
             message = made(outcome.told)
             if outcome.events:  # only the content decides: keep the rest out of the ledger
                 message = message.replace(references=None, attachments=None, metadata=None)
                 self._decided.add(message.id)
-            found[:] = [message]
-            return [{**event, "announce": [announce_received(message)]} for event in outcome.events]
+            return [{**event, "announce": [announce_received(message)]} for event in outcome.events], message
 
-        self._lifecycle(accepted, recorded)
-        return found[0]
+        return self._lifecycle(accepted, recorded)
 
-    def _lifecycle(self, accepted: Accepted, recorded: Callable[[lifecycle.Outcome], Sequence[Event]]) -> None:
-        """Decide about a system message under the ledger's lock. ``recorded`` returns the events to write."""
+    def _lifecycle(self, accepted: Accepted, recorded: Callable[[lifecycle.Outcome], tuple[Sequence[Event], T]]) -> T:
+        """Decide about a system message under the ledger's lock. ``recorded`` returns the events to write, and what to
+        return."""
         envelope = accepted.envelope
 
-        def decide(known: Knowledge) -> Sequence[Event]:
+        def decide(known: Knowledge) -> tuple[Sequence[Event], T]:
             swarm = known.active(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
             return recorded(lifecycle.decide(envelope, swarm, known.agent_id))
 
-        self._decide(decide)
+        return self._settle(decide)[1]
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -242,18 +240,16 @@ class Gateway:
         return await self._pool_run(lambda: self._admit(request))
 
     def _admit(self, request: admission.JoinRequest) -> Admission:
-        found: list[Admission] = []
-
-        def decide(known: Knowledge) -> list[Event]:
+        def decide(known: Knowledge) -> tuple[list[Event], Admission]:
             proof = self.settings.require_join_proof
-            found[:] = [admission.decide(request, known, self.ledger.now(), proof)]
+            found = admission.decide(request, known, self.ledger.now(), proof)
             if isinstance(request, admission.Proven):  # each costs a line, from any address; a repeat costs none
                 wait = self._joiners.take(request.sender.public_key, self.ledger.now())
                 _limited(wait, "requests to join by this key")
-            return [with_news(event, found[0].swarm, known) for event in found[0].events]
+            return [with_news(event, found.swarm, known) for event in found.events], found
 
-        known = self._decide(decide)
-        return found[0].replace(swarm=known.swarms[found[0].swarm.swarm_id])
+        known, found = self._settle(decide)
+        return found.replace(swarm=known.swarms[found.swarm.swarm_id])
 
 
 def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:

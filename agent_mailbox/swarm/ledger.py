@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import codec, instant
 from ..core.records import BadLine
@@ -25,6 +25,7 @@ from .home import Home
 from .protocol import gateway_events, wire
 from .protocol.membership import NOTHING, Event, Knowledge, fold
 
+T = TypeVar("T")
 MAX_LINE = codec.MAX_LINE
 """Most bytes of one event: one of a thousand members has some 300 KB."""
 
@@ -111,8 +112,13 @@ class Ledger:
     def decide(self, decide: Callable[[Knowledge], Sequence[Event]]) -> Knowledge:
         """Append the events that ``decide`` returns for the present knowledge; return the knowledge after. Raise what
         it raises."""
+        return self.settle(lambda known: (decide(known), None))[0]
+
+    def settle(self, decide: Callable[[Knowledge], tuple[Sequence[Event], T]]) -> tuple[Knowledge, T]:
+        """Do as ``decide`` does; return (the knowledge after, what ``decide`` found beside the events)."""
         with HeldLog(self._tail.log.path) as log:
-            decided = list(decide(self.known()))
+            given, found = decide(self.known())
+            decided = list(given)
             lines = [line(event) for event in decided]
             if any(len(text) > MAX_LINE for text in lines):
                 raise BadData(f"ledger event too large: over {MAX_LINE} bytes", "split the swarm into smaller ones")
@@ -120,7 +126,7 @@ class Ledger:
             log.sync()
         if decided:
             self.write_state()
-        return self.known()
+        return self.known(), found
 
     def write_state(self) -> None:
         """Write ``state.json`` from the ledger: atomic, 0600."""

@@ -144,9 +144,9 @@ TAKEN = (
             "admission.decide(request, before, self.ledger.now(), proof)",
         ),
         (
-            "        found: list[Admission] = []\n",
-            "        found: list[Admission] = []\n"
-            "        before = self._before = getattr(self, '_before', self.ledger.known())\n",
+            "        def decide(known: Knowledge) -> tuple[list[Event], Admission]:\n",
+            "        before = self._before = getattr(self, '_before', self.ledger.known())\n"
+            "        def decide(known: Knowledge) -> tuple[list[Event], Admission]:\n",
         ),
         f"{REFUSALS}::test_two_joins_race_one_use",
     ),
