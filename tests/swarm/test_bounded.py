@@ -214,7 +214,7 @@ def test_who_hangs_up_gives_its_place_back() -> None:
 
 
 NIGHT = bool(os.environ.get("AGENT_MAILBOX_NIGHT"))
-MIB = 16.0 if NIGHT else 8.0
+MIB = 32.0 if NIGHT else 8.0
 """What the memory may grow by: the parts of 100,000 connections that stayed would be gigabytes."""
 
 
