@@ -307,11 +307,14 @@ def _told(stage: Stage, request: Any) -> None:
 
 
 def lead(stage: Stage, process: Process, me: Session) -> None:
-    """The person puts a session under a lead."""
+    """The person puts a session under a lead, while its client asks about tools."""
     if me.id != LEAD and me.registered is not None and not me.may_be_dead:
+        if not me.led:
+            permit(stage, process, me)
         request = Registration(session_id=me.id, event="update", lead=LEAD)
         stage.desk(proof=proofs.TERMINAL).register(request, "user")
         me.led = True
+        permit(stage, process, me)
 
 
 def back_up(stage: Stage, process: Process, me: Session) -> None:
