@@ -46,7 +46,7 @@ SYSTEM = {
 }
 """The modules of Python that ask the system; ``builtins.open`` is one more."""
 BYPASSES = {
-    ("store.sqlite", "_sqlite3"): "SQLite does its own input and output",
+    ("store.index", "_sqlite3"): "SQLite does its own input and output",
     ("upkeep.steward", "subprocess"): "crontab is a program",
     ("upkeep.steward", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",

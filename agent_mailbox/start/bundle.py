@@ -104,7 +104,6 @@ HOT_MODULES = {
     "store.archive": "ack release reply search show",
     "store.indexing": "search",
     "store.lookup": "search",
-    "store.sqlite": "search",
     "store.index": "search",
     "store.keys": "ack release reply roster send",
 }

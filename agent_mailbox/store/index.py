@@ -22,10 +22,10 @@ from .index_keys import NEWS, Doubt
 from .indexing import Intake
 from .lock import FileLock
 from .lookup import IndexView
-from .sqlite import binding as sqlite3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from typing import TypeVar
 
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from .logs import Logs, OpenLogs
 
     T = TypeVar("T")
+else:
+    try:
+        import _sqlite3 as sqlite3  # the C part: ``sqlite3`` adds ``datetime``, at half the cost of a query
+    except ImportError:  # this interpreter was built without it
+        sqlite3 = None
 
 FILE, LOCK = "index.sqlite", "index.lock"
 VERSION = 3

@@ -252,18 +252,3 @@ def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Chec
     env = {"PYTHONPATH": f"{hiding}:{checkout.package.parent}"}
     told = refused(checkout.run("roster", "list", "--state", "alive", "--json", env=env), 5, "click", "PYTHONPATH")
     assert told.json["error"]["code"] == "internal"
-
-
-def test_the_index_opens_without_the_modules_that_only_cache_its_statements(program: Program) -> None:
-    """They would cost more than SQLite; who asks for them later gets the real ones."""
-    code = (
-        "import sys; before = set(sys.modules)\n"
-        "from agent_mailbox.store.sqlite import binding\n"
-        "loaded = {'functools', 'collections'} & (set(sys.modules) - before)\n"
-        "db = binding.connect(':memory:')\n"
-        "rows = [db.execute('SELECT ?', (n,)).fetchone()[0] for n in range(3)]\n"
-        "import functools\n"
-        "print(sorted(loaded), rows, functools.reduce(max, rows))"
-    )
-    result = program.python(code)
-    assert (result.rc, result.stdout) == (0, "[] [0, 1, 2] 2\n"), result
