@@ -362,15 +362,21 @@ class HeldLog(FileLock):
             self._announce(inode, size, size, self._left_by_us(inode, size), ())
             entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)
             system.rename(aside, self.path)
-            system.sync_directory(system.dirname(self.path))
-            if self._kept is not None and entry is not None:
-                self._kept.follow(entry)
-            if self._trail is not None:  # only now: the note also says that the log's name is durable
-                self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
-                self._trail.date(self.path, there.st_mtime_ns)
-            late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
+            try:
+                system.sync_directory(system.dirname(self.path))
+                if self._kept is not None and entry is not None:
+                    self._kept.follow(entry)
+                if self._trail is not None:  # only now: the note also says that the log's name is durable
+                    self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
+                    self._trail.date(self.path, there.st_mtime_ns)
+            finally:  # nobody else can: the old file has no name any more
+                self._fetch(size)
         except OSError as error:
             raise storage_failed("replace", self.path, error) from None
+
+    def _fetch(self, size: int) -> None:
+        """Append what an unlocked writer added to the old log behind its ``size`` to the new one."""
+        late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
         if late:
             again = Log(self.path, trail=self._trail, kept=self._kept)
             again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)

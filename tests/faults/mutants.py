@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "what foreign programs append beside the steward follows into the new log",
-        "HeldLog.replace",
+        "HeldLog._fetch",
         ("        if late:\n", "        if late and False:\n"),
         tests=f"{MOMENTS}::test_what_foreign_programs_write_beside_the_steward_stays",
     ),

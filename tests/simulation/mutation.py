@@ -122,6 +122,15 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a steward whose sync fails still fetches what was written beside it",
+        "HeldLog.replace",
+        (
+            "            finally:  # nobody else can: the old file has no name any more\n",
+            "            except ZeroDivisionError:\n                pass\n            else:\n",
+        ),
+        tests="",
+    ),
+    Mutant(
         "a killed init blocks no later one with its process number",
         "keys.make",
         ("{path}.{system.urandom(4).hex()}", "{path}.{system.getpid()}"),

@@ -158,7 +158,7 @@ class Driver(NamedTuple):
 def _drive(it: Driver) -> None:
     world, judge = it.world, it.judge
     for round_, quiet in enumerate((False, True) if it.pauses.random() < 0.5 else (True,)):
-        world.quiet = quiet
+        world.quiet, world.disk.full = quiet, False
         _start(it, f"{round_}", "found", lambda process: commands.found(it.stage, process))
         _until_idle(it)
     world.quiet = False

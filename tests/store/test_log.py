@@ -279,3 +279,22 @@ def test_lines_that_are_written_again_open_and_name_the_log_once(
     assert len({fd for fd, _ in written}) == 1
     assert named == [str(tmp_path)] * trail
     assert path.read_bytes() == kept
+
+
+def test_a_replacement_whose_sync_fails_keeps_what_was_written_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steward fails; the old file has no name any more, so no later run could fetch the late line."""
+    log = Log(str(tmp_path / MESSAGES))
+    log.append([b"early\n"])
+
+    def refuse(_: str) -> None:
+        monkeypatch.undo()
+        raise OSError(errno.EIO, "broken")
+
+    with log.held() as held:
+        os.write(held.fd, b"late\n")
+        monkeypatch.setattr(system, "sync_directory", refuse)
+        with pytest.raises(StorageFailed):
+            held.replace([b"early"], len(b"early\n"))
+    assert (tmp_path / MESSAGES).read_bytes() == b"early\nlate\n"
