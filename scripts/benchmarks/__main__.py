@@ -20,6 +20,7 @@ The groups:
   mail     hook and check with five unread messages
   check    check with nothing new, against the plain scheme, and the memory of both
   send     a durable send, against the plain scheme
+  roster   registering, retiring and listing agents, a send after a change, the stamps of all
   search   a search for a rare word
   owed     a known session's start with nothing new, and its status
   poll     a poll inside a process
@@ -31,7 +32,7 @@ A whole run writes benchmarks.md and poll-cost.svg in docs/internals, takes abou
 scratch space (TMPDIR says where; the disk measured is that one) and wants a quiet machine. With --quick or --only the
 report goes to standard output; --out DIR writes both files there.
 """
-SIZES, AGENTS, ROUNDS, WRITES = (1_000, 100_000, 1_000_000), (10, 1_000), 41, 1_000
+SIZES, AGENTS, ROUNDS, WRITES = (1_000, 100_000, 1_000_000), (10, 1_000, 10_000), 41, 1_000
 QUICK_SIZES, QUICK_AGENTS, QUICK_ROUNDS, QUICK_WRITES = (1_000, 10_000), (10,), 3, 20
 
 
@@ -44,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--sizes", type=_numbers, metavar="N,N", help="messages in the mailboxes (1000,100000,1000000)")
-    made.add_argument("--agents", type=_numbers, metavar="N,N", help="agents in the rosters, 10 or more (10,1000)")
+    made.add_argument(
+        "--agents", type=_numbers, metavar="N,N", help="agents in the rosters, 10 or more (10,1000,10000)"
+    )
     made.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every pair, at most ({ROUNDS})")
     made.add_argument("--only", action="append", choices=GROUPS, metavar="GROUP", help="this group; may be repeated")
     made.add_argument("--quick", action="store_true", help="1k and 10k messages, few rounds: does it run at all?")

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 
 from . import launch, writers
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 UNREAD = 5
 FRESH = "fresh mail"
+NEWCOMER = "newcomer"
+"""The session that registers and retires."""
 BUSY_RATES = (10, 200)
 """Mails and checks a second among twenty others: ten in all, and ten by each of them."""
 BUSY_AGENTS = 20
@@ -47,6 +50,13 @@ SEND, SEARCH, PLAIN_CHECK, PLAIN_SEND, FLOOR = (
     "plain: check, nothing new",
     "plain: send, durable",
     "floor",
+)
+REGISTER, RETIRE, CHANGED_SEND, LIST, STAMPS = (
+    "roster register",
+    "roster retire",
+    "send, durable, after a change of the roster",
+    "roster list",
+    "the stamps of all removed",
 )
 POLL, CURSOR, CURSOR_PEAK, INDEX, PEAK = (
     "poll inside a process, nothing new",
@@ -278,6 +288,32 @@ def _letter(world: World) -> tuple[str, ...]:
     return ("send", "--from", world.sender, "--to", world.sink, "--body", body)
 
 
+def roster(bench: Bench) -> None:
+    """A change of the roster, what follows one, all agents listed; and the stamps of all, which mail to many ends."""
+    subjects = []
+    for world in (bench.world(bench.sizes[0], agents) for agents in bench.agents):
+        newcomer = ("--session-id", NEWCOMER, "--name", "Newcomer")
+        for name, words, before in (
+            (REGISTER, ("roster", "register", *newcomer), "retire"),
+            (RETIRE, ("roster", "retire", NEWCOMER), "register"),
+            (CHANGED_SEND, _letter(world), "change"),
+        ):
+            change = partial(_change, world, before)
+            subjects += [replace(one, before=change) for one in _commands(bench, world, name, *words)]
+        subjects += _commands(bench, world, LIST, "roster", "list")
+        answer = ask(bench.scratch, "stamps", str(bench.scratch), str(world.agents))
+        bench.results.facts.append(Fact(STAMPS, answer["ms"], "ms", world.size, world.agents))
+    bench.time(subjects)
+
+
+def _change(world: World, what: str) -> None:
+    """Retire the newcomer, register it, or do both."""
+    box = Mailbox(str(world.directory))
+    box.register(Registration(session_id=NEWCOMER, name="Newcomer"), NEWCOMER)
+    if what != "register":
+        box.end(NEWCOMER, "retire", NEWCOMER)
+
+
 def search(bench: Bench) -> None:
     """A search for a rare word, all that can be derived being there."""
 
@@ -336,6 +372,7 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "mail": mail,
     "check": check,
     "send": send,
+    "roster": roster,
     "search": search,
     "owed": owed,
     "poll": poll,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.stamps import EVERYONE, Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,20 @@ def measure_poll(directory: str, session_id: str) -> dict[str, float]:
             _poll(box, session_id).unread(box.now())
         batches.append((time.perf_counter() - started) / 20)
     return {"us": statistics.median(batches) * 1e6, "low": min(batches) * 1e6}
+
+
+def remove_stamps(scratch: str, count: str) -> dict[str, float]:
+    """Milliseconds to remove so many quiet stamps: the median of several times."""
+    taken = []
+    for turn in range(5):
+        trail = Trail(str(Path(scratch, f"stamps-{turn}", ".cache")), str(Path(scratch, "state")))
+        for number in range(int(count)):
+            trail.stamp(f"session-{number}", 0)
+        started = time.perf_counter()
+        trail.disturb(EVERYONE)
+        taken.append(time.perf_counter() - started)
+        shutil.rmtree(Path(scratch, f"stamps-{turn}"))
+    return {"ms": statistics.median(taken) * 1e3}
 
 
 def rebuild(directory: str, session_id: str) -> dict[str, float]:
@@ -133,6 +148,7 @@ def _closed() -> bool:
 JOBS: dict[str, Callable[..., object]] = {
     "prime": prime,
     "poll": measure_poll,
+    "stamps": remove_stamps,
     "rebuild": rebuild,
     "write": write,
     "raw": raw,
