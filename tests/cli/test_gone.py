@@ -124,8 +124,10 @@ def test_role_mail_that_the_killed_never_saw_goes_to_the_next_holder_at_once(
     one.kill()
     assert message_id in other.bash(line("check", "--json"), OTHER).stdout
     assert [(r["reader_session_id"][0], r["event"]) for r in post.objects(READS)] == [
+        ("1", "claim"),
         ("1", "read"),
         ("1", "release"),
+        ("2", "claim"),
         ("2", "read"),
     ]
     assert state(post, DEAD) == ("frozen", True)
@@ -221,7 +223,7 @@ def test_who_comes_back_meanwhile_is_not_frozen(post: Post, pair: tuple[Killed, 
 
         absence.note(Late(str(post.box)), [DEAD], "user")
         assert state(post, DEAD) == ("alive", False)
-        assert [r["event"] for r in post.objects(READS)] == ["read"]
+        assert [r["event"] for r in post.objects(READS)] == ["claim", "read"]
 
 
 def test_a_session_that_ended_by_itself_is_not_gone(post: Post, pair: tuple[Killed, Killed]) -> None:
@@ -347,5 +349,5 @@ def test_the_killed_client_s_own_doorbell_hands_back(post: Post, pair: tuple[Kil
     one.kill()
     until(lambda: post.objects(ROSTER)[-1]["event"] == "freeze")
     until(lambda: processes.read(pid) is None)
-    assert [r["event"] for r in post.objects(READS)] == ["read", "release"]
+    assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "release"]
     assert state(post, DEAD) == ("frozen", True)
