@@ -335,7 +335,7 @@ def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Po
     assert (message["recipient"], message["thread"], message["content"]) == ("bob-0123456789", sent, "yes")
     assert answer["delivery"]["agents"] == ["bob-0123456789"]
     assert pair.ok("status", "--session", "alice")["obligations"] == []
-    assert [r["event"] for r in pair.ok("show", sent)["receipts"]] == ["read", "ack"]
+    assert [r["event"] for r in pair.ok("show", sent)["receipts"]] == ["claim", "read", "ack"]
     assert pair.ok("reply", sent, "--from", "alice", "--to", "all", "--body", "x")["message"]["recipient"] == "all"
     assert pair.call("reply", sent, "--from", "alice", "--body", "more").stdout.startswith("sent ")
 
