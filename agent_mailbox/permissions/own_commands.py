@@ -47,6 +47,7 @@ VALUED = (
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
     *("--interval", "--wait", "--port"),
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
+    "--log-level",
     *("--as", "--status", "--swarm", "--mark", "--also"),
 )
 """Options that take the next word, whatever it looks like."""

@@ -177,7 +177,7 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
         "UPDATE messages SET line = line + 1 WHERE n = 1",
         "DELETE FROM messages WHERE n = 2",
         "UPDATE messages SET place = place + 1 WHERE n = 3",
-        "INSERT INTO messages SELECT 99, timestamp, place + 1, line FROM messages WHERE n = 4",
+        "INSERT INTO messages SELECT 99, timestamp, place + 1, line, key FROM messages WHERE n = 4",
     ],
 )
 def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:

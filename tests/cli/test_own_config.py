@@ -71,6 +71,7 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
         *("control.timeout", "steward.max_live", "steward.freeze_after_hours", "steward.retire_after_days"),
         *("swarm.messages_per_minute", "swarm.swarm_messages_per_minute", "swarm.joins_per_hour"),
         *("swarm.requests_per_minute", "swarm.body_bytes", "swarm.retry_seconds"),
+        *("swarm.connections", "swarm.connections_per_address"),
     }
     assert {f"swarm.{key}" for key in config_file.SWARM} - stays == {k for k in PERSONAL if k.startswith("swarm.")}
     assert {".".join(spot) for spot in config_file.PERSONAL} == set(PERSONAL)

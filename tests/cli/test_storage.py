@@ -335,15 +335,6 @@ def test_a_lock_that_is_not_to_be_had_is_exit_4_naming_its_holder(pair: Post) ->
 
 
 @pytest.mark.usefixtures("impatient")
-def test_role_mail_waits_for_whoever_is_being_shown_some(pair: Post) -> None:
-    """While another session is being shown role mail a check that has some is busy; one that has none is not."""
-    pair.send("b", "builder", "for the role")
-    with FileLock(str(pair.file(HEARTBEATS))):
-        refused_both(pair.call, 4, "check", "--session", "a")
-        assert pair.check("b") == []
-    assert len(pair.check("a")) == 2
-
-
 # -- derived files ----------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,10 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert client.ask("PROMPT_TWO", "--resume", session)["session_id"] == session
     second = client.model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
-    assert [r["event"] for r in client.post.objects(READS)] == ["read", "read", "seen", "seen", "read", "seen"]
+    assert [r["event"] for r in client.post.objects(READS)] == [
+        "claim",
+        *("read", "read", "seen", "seen", "read", "seen"),
+    ]
     client.ask("PROMPT_THREE", env={"AGENT_MAILBOX_ROLE": "architect"})
     third = client.model.asked("PROMPT_THREE")[0]
     assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -28,11 +29,20 @@ def idle(client: Client, terminal: Terminal) -> str:
 
     def look() -> str | None:
         session = terminal.session()
-        if not session or not terminal.idle() or not quiet(client, session).exists():
+        if not session or not terminal.idle() or not quiet(client, session).exists() or _starts(terminal.pid):
             return None
         return session if bell(client, session) else None
 
     return str(terminal.wait(look))
+
+
+def _starts(client: int) -> bool:
+    """Whether a hook of the client's start still runs; the doorbell beside it may have looked for mail before."""
+    for child in Path(f"/proc/{client}/task/{client}/children").read_text().split():
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if b"SessionStart" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return True
+    return False
 
 
 def quiet(client: Client, session: str) -> Path:

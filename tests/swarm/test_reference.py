@@ -351,6 +351,6 @@ def test_a_stranger_makes_nobody_connect_anywhere(machine: Make, reference: Refe
     keyless = {**told, "agent_id": "delta", "joined_at": "2026-02-05T14:30:00.000Z"}
     assert Line(b).post("message", reference.person.system(SWARM, "broadcast", **keyless)).status_code == 200
     mail = b.send("ann", "swarm:demo/ref", "hello")
-    until(lambda: b.outbox().get(mail) == {"ref": "failed"})
+    until(lambda: "no public address" in str(b.ok("swarm", "outbox")["messages"]))
+    assert b.outbox()[mail] == {"ref": "sent"}  # a name may be at a public address later
     assert reference.requests == []
-    assert "no public address" in b.unread_text("ann")
