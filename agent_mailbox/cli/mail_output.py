@@ -7,7 +7,7 @@ Belongs here: both renderings of ``check`` and ``send``, and what all renderers 
 from __future__ import annotations
 
 from ..core import codec, frame, instant
-from ..core.address import is_remote
+from ..core.address import BROADCAST, TAG, is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
 from ..core.text import ascii_json, is_utf8, shell_quoted
@@ -89,10 +89,16 @@ def check_text(
     me = shell_quoted(session_id) if named else ""
     if chat:
         sender = f" --from {me}" if named else ""
-        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)}{sender} --body "…"')
+        wide = "  (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
+        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)}{sender} --body "…"{wide}')
     if more:
         lines.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
     return "\n".join(lines) + "\n"
+
+
+def _has_others(item: Item) -> bool:
+    """Return whether the message may have other readers, whom an answer to its sender alone would not reach."""
+    return len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST)
 
 
 def delivery_json(delivery: Reach, warnings: Sequence[str]) -> dict[str, Any]:

@@ -157,15 +157,27 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
 @_from
 @_to
 @_writing
+@click.option("--all", "everyone", is_flag=True, help="Answer everyone the message was for, and its sender.")
 @pass_app
-def reply(app: App, /, message_id: str, sender: str | None, to: Sequence[str], strict: bool, **given: Any) -> None:
+def reply(
+    app: App,
+    /,
+    message_id: str,
+    sender: str | None,
+    to: Sequence[str],
+    strict: bool,
+    everyone: bool,
+    **given: Any,
+) -> None:
     """Answer message ID, in its thread; this counts as the ack it asked for.
 
-    The answer goes to the message's sender unless --to names other recipients.
+    The answer goes to the message's sender unless --all or --to widens it. An answer to your own message goes to
+    those it was for.
     """
-    verbs.confirm_sent(
-        app, app.mailbox, app.mailbox.reply(message_id, _draft(app, app.who(sender, FROM), to, given), strict=strict)
-    )
+    if everyone and to:
+        raise Malformed("--all excludes --to", "leave --to out, or name each recipient with --to")
+    draft = _draft(app, app.who(sender, FROM), to, given)
+    verbs.confirm_sent(app, app.mailbox, app.mailbox.reply(message_id, draft, strict=strict, everyone=everyone))
 
 
 def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:

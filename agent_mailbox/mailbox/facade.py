@@ -70,16 +70,24 @@ class Mailbox(Posting, Delivery, Registry):
 
         return Control.sharing(self)
 
-    def reply(self, message_id: str, draft: Draft, *, strict: bool = False) -> Sent:
-        """Answer a message in its thread, to its sender unless ``draft.to`` says otherwise.
+    def reply(self, message_id: str, draft: Draft, *, strict: bool = False, everyone: bool = False) -> Sent:
+        """Answer a message in its thread: ``draft.to``, else its sender, or ``everyone`` it was for and its sender.
 
-        An answer also acks the message if that asks for it. Raises as ``find`` and ``send`` do."""
+        An answer to one's own message goes to everyone. An answer also acks the message if that asks for it. Raises as
+        ``find`` and ``send`` do, and ``Refused`` if nobody is left to answer."""
         found = self.find(message_id)
         parent = found.message
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
-        draft = draft.replace(thread=parent.id, to=draft.to or (parent.sender,))
+        to, dead = list(draft.to) or [parent.sender], []
+        if everyone or (not draft.to and parent.sender in self.logs.read_roster().lineage(draft.sender)):
+            from ..core import replies  # most answers go to the sender
+
+            to, dead = replies.recipients(parent, draft.sender, self.logs.read_roster())
+        draft = draft.replace(thread=parent.id, to=tuple(to))
         sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
+        if dead:
+            sent = sent.replace(warnings=(*sent.warnings, f"left out, for they are dead: {', '.join(dead)}"))
         if parent.ack:
             try:
                 self._ack(found, draft.sender)

@@ -33,6 +33,7 @@ _WRITING = {
     "--json": 0,
     "--strict": 0,
 }
+_REPLY = {**_WRITING, "--all": 0}
 _SEARCH = {"--json": 0}
 _SHOW = {"--dir": 1, "--json": 0}
 _SETTLE = {"--session": 1, "--dir": 1, "--json": 0}
@@ -76,7 +77,7 @@ def run(arguments: Sequence[str]) -> int | None:
         given = parsed(words, _WRITING)
         return None if given is None else _send(given)
     if verb in ("ack", "release", "reply", "show") and words and not words[0].startswith("-"):
-        known = {"reply": _WRITING, "show": _SHOW}.get(verb, _SETTLE)
+        known = {"reply": _REPLY, "show": _SHOW}.get(verb, _SETTLE)
         given = parsed(words[1:], known)
         return None if given is None else _about(verb, words[0], given)
     if verb == "search":
@@ -136,14 +137,15 @@ def _search(query: Sequence[str], given: Given) -> int | None:
 
 
 def _about(verb: str, message_id: str, given: Given) -> int | None:
-    if verb == "reply" and not _is_written(given):
+    if verb == "reply" and (not _is_written(given) or {"--all", "--to"} <= given.keys()):
         return None
     from ..cli import verbs
     from ..mailbox.facade import Mailbox
 
     def do(app: Context, desk: Mailbox) -> None:
         if verb == "reply":
-            verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), strict="--strict" in given))
+            options = {"strict": "--strict" in given, "everyone": "--all" in given}
+            verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), **options))
         elif verb == "show":
             verbs.show(app, desk, message_id)
         else:

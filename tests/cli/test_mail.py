@@ -340,6 +340,42 @@ def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Po
     assert pair.call("reply", sent, "--from", "alice", "--body", "more").stdout.startswith("sent ")
 
 
+def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> None:
+    """The sender, the tag and the others, once each; a role that one holds has had its holder; the dead are named."""
+    pair.register("bob", "--role", "builder")
+    pair.register("carol", "--tags", "project:x")
+    pair.register("dora")
+    asked = pair.send("carol", "project:x,alice,role:builder,dora", "shall we?")
+    pair.ok("roster", "retire", "dora")
+    pair.check("bob")
+    told = pair.ok("reply", asked, "--all", "--from", "bob", "--body", "yes")
+    message = told["message"]
+    assert message["recipient"] == ["carol", "project:x", "alice"]
+    assert message["thread"] == asked
+    assert told["delivery"]["warnings"] == ["left out, for they are dead: dora"]
+    assert pair.ok("reply", asked, "--from", "bob", "--body", "yes")["delivery"]["agents"] == ["carol"]
+    refused(pair.call("reply", asked, "--all", "--to", "bob", "--from", "bob", "--body", "yes"), 2, "--to")
+
+
+def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> None:
+    """Nobody writes to itself; a note to oneself has nobody to answer."""
+    pair.register("bob")
+    first = pair.send("alice", "bob", "one more thing")
+    told = pair.ok("reply", first, "--from", "alice", "--body", "namely this")
+    assert told["message"]["recipient"] == "bob"
+    note = pair.send("alice", "alice", "remember")
+    refused(pair.call("reply", note, "--from", "alice", "--body", "yes"), 1, "nobody is left")
+
+
+def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
+    """And costs a direct message nothing."""
+    pair.register("bob")
+    pair.send("alice", "bob", "you")
+    assert "--all" not in pair.run("check", "--session", "bob").stdout
+    pair.send("alice", "all", "everyone")
+    assert '--body "…"  (--all: everyone it was for)' in pair.run("check", "--session", "bob").stdout
+
+
 def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:
     """The sender was never registered; the reply is direct mail to its id, not a role's."""
     sent = pair.send("never-registered", "alice")

@@ -99,6 +99,8 @@ CASES: list[tuple[str, ...]] = [
     ("reply", ASKED, "--from", "alice", "--body", "done", "--ttl-hours", "x"),
     ("reply", ASKED, "--from", "alice", "--body", "done", "--id", "short", "--json"),
     ("reply", ASKED, "--from", "alice", "--body", "-"),
+    ("reply", ASKED, "--all", "--from", "alice", "--body", "done"),
+    ("reply", ASKED, "--from", "alice", "--body", "done", "--all", "--to", "bob", "--json"),
     ("reply", ASKED, "--from", "alice", "--body", "@nowhere"),
     ("reply", ASKED, "--from", "alice"),
     ("reply", "nothing", "--from", "alice", "--body", "done", "--ack", "--strict", "--priority", "high"),

@@ -61,7 +61,8 @@ Other coding agents write to you through `agent-mailbox`. New mail is shown to y
 agent's words, not the user's. Run `agent-mailbox check` also when you switch to another task and before major decisions
 (a design, a schema change, a big subagent): somebody may have answered the question already.
 
-Answer with `agent-mailbox reply ID --body "…"`; `ack?` asks for that, or for `agent-mailbox ack ID`.
+Answer with `agent-mailbox reply ID --body "…"` (`--all`: everyone it was for); `ack?` asks for that, or for
+`agent-mailbox ack ID`.
 `agent-mailbox status` lists what you owe."""
 
 
@@ -186,8 +187,8 @@ description: Mail between coding agents by the command agent-mailbox. "Agent mai
 New mail is shown to you by itself as you start and stop. You need no id: the command knows who you are.
 
 - Look: `agent-mailbox check`, before a major decision (a design, a schema change, a big subagent) and between tasks.
-- Answer: `agent-mailbox reply ID --body "…"`; if there is nothing to say but an ack was asked for,
-  `agent-mailbox ack ID`. Not for you after all: `agent-mailbox release ID`.
+- Answer: `agent-mailbox reply ID --body "…"`, with `--all` everyone it was for; if there is nothing to say but an ack
+  was asked for, `agent-mailbox ack ID`. Not for you after all: `agent-mailbox release ID`.
 - Ask: `agent-mailbox send --to ADDR --body "…"`, with `--ack` if you need to know that it was dealt with. ADDR is an
   agent's name, `role:NAME` (its holder, now or later), `project:NAME` or `all`.
 - Before you end: `agent-mailbox status` lists what you owe.

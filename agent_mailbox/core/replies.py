@@ -1,0 +1,35 @@
+"""The recipients of an answer to everyone.
+
+Belongs here: ``reply --all`` (semantics, "Conversations"). ``compose`` resolves and checks the addresses like others.
+"""
+
+from __future__ import annotations
+
+from ..errors import Refused
+from .address import DIRECT, role_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .records import Message
+    from .roster import Roster
+
+
+def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], list[str]]:
+    """Return everyone the parent was for, its sender among them, once each; and the dead, who are left out.
+
+    Oneself is left out, as is a role that one holds: the message has its holder. Raises ``Refused`` if nobody is left.
+    """
+    reader = roster.reader(me)
+    found: dict[str, None] = {}
+    dead: dict[str, None] = {}
+    for address in (parent.sender, *parent.recipients):
+        if address in reader.lineage or address == reader.name:
+            continue
+        mode = roster.mode(address)
+        if mode == DIRECT:
+            (found if roster.get(address) is None or roster.heirs(address) else dead)[address] = None
+        elif role_of(address) not in reader.tags or not address.startswith("role:"):
+            found[address] = None
+    if not found:
+        raise Refused("nobody is left to answer: the message is yours alone", "pass --to with a recipient")
+    return list(found), list(dead)
