@@ -9,7 +9,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from ..core import compose
+from ..core import compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES
 from ..errors import BadData, MailboxError, Malformed, NotFound
@@ -78,6 +78,14 @@ def _writing(command: Any) -> Any:
                 "--allow-secret",
                 is_flag=True,
                 help="Send it to another machine though it looks like a secret (only the person may).",
+            ),
+            click.option(
+                "--ref",
+                "refs",
+                multiple=True,
+                metavar="KIND:VALUE",
+                help="Refer to something, such as issue:OWNER/REPO#3, claimed:pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, "
+                "repo:OWNER/REPO, url:URL or file:PATH. Repeat it for more.",
             ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]
@@ -148,6 +156,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
         priority=given["priority"],
         type=given["kind"],
         id=given["retry_id"],
+        references=[references.parse(text) for text in given["refs"]] or None,
         extra={ALLOWED: True} if given["allow_secret"] else None,
     )
 

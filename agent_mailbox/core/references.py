@@ -1,11 +1,12 @@
 """References of a message in words: ``claimed owner/repo#3``, and whether an agent here holds that already.
 
-Belongs here: the line under a subject. The values are other people's, of any shape; those that are no reference are
-skipped.
+Belongs here: the line under a subject, and ``--ref`` as people write it. The values in mail are other people's, of any
+shape; those that are no reference are skipped. Types and actions are those of the swarm protocol, and ``file``.
 """
 
 from __future__ import annotations
 
+from ..errors import Malformed
 from .address import is_remote
 from .text import clipped, neutral
 
@@ -19,6 +20,35 @@ MOST = 8
 """References named in a line; the others are counted."""
 LONGEST = 120
 """Characters of one of them."""
+
+ACTIONS = ("claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested")
+_REPO = r"(?P<repo>[^\s/#@]+/[^\s/#@]+)"
+_FORMS = {
+    "github_repo": _REPO,
+    "github_issue": _REPO + r"#(?P<number>[0-9]{1,9})",
+    "github_pr": _REPO + r"#(?P<number>[0-9]{1,9})",
+    "github_commit": _REPO + r"@(?P<sha>[0-9a-fA-F]{7,64})",
+    "url": r"(?P<url>https?://\S+)",
+    "file": r"(?P<path>.+)",
+}
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the reference that ``[ACTION:]KIND:VALUE`` means; raise ``Malformed`` for another text."""
+    import re  # readers of references do without
+
+    action, colon, rest = text.partition(":")
+    given = {"action": action} if colon and action in ACTIONS else {}
+    word, _, value = (rest if given else text).partition(":")
+    kind = word if word in _FORMS else f"github_{word}"
+    found = re.fullmatch(_FORMS[kind], value) if kind in _FORMS else None
+    if found is None:
+        raise Malformed(
+            f"not a reference: {text!r}",
+            "write issue:OWNER/REPO#3, pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, repo:OWNER/REPO, url:URL or file:PATH",
+        )
+    said: dict[str, Any] = found.groupdict()
+    return {"type": kind, **said, **({"number": int(said["number"])} if "number" in said else {}), **given}
 
 
 def lines(message: Message) -> list[str]:
@@ -37,8 +67,8 @@ def one(reference: Any) -> str:
     """Return a reference in words; empty if it is none."""
     if not isinstance(reference, dict):
         return ""
-    repo, number, sha, url = (reference.get(key) for key in ("repo", "number", "sha", "url"))
-    where = repo if isinstance(repo, str) else url if isinstance(url, str) else ""
+    number, sha = reference.get("number"), reference.get("sha")
+    where = next((v for key in ("repo", "url", "path") if isinstance(v := reference.get(key), str)), "")
     if where and type(number) is int:
         where += f"#{number}"
     elif where and isinstance(sha, str):

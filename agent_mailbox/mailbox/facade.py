@@ -79,7 +79,7 @@ class Mailbox(Posting, Delivery, Registry):
         parent = found.message
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
-        to, dead = list(draft.to) or [parent.sender], []
+        to, dead = list(draft.to) or [parent.sender], list[str]()
         if everyone or (not draft.to and parent.sender in self.logs.read_roster().lineage(draft.sender)):
             from ..core import replies  # most answers go to the sender
 

@@ -48,6 +48,7 @@ VALUED = (
     *("--interval", "--wait", "--port"),
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     "--log-level",
+    "--ref",
     *("--as", "--status", "--swarm", "--mark", "--also"),
 )
 """Options that take the next word, whatever it looks like."""

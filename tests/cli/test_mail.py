@@ -322,6 +322,43 @@ def test_a_check_registers_thaws_and_beats_the_heart(pair: Post) -> None:
         refused(pair.call(*words, "--session", "bob-0123456789"), 1, "dead", "register")
 
 
+# -- references -------------------------------------------------------------------------------------------------------
+
+
+def test_references_are_written_in_short_and_kept_as_the_protocol_has_them(pair: Post) -> None:
+    """Every type of the protocol, an action before it, a file; a reader sees them under the subject."""
+    words = (
+        "repo:o/r",
+        "claimed:issue:o/r#3",
+        "github_pr:o/r#7",
+        "commit:o/r@1a2b3c4d",
+        "url:https://x.y/?a=b",
+        "file:a b",
+    )
+    sent = pair.ok(
+        "send", "--from", "x", "--to", "alice", "--body", "look", *(w for ref in words for w in ("--ref", ref))
+    )
+    assert sent["message"]["references"] == [
+        {"type": "github_repo", "repo": "o/r"},
+        {"type": "github_issue", "repo": "o/r", "number": 3, "action": "claimed"},
+        {"type": "github_pr", "repo": "o/r", "number": 7},
+        {"type": "github_commit", "repo": "o/r", "sha": "1a2b3c4d"},
+        {"type": "url", "url": "https://x.y/?a=b"},
+        {"type": "file", "path": "a b"},
+    ]
+    shown = "References: o/r, claimed o/r#3, o/r#7, o/r@1a2b3c4d, https://x.y/?a=b, a b"
+    assert shown in pair.run("check", "--session", "alice").stdout
+
+
+@pytest.mark.parametrize(
+    "ref", ["", "issue:o/r", "issue:o#3", "commit:o/r@xyz", "url:javascript:alert(1)", "taken:pr:o/r#1"]
+)
+def test_a_reference_that_says_nothing_is_refused(pair: Post, ref: str) -> None:
+    """And nothing is sent."""
+    refused(pair.call("send", "--from", "x", "--to", "alice", "--body", "b", "--ref", ref), 2, "not a reference")
+    assert pair.unread("alice") == []
+
+
 # -- reply, ack, release, status --------------------------------------------------------------------------------------
 
 
