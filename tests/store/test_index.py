@@ -319,7 +319,7 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 IndexMachine.TestCase.settings = settings(
-    max_examples=settings().max_examples // 6, stateful_step_count=25, deadline=None
+    max_examples=settings().max_examples // 9, stateful_step_count=25, deadline=None
 )
 TestIndex = IndexMachine.TestCase
 

@@ -270,7 +270,7 @@ class ScanMachine(CursorMachine):
 
 
 CursorMachine.TestCase.settings = settings(
-    max_examples=settings().max_examples * 2 // 3, stateful_step_count=40, deadline=None
+    max_examples=settings().max_examples // 2, stateful_step_count=40, deadline=None
 )
 ScanMachine.TestCase.settings = CursorMachine.TestCase.settings
 TestCursor = CursorMachine.TestCase

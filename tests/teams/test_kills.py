@@ -94,6 +94,8 @@ def test_killed_before_any_system_call_everything_arrives_once(teams: Teams, cli
     kills: Counter[str] = Counter()
     for name in CALLS:
         for number in itertools.count(1):  # how many there are differs from run to run: until there is none to kill at
+            if not faults.EXHAUSTIVE and number > 1 and number % 2 != client_first:
+                continue  # the other case has it
             world(teams, template)
             if traced(teams, "-e", f"trace={name}", "-e", f"inject={name}:signal=KILL:when={number}") == 0:
                 break
