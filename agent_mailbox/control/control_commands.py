@@ -211,7 +211,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         control_output.request_text(decided, desk, app.style), {"request": control_output.request_json(decided, desk)}
     )
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
-    if agreed and (asked.is_open or desk.plane().is_shut_down(me)):  # a repeated answer ends no new life
+    if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
         from . import shutdown as ending
 
         ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)

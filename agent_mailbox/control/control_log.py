@@ -6,27 +6,40 @@ Belongs here: finding the control messages in the log, folding them, one telemet
 
 from __future__ import annotations
 
-from ..core import codec, instant
-from ..core.control import state
+from ..core import instant
+from ..core.control import message_text, state
+from ..core.control.messages import Payload, Unknown
 from ..core.control.state import Plane
-from ..core.records import Message, Record
+from ..core.records import Record
 from ..store import events
 from ..store.growing_log import LogPlace
+from . import control_table
+from .control_table import ControlTable, Doubtful, messages_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..core.control.state import Verdict
+    from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.opened import OpenMailbox
     from ..store.archive import Archive
     from ..store.logs import Logs
     from ..store.proof_view import ProofView
+    from .control_table import Word
 
-_MARK = b'"control"'
-"""Bytes in each control message's line; in the text of other mail the quotation marks are escaped."""
+    Question = Callable[[ControlTable, Roster], Iterable[Word]]
+    """The words that a part of the fold is to be about."""
+
+
+class _Parsed(dict[str, Payload | Unknown]):
+    """Contents as they were parsed: a new fold of the same messages, for another roster, parses none again."""
+
+    def __missing__(self, content: str) -> Payload | Unknown:
+        self[content] = found = message_text.parse(content)
+        return found
 
 
 class Reading:
@@ -41,24 +54,37 @@ class Reading:
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: Plane | None = None
+        self._parse = _Parsed().__getitem__
 
     def plane(self, logs: Logs) -> Plane:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
         fresh = logs.messages.attentively(self._news) or []
         roster = logs.read_roster()
         if self._plane is None or roster is not self._roster:
-            self._plane, fresh = Plane(roster), self.messages
+            self._plane, fresh = Plane(roster, parse=self._parse), self.messages
             self._roster = roster
         for message in fresh:
             self._plane.apply(message)
         return self._plane
+
+    def part(self, logs: Logs, question: Question) -> tuple[Plane, list[Message]]:
+        """Fold the messages that a question is about, up to the log's end, and return them, too.
+
+        A whole fold that is there already, for the present roster, answers itself."""
+        found = None
+        if self._plane is None or self._roster is not logs.read_roster():
+            try:
+                found = logs.messages.attentively(lambda fd, view: _part(logs, fd, view, question))
+            except Doubtful:
+                pass
+        return found or (self.plane(logs), self.messages)
 
     def _news(self, fd: int, view: ProofView | None) -> list[Message]:
         if not self._place.continues(fd) or not self._resumes(view):
             self._forget()
             if view is not None:
                 view.begin()
-        news = [message for at, line in self._place.lines(fd) for message in _control(at, line, view)]
+        news = [message for at, line in self._place.lines(fd) for message in messages_on(at, line, view)]
         self._counted = None if view is None else view.counted
         self.messages += news
         return news
@@ -70,20 +96,47 @@ class Reading:
         return self._counted is not None and view.resume(*self._counted)
 
 
-def _control(position: int | None, line: bytes, view: ProofView | None) -> Iterator[Message]:
-    """Yield the control message on a line, if it is one, with the proof for its writer."""
-    if _MARK not in line:
-        return
-    message = codec.message(line)
-    if not isinstance(message, Message) or message.type != "control":
-        return
-    proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
-    yield message if proof is None else message.replace(proof=proof)
+def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[Plane, list[Message]] | None:
+    """Return the part of the fold; None if there is no table, or nothing is proven."""
+    if view is None or not view.trusted:
+        return None
+    parse = _Parsed().__getitem__
+    table = ControlTable(fd, view, parse, derives=logs.derives)
+    roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
+    found = table.ask(question(table, roster))
+    return Plane(roster, found, parse), found
 
 
 def of(desk: OpenMailbox) -> Plane:
     """Return the control plane of an opened mailbox, up to this moment."""
     return desk.once(Reading).plane(desk.logs)
+
+
+def part(desk: OpenMailbox, question: Question) -> Plane:
+    """Return the part of the control plane that a question is about, and perhaps more."""
+    return desk.once(Reading).part(desk.logs, question)[0]
+
+
+def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> Plane:
+    """Return the part that may bind or end one of these agents."""
+    return part(desk, lambda _, roster: control_table.of_agents(sessions, roster))
+
+
+def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> Plane:
+    """Return the part with these messages and all that belong to them."""
+    return part(desk, lambda *_: map(control_table.of_id, ids))
+
+
+def of_request(desk: OpenMailbox, request_id: str) -> Plane:
+    """Return the part about a request or a task."""
+    return part(desk, lambda *_: [control_table.of_request(request_id)])
+
+
+def of_beginning(desk: OpenMailbox, word: str) -> Plane:
+    """Return the part with each request whose id, or whose message's id, begins with a word."""
+    if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently
+        return of(desk)
+    return part(desk, lambda table, _: table.holding(word))
 
 
 def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Message]]:
@@ -93,14 +146,18 @@ def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Messa
     depends on the clock."""
     mark = word.encode("utf-8", "surrogatepass")
     view = logs.messages.view()
-    found = [one for line in archive.lines() if mark in line for one in _control(None, line, view)]
+    found = [one for line in archive.lines() if mark in line for one in messages_on(None, line, view)]
     found.sort(key=lambda message: not state.opens(message.content))
     return Plane(logs.read_roster(), found), found
 
 
-def history(desk: OpenMailbox) -> list[tuple[Message, Verdict]]:
-    """Return the live control messages in log order, each with its outcome."""
-    return told(of(desk), desk.once(Reading).messages)
+def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
+    """Return the live control messages in log order, each with its outcome; ``request_id``: those about that one."""
+    if request_id is None:
+        return told(of(desk), desk.once(Reading).messages)
+    about = [control_table.of_request(request_id)]
+    found = told(*desk.once(Reading).part(desk.logs, lambda *_: about))
+    return [entry for entry in found if entry[1].request_id == request_id]
 
 
 def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
     """Tell the outcome of control messages that were just sent; a failure here undoes no sending. ``send`` reports."""
     try:
-        fold = control_log.of(desk)
+        to_all = any(ALL in message.recipients for message in those)
+        fold = control_log.of(desk) if to_all else control_log.of_messages(desk, [message.id for message in those])
         for message in those:
             if message.id in fold.verdicts:
                 _bind(desk, message, fold)
@@ -47,14 +48,16 @@ def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
     """Note among the user's own records whom an order binds: it holds even if the log is cut before they look."""
     if fold.verdicts[message.id].kind not in ORDERS:
         return
-    for session_id in fold.roster.agents if ALL in message.recipients else message.recipients:
-        if standing.binds(standing.of(fold, session_id), fold.roster.get(session_id)):
+    to_all = ALL in message.recipients
+    bound = fold if to_all else control_log.of_agents(desk, message.recipients)
+    for session_id in fold.roster.agents if to_all else message.recipients:
+        if standing.binds(standing.of(bound, session_id), bound.roster.get(session_id)):
             desk.logs.trail.bind(session_id)
 
 
 def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:
     """Return the items as ``me`` is shown them, control messages with their outcome; with ``send`` it is reported."""
-    fold = control_log.of(desk)
+    fold = control_log.of_messages(desk, [item.message.id for item in items if item.message.type == "control"])
     found = []
     for item in items:
         verdict = fold.apply(item.message)

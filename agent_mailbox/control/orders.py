@@ -54,7 +54,11 @@ class Coordination(Posting):
 
     def standing(self, session_id: str) -> Standing:
         """Return the agent's standing at this moment."""
-        return standing.of(self.plane(), session_id)
+        return standing.of(self.part_about(session_id), session_id)
+
+    def part_about(self, session_id: str) -> Plane:
+        """Return the part of the fold that may bind or end an agent, up to this moment."""
+        return control_log.of_agents(self, [session_id])
 
     def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
         """Send one control message. Raises as ``send`` does."""
@@ -75,7 +79,7 @@ class Coordination(Posting):
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
-        found = _meant(word, self.plane())
+        found = _meant(word, control_log.of_request(self, word)) or _meant(word, control_log.of_beginning(self, word))
         if found is None and len(word) >= MIN_PREFIX:
             found = _meant(
                 word, control_log.archived(self.logs, self.archive, word)[0]
@@ -106,7 +110,7 @@ class Coordination(Posting):
         task = self.find(word)
         if task.flow != transitions.TASK:
             raise Refused(f"{task.id} is not a task", "`agent-mailbox control answer` decides a request")
-        if not authority.is_same(me, task.answerer, self.now(), self.plane().roster):
+        if not authority.is_same(me, task.answerer, self.now(), self.logs.read_roster()):
             raise Refused(
                 f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
             )
@@ -127,10 +131,10 @@ class Coordination(Posting):
     def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
         """Return the live control messages in log order, each with its outcome; ``request_id``: those about that
         request, live or archived."""
-        live = control_log.history(self)
+        live = control_log.history(self, request_id)
         if request_id is None:
             return live
-        now = self.plane()
+        now = control_log.of_request(self, request_id)
         if request_id not in now.requests and request_id not in now.tasks:
             fold, messages = control_log.archived(self.logs, self.archive, request_id)
             live = [*control_log.told(fold, messages), *live]
@@ -176,7 +180,7 @@ class Coordination(Posting):
 
     def refuse_unapplied(self, sent: Sent) -> None:
         """Raise ``Refused`` if the fold refused it: nothing proved its writer, or the writer lost the right."""
-        verdict = self.plane().verdicts.get(sent.message.id)
+        verdict = control_log.of_messages(self, [sent.message.id]).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
             hint = "decide in the session itself, or as the person at a terminal; a program may not"
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")

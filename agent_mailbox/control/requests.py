@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from ..core import frame
 from ..core.control import authority, message_text, messages, transitions
-from ..core.control.state import REFUSED, UNPROVEN, ControlRequest
+from ..core.control.state import REFUSED, UNPROVEN, ControlRequest, Plane
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
 from ..errors import Malformed, Refused
 from ..store import system
+from . import control_log
 from .control_log import ControlStep, note
 from .orders import Coordination, written
 from .standing import Standing
@@ -72,7 +73,7 @@ class Control(Coordination):
                 self.refuse_other(me, to, messages.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
-        fold = self.plane()
+        fold = control_log.of_request(self, request_id)
         found = (fold.requests if type(payload) in transitions.FLOWS and not _is_task(payload) else fold.tasks).get(
             request_id
         )
@@ -95,7 +96,7 @@ class Control(Coordination):
     def deciders(self, request: ControlRequest) -> list[str]:
         """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
         a task: its assignee."""
-        roster = self.plane().roster
+        roster = self.logs.read_roster()
         if request.answerer:
             return roster.heirs(request.answerer) or [request.answerer]
         return [authority.lead_of(request.asker, roster)]
@@ -128,7 +129,7 @@ class Control(Coordination):
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
-        now = self.plane()
+        now = Plane(self.logs.read_roster())  # the right to decide follows from the roster alone
         if (now.may_answer if approved else now.may_deny)(me, request, self.now()):
             if approved and not request.proven:
                 raise Refused(
@@ -160,7 +161,7 @@ class Control(Coordination):
                 while _waits(request := self.find(request.id)) and not (beside and beside.why()):
                     if not changes.wait(until):
                         break
-        if request.is_open and authority.is_same(me, request.asker, self.now(), self.plane().roster):
+        if request.is_open and authority.is_same(me, request.asker, self.now(), self.logs.read_roster()):
             request = self.give_up(me, request, beside.why() if beside else "")
         return request
 
@@ -169,7 +170,7 @@ class Control(Coordination):
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
             to = self.deciders(request)[-1]
-            if self.plane().roster.state(to) == DEAD:
+            if self.logs.read_roster().state(to) == DEAD:
                 to = USER  # the decider is gone: only the person is left
             self.post(me, response, (to,), thread=request.message_id)
         return self.find(request.id)

@@ -6,8 +6,42 @@ from tests.faults.mutant import Mutant
 
 FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
 STATE = "tests/core/control/test_state.py"
+TABLE = "tests/trust/test_control_table.py"
 
 MUTANTS = (
+    Mutant(
+        "a proven line that a table names is proven still",
+        "ControlTable._listed",
+        ("                if was_proven and not proofs.proves(found[at].proof):\n", "                if False:\n"),
+        tests=f"{TABLE}::test_who_was_bound_stays_bound_beside_a_table",
+    ),
+    Mutant(
+        "a table that counted otherwise than the record accuses nobody",
+        "ControlTable.ask",
+        (
+            "                    if self._view.is_whole() and self._is_sound():\n",
+            "                    if self._is_sound():\n",
+        ),
+        tests=f"{TABLE}::test_a_table_of_a_wrong_count_accuses_nobody",
+    ),
+    Mutant(
+        "messages of one request are found together",
+        "control_table._belonging",
+        ("    if payload.request_id:\n", "    if False:\n"),
+        tests=f"{TABLE}::test_a_part_answers_as_the_whole_does",
+    ),
+    Mutant(
+        "messages of one id are found together",
+        "control_table._belonging",
+        ("    yield of_id(message.id)\n", ""),
+        tests=f"{TABLE}::test_a_part_answers_as_the_whole_does",
+    ),
+    Mutant(
+        "an answer with effects is found by its asker",
+        "ControlTable._words",
+        ("        if _has_effects(payload):\n", "        if False:\n"),
+        tests=f"{TABLE}::test_what_an_answer_brings_is_found_by_its_asker",
+    ),
     Mutant(
         "a seal counts in its mailbox alone",
         "ProofView._is_ours",

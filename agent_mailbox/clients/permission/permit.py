@@ -70,7 +70,7 @@ class Permit(Record):
         """Answer the client; say nothing if the session is not bound, or may go on as without us."""
         me = self.call.session_id
         standing = self.control.standing(me)
-        agent = self.control.plane().roster.get(me)
+        agent = self.control.logs.read_roster().get(me)
         if (why := self.control.broken()) is not None:
             if self.control.logs.trail.is_bound(me) and not policy.is_reading(self.call.tool, self.given):
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
@@ -131,7 +131,7 @@ class Permit(Record):
 
     def _own_answers(self) -> list[str]:
         """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
-        asked = self.control.plane().open_requests()
+        asked = self.control.part_about(self.call.session_id).open_requests()
         mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
         plain = [name for name in mine if name.replace("-", "").isalnum()]
         return [texts.answering(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
@@ -170,7 +170,7 @@ class Permit(Record):
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
             logs.trail.vouch(self.control.config.stamp)
             now = self.control.now()
-            if not binds(self.control.standing(me), self.control.plane().roster.get(me)):
+            if not binds(self.control.standing(me), self.control.logs.read_roster().get(me)):
                 logs.trail.unbind(me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Permit(Record):
             return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
             return  # the client no longer waits for this answer
-        self._tell(decided, frame.name_of(standing.lead, control.plane().roster), seconds)
+        self._tell(decided, frame.name_of(standing.lead, control.logs.read_roster()), seconds)
         control.consume(me, decided)
 
     def _dialog(self) -> Beside | None:

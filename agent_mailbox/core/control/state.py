@@ -48,7 +48,7 @@ from .standing_orders import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ..records import Message
     from ..roster import Roster
@@ -119,10 +119,17 @@ class ControlRequest(Record):
 
 
 class Plane:
-    """The fold. Messages go in by ``apply``, in log order; other mail is skipped."""
+    """The fold. Messages go in by ``apply``, in log order; other mail is skipped. ``parse`` reads a message's content.
 
-    def __init__(self, roster: Roster, messages: Iterable[Message] = ()) -> None:
+    Messages that share neither an id nor a request are folded apart: what concerns one agent needs only its own.
+    """
+
+    def __init__(
+        self, roster: Roster, messages: Iterable[Message] = (), parse: Callable[[str], Payload | Unknown] | None = None
+    ) -> None:
         self.roster = roster
+        self._parse = parse or message_text.parse
+        self._place = 0
         self.requests: dict[str, ControlRequest] = {}
         self.tasks: dict[str, ControlRequest] = {}
         self.verdicts: dict[str, Verdict] = {}
@@ -216,7 +223,8 @@ class Plane:
         if message.id not in self.verdicts or (is_proven and message.id not in self._proven):
             if is_proven:
                 self._proven.add(message.id)
-            payload = message_text.parse(message.content)
+            self._place += 1
+            payload = self._parse(message.content)
             if isinstance(payload, Unknown):
                 verdict = Verdict(UNKNOWN, payload.type, payload.reason)
             else:
@@ -262,7 +270,7 @@ class Plane:
             return Verdict(REFUSED, "", "the person needs no approval", about=about)
         state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
         self.requests[payload.request_id] = ControlRequest(
-            payload.request_id, flow, message.sender, answerer, payload, message.id, len(self.verdicts),
+            payload.request_id, flow, message.sender, answerer, payload, message.id, self._place,
             message.timestamp, state, proven=self._is_proven(message),
         )  # fmt: skip
         return Verdict(APPLIED, "", "" if self._is_proven(message) else UNPROVEN, after=state, about=about)
@@ -343,11 +351,11 @@ class Plane:
             worker = message.recipients[0]
             leads = authority.commands(self._speaker(message), worker, message.timestamp, self.roster, proven=False)
             if payload.plan_required and leads:
-                self._order(message, worker, HOLD, len(self.verdicts))
+                self._order(message, worker, HOLD, self._place)
             why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
             state = transitions.after(transitions.TASK, None, what) or transitions.ASSIGNED
             self.tasks[payload.request_id] = ControlRequest(
-                payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, len(self.verdicts),
+                payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, self._place,
                 message.timestamp, state, proven=self._is_proven(message),
             )  # fmt: skip
             return Verdict(APPLIED, "", why, after=state, about=worker)
@@ -365,7 +373,7 @@ class Plane:
         return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
 
     def _order(self, message: Message, to: str, kind: str, value: object) -> None:
-        place, speaker = len(self.verdicts), self._speaker(message)
+        place, speaker = self._place, self._speaker(message)
         proven = self._is_proven(message) and (
             to == ALL or authority.commands(speaker, to, message.timestamp, self.roster)
         )

@@ -1,0 +1,173 @@
+"""The table of control messages: a part of the fold answers as the whole does, and no attack uses what is derived."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.control import control_log, control_table, standing
+from agent_mailbox.core import codec
+from agent_mailbox.core.control import message_text
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.records import USER, Message
+from agent_mailbox.core.roster_changes import Registration
+from tests.helpers import MESSAGES
+from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
+from tests.trust.test_custody import ATTACKS, RULE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEIR = "9c1e6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
+SENDERS = (WORKER, HEIR, LEAD, OTHER, USER)
+IDS = [f"id-{n}" for n in range(40)]
+REQUESTS = [f"perm-{n:04}" for n in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is written again for every four messages."""
+    monkeypatch.setattr(control_table, "MANY", 4)
+
+
+def payload(chance: random.Random) -> m.Payload:
+    """A payload of any flow, about few requests."""
+    about, yes = chance.choice(REQUESTS), chance.random() < 0.7
+    mode = chance.choice(["", "", *m.MODES])
+    hosts = (chance.choice(["a.example", "b.example"]),)
+    kinds: list[Callable[[], m.Payload]] = [
+        lambda: m.ModeSet(mode=chance.choice(m.MODES)),
+        lambda: m.PolicyUpdate(deny=(f"Bash({chance.choice('abc')}:*)",), adds=yes),
+        lambda: m.TaskAssignment(request_id=about, title="t", plan_required=yes),
+        lambda: m.TaskCompleted(request_id=about),
+        lambda: m.PlanRequest(request_id=about, content="plan"),
+        lambda: m.PlanResponse(request_id=about, approved=yes, mode=mode),
+        lambda: m.PermissionRequest(request_id=about, tool="Bash"),
+        lambda: m.PermissionResponse(request_id=about, approved=yes, mode=mode),
+        lambda: m.SandboxRequest(request_id=about, capability="network", hosts=hosts),
+        lambda: m.SandboxResponse(request_id=about, approved=yes, scope=chance.choice(m.SCOPES)),
+        lambda: m.ShutdownRequest(request_id=about),
+        lambda: m.ShutdownApproved(request_id=about),
+        lambda: m.IdleNotification(reason="available"),
+    ]
+    return chance.choice(kinds)()
+
+
+def said(scene: Scene, chance: random.Random, at: int) -> None:
+    """A control message by anybody, sealed or not, perhaps under an id that was there before."""
+    sender = chance.choice(SENDERS)
+    to = chance.choice([(WORKER,), (HEIR,), (LEAD,), ("all",), (WORKER, OTHER)])
+    content = message_text.written(payload(chance)) if chance.random() < 0.95 else "nonsense"
+    about = Message(
+        id=chance.choice(IDS) if chance.random() < 0.3 else f"one-{at}",
+        sender=sender, recipients=to, timestamp=scene.mailbox.now() + at, content=content, type="control",
+    )  # fmt: skip
+    proof = ("user@terminal" if sender == USER else f"session:{sender}") if chance.random() < 0.7 else None
+    scene.mailbox.logs.messages.append([codec.message_line(about)], None, [proof])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
+    """For every agent, message and request, whatever was said and however far the table was written."""
+    chance = random.Random(seed)
+    scene.mailbox.register(Registration(session_id=HEIR, lead=LEAD, continues=WORKER, client="4712"), HEIR)
+    for at in range(100):
+        said(scene, chance, at)
+        if chance.random() < 0.1:
+            scene.control.standing(chance.choice(SENDERS))
+    desk, whole = scene.control, scene.control.plane()
+    for agent in (WORKER, HEIR, LEAD, OTHER):
+        assert desk.standing(agent) == standing.of(whole, agent)
+    for message_id, verdict in whole.verdicts.items():
+        assert control_log.of_messages(desk, [message_id]).verdicts[message_id] == verdict
+    for request in (*whole.requests.values(), *whole.tasks.values()):
+        found = desk.find(request.id) if request.flow != "task" or request.id not in whole.requests else request
+        assert found.replace(place=0) == request.replace(place=0)
+    assert standing.of(whole, WORKER) != standing.of(whole, "nobody")
+    assert table(scene).exists()
+
+
+def table(scene: Scene) -> Path:
+    """The table's file."""
+    record = scene.mailbox.logs.custody
+    assert record is not None
+    return Path(record.path("control"))
+
+
+def filled(scene: Scene) -> None:
+    """A table of some messages, the worker's orders among them."""
+    for _ in range(control_table.MANY + 1):
+        scene.control.set_mode(USER, [LEAD], "plan")
+    scene.control.standing(LEAD)
+
+
+def altered(scene: Scene, _: Path) -> None:
+    """The deny line's rule changed in place, so that its seal proves nothing."""
+    path = scene.post.file(MESSAGES)
+    with path.open("r+b") as file:
+        file.write(path.read_bytes().replace(b"Bash(curl:*)", b"Bash(cur1:*)"))
+
+
+@pytest.mark.parametrize("attack", [*ATTACKS, altered])
+def test_who_was_bound_stays_bound_beside_a_table(
+    scene: Scene, tmp_path: Path, attack: Callable[[Scene, Path], None]
+) -> None:
+    """Lines that are named by a table are weighed as they stand."""
+    filled(scene)
+    copy = scene.copy(tmp_path / "copy")
+    scene.policy(deny=(RULE,))
+    filled(scene)
+    assert scene.rules() == ((), (RULE,))
+    attack(scene, copy)
+    assert scene.asked(DENIED) == "deny"
+    assert any("doctor --trust" in what for what in scene.problems())
+
+
+def test_a_table_holds_places_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question reads the lines it is about, and no others; a mailbox without a record has no table."""
+    filled(scene)
+    scene.policy(deny=(RULE,))
+    filled(scene)
+    read: list[int] = []
+    line_at = control_table.line_at
+    monkeypatch.setattr(control_table, "line_at", lambda fd, at: (read.append(at), line_at(fd, at))[1])
+    assert scene.rules() == ((), (RULE,))
+    assert len(read) == 1
+    assert RULE.encode() not in table(scene).read_bytes()
+    assert not scene.post.file(".cache/control").exists()
+
+
+def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene) -> None:
+    """It is read as if it were missing: the log is what it was."""
+    scene.policy(deny=(RULE,))
+    filled(scene)
+    path = table(scene)
+    at, whole = path.stat(), path.read_bytes()
+    digest = whole.split()[9]
+    path.write_bytes(whole.replace(digest, digest[::-1]))
+    os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+    scene.control.set_mode(USER, [LEAD], "default")
+    assert scene.rules() == ((), (RULE,))
+    assert scene.mailbox.broken() is None
+
+
+def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:
+    """A mode in the answer to a request that the table has, and that mode when the table has it, too."""
+    asked = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
+    filled(scene)
+    scene.control.answer(USER, asked.id, True, mode="acceptEdits")
+    assert scene.control.standing(WORKER).mode == "acceptEdits"
+    filled(scene)
+    assert scene.control.standing(WORKER).mode == "acceptEdits"
+
+
+def test_a_shortened_id_is_found(scene: Scene) -> None:
+    """By its beginning, of the request or of its message."""
+    filled(scene)
+    asked = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
+    for word in (asked.id, asked.id[:9], asked.message_id, asked.message_id[:8]):
+        assert scene.control.find(word).replace(place=0) == asked.replace(place=0)
