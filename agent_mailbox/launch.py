@@ -2,10 +2,11 @@
 
 Belongs here: what happens before and after a command. A poll works for a fraction of a millisecond; starting Python and
 importing some fifty small modules costs the rest. So one derived file, a *bundle*, holds the modules of each hot verb.
-That saves finding, opening and decoding each by itself; within a bundle, imports are look-ups. Like ``.pyc`` files a
-bundle lives in ``__pycache__``. The first process that finds it missing or stale writes it; it counts only while every
-source file is unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.cache``).
-Other modules are imported as usual.
+That saves finding, opening and decoding each by itself; within a bundle, imports are look-ups. The modules of the
+verb's rarer branches are in it, too: each is decoded when it is imported. Like ``.pyc`` files a bundle lives in
+``__pycache__``. The first process that finds it missing or stale writes it; it counts only while every source file is
+unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.cache``). Other modules are
+imported as usual.
 """
 
 import marshal
@@ -15,11 +16,13 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import CodeType
+    from importlib.machinery import ModuleSpec
+    from types import CodeType, ModuleType
+    from typing import Any
 
-    from .start.bundle import Contents
+    from .start.bundle import Contents, LaterModule, Source
 
-VERBS = ("ack", "check", "hook", "release", "reply", "roster", "search", "send", "show")
+VERBS = ("ack", "check", "dead-letters", "hook", "release", "reply", "roster", "search", "send", "show", "status")
 """The hot verbs."""
 
 _HEAD = 11
@@ -45,18 +48,62 @@ def load_bundle(verb: str) -> bool:
         if int(data[:_HEAD]) * _SECOND != there.st_mtime_ns:
             return False  # another program wrote in it, or its writer was killed
         contents: Contents = marshal.loads(memoryview(data)[_HEAD:])
-        sources, compiled, link, modules = contents
-        for path, size, mtime in sources:
-            at = posix.stat(path)
-            if at.st_size != size or at.st_mtime_ns != mtime:
-                return False
+        sources, compiled, link, modules, later = contents
+        if not all(_is_unchanged(source) for source in sources):
+            return False
+        finder = Later(later, link)
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
     for name, path in compiled:
         _import_compiled(name, path)
     for module in modules:
         _import(*module, link)
+    sys.meta_path.insert(0, finder)
     return True
+
+
+def _is_unchanged(source: "Source") -> bool:
+    path, size, mtime = source
+    at = posix.stat(path)
+    return at.st_size == size and at.st_mtime_ns == mtime
+
+
+class Later:
+    """Finds the modules that a bundle holds for a verb's rarer branches: each is decoded when it is imported.
+
+    A module with a changed source is left to the other finders.
+    """
+
+    def __init__(self, modules: "Sequence[LaterModule]", link: str) -> None:
+        self._modules = {name: (source, code) for name, source, code in modules}
+        self._link = link
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":
+        """Return the spec of a module that the bundle holds."""
+        if name not in self._modules:
+            return None
+        source, _ = self._modules[name]
+        try:
+            if not _is_unchanged(source):
+                return None
+        except OSError:
+            return None
+        place, _, file = source[0].rpartition("/")
+        loader: Any = self  # the protocol wants a base class from ``importlib``, which takes long to load
+        spec = type(__spec__)(name, loader, origin=source[0], is_package=file == "__init__.py")
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(place)
+        return spec
+
+    def create_module(self, _spec: object) -> None:
+        """Let the interpreter make the module."""
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Execute a module's code."""
+        source, code = self._modules[module.__name__]
+        module.__file__ = source[0]
+        setattr(module, self._link, sys.modules)
+        exec(marshal.loads(code), module.__dict__)
 
 
 def _import_compiled(name: str, path: str) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from ..core.claims import Reads
-from ..core.frame import word
 from ..core.records import Message
-from ..core.roster import shown_state
-from ..core.text import shell_quoted
 from ..errors import Malformed
-from . import mail_output, render, values, verbs
+from . import mail_output, render, standing_verbs, values, verbs
 from .group import cli
 from .options import App, Verb, complete_address, complete_session, pass_app
 
@@ -54,39 +50,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 @pass_app
 def status(app: App, /, session: str | None, cost: bool) -> None:
     """Show your state: unread mail, messages that await your ack, dead letters."""
-    me = app.who(session)
-    found = app.library.status(me)
-    agent = found.agent
-    own = "" if session is None else f" --session {shell_quoted(me)}"
-    roster = app.mailbox.logs.read_roster()
-    lines = [
-        f"{me}: {shown_state(agent, found.gone) if agent else 'not registered'}"
-        + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{mail_output.plural(found.unread, 'unread message')}"
-        + (f" (agent-mailbox check{own})" if found.unread else ""),
-    ]
-    if found.obligations:
-        lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
-        listing = render.messages_text(found.obligations, found.reads, roster, app.style)
-        lines += ["  " + line for line in listing.splitlines()]
-    if found.dead_letters:
-        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters{own})")
-    value: dict[str, Any] = {
-        "session": me,
-        "unread": found.unread,
-        "obligations": [mail_output.message_json(m, found.reads) for m in found.obligations],
-        "dead_letters": found.dead_letters,
-        "state": agent.state if agent else None,
-        "tags": list(agent.tags) if agent else [],
-        "gone": bool(found.gone),
-    }
-    if cost:
-        costs = app.library.costs(me)
-        wakes, spent = app.library.wakes(me)
-        lines += render.costs_text(costs, roster, wakes, spent)
-        value["cost"] = [render.cost_json(c) for c in costs]
-        value["wakes"] = {"count": wakes, "tokens": spent}
-    app.out("\n".join(lines) + "\n", value)
+    standing_verbs.status(app, app.mailbox, session, cost=cost)
 
 
 @cli.command(cls=Verb)
@@ -115,16 +79,6 @@ def thread(app: App, /, message_id: str) -> None:
     value = {"messages": [mail_output.message_json(m, reads) for m in messages], "receipts": stages}
     app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
     verbs.note_shown(app, app.mailbox, messages, reads)
-
-
-def _who_or_all(app: App, session: str | None) -> str:
-    """Return the session that the command acts as; without one, the hint names ``--all``, too."""
-    try:
-        return app.who(session)
-    except Malformed as error:
-        if error.code == "no_session":
-            error.hint = "pass --all for everyone's mail, or --session ID for one session's"
-        raise
 
 
 def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
@@ -165,7 +119,7 @@ def history(
     \b
     Example: agent-mailbox history --with role:reviewer --since 24h
     """
-    me = None if everyones else _who_or_all(app, session)
+    me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
     start = values.since(since, app.mailbox.now())
     _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
 
@@ -221,13 +175,7 @@ def dead_letters(app: App, /, session: str | None, everyones: bool, since: str |
     The steward tells each sender once, by mail, before it archives them.
     """
     start = values.since(since, app.mailbox.now())
-    found = app.library.dead_letters(None if everyones else _who_or_all(app, session), start)
-    if not found and not app.json:
-        app.nothing("no dead letters\n")
-        return
-    roster = app.mailbox.logs.read_roster()
-    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found]}
-    app.out(render.dead_letters_text(found, roster, app.style), value)
+    standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start)
 
 
 @cli.command(cls=Verb)

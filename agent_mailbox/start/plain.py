@@ -41,6 +41,8 @@ _AGENT = {"--session-id": 1, "--name": 1, "--lead": 1, "--dir": 1, "--json": 0}
 _AGENT |= {"--role": 1, "--tags": 1, "--add-tags": 1, "--remove-tags": 1}
 _ENDED = {"--session-id": 1, "--dir": 1, "--json": 0}
 _LISTED = {"--dir": 1, "--json": 0}
+_STATUS = {"--session": 1, "--dir": 1, "--json": 0}
+_DEAD = {"--session": 1, "--all": 0, "--dir": 1, "--json": 0}
 _REPEATED = ("--to", "--role")
 
 
@@ -86,6 +88,9 @@ def run(arguments: Sequence[str]) -> int | None:
         return None if given is None or not all(query) or not query else _search(query, given)
     if verb == "roster" and words:
         return _roster(words[0], words[1:])
+    if verb in ("status", "dead-letters"):
+        given = parsed(words, _STATUS if verb == "status" else _DEAD)
+        return None if given is None else _standing(verb, given)
     if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
         from ..cli.hook_command import answer
 
@@ -153,6 +158,20 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
             settle(app, desk, message_id, _one(given, "--session"))
 
     return _run(given, Mailbox, do)
+
+
+def _standing(verb: str, given: Given) -> int:
+    from ..cli import standing_verbs
+    from ..mailbox.facade import Mailbox
+
+    session = _one(given, "--session")
+    if verb == "status":
+        return _run(given, Mailbox, lambda app, desk: standing_verbs.status(app, desk, session))
+    return _run(
+        given,
+        Mailbox,
+        lambda app, desk: standing_verbs.dead_letters(app, desk, session, everyones="--all" in given),
+    )
 
 
 def _roster(what: str, words: Sequence[str]) -> int | None:

@@ -19,8 +19,6 @@ small one names the large one's state that it belongs to; beside any other it co
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from ..core import codec
 from ..core.claims import Reads
 from ..core.inbox import MailState
@@ -76,13 +74,17 @@ def offered(logs: Logs, session_id: str) -> list[Read]:
 
 
 def _answer(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T]) -> T:
-    with ExitStack() as files:
+    files: list[TableFile] = []
+    try:
         table = AskTable(logs, live, files)
         table.catch_up()
         found = question(table)
         if table.is_sound():
             table.save()
             return found
+    finally:
+        for file in files:
+            file.close()
     table = AskTable(logs, live, None)  # another process wrote the files meanwhile
     table.catch_up()
     table.save()
@@ -94,9 +96,9 @@ def _lines(fd: int | None, positions: Iterable[int]) -> Iterator[tuple[int, byte
 
 
 class AskTable:
-    """The table beside the open logs; ``files`` closes what it reads (None: it begins from the logs)."""
+    """The table beside the open logs; what it reads joins ``files``, to be closed (None: it begins from the logs)."""
 
-    def __init__(self, logs: Logs, live: OpenLogs, files: ExitStack | None) -> None:
+    def __init__(self, logs: Logs, live: OpenLogs, files: list[TableFile] | None) -> None:
         self._logs = logs
         self._live = live
         self._files: list[TableFile] = []
@@ -117,11 +119,13 @@ class AskTable:
                 self._files.append(news)
                 self._parts.append(news)
 
-    def _opened(self, name: str, files: ExitStack) -> TableFile | None:
+    def _opened(self, name: str, files: list[TableFile]) -> TableFile | None:
         try:
-            return files.enter_context(TableFile(self._logs.cache(name)))
+            file = TableFile(self._logs.cache(name))
         except OSError:
             return None
+        files.append(file)
+        return file
 
     def _holds(self, marks: Marks) -> bool:
         live = self._live

@@ -22,7 +22,7 @@ def repository(directory: str) -> str | None:
 
 def root(directory: str) -> str | None:
     """Return the top of the git worktree that holds a directory, or None outside one."""
-    here = system.real_path(directory)
+    here = system.real_directory(directory)
     while True:
         if system.exists(system.join(here, ".git")):
             return here

@@ -9,9 +9,6 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import BadLine
 from . import paths, system
-from .archive import Archive
-from .index import MailIndex
-from .index_keys import LIVE, NEWS
 from .lines import lines_of
 from .prefilter import may_be_message
 
@@ -20,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .logs import Logs
+
+
+NEAR = 4 << 20
+"""Bytes of a log that are read about as fast as SQLite loads."""
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
@@ -33,8 +34,12 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     wanted = set(found)
     if len(wanted) < len(found):
         return False
-    if start <= NEWS:
+    if start <= NEAR:
         return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+    from .archive import Archive
+    from .index import MailIndex  # SQLite, which a short log does without
+    from .index_keys import LIVE
+
     archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
     return bool(
         MailIndex(logs, archive).ask(

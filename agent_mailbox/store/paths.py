@@ -102,7 +102,7 @@ def common_directory(directory: str) -> str | None:
     common = _one_line(system.join(gitdir, "commondir"))
     if common is None:
         return None
-    return system.real_path(system.join(gitdir, common))
+    return system.real_directory(system.join(gitdir, common))
 
 
 def _one_line(path: str) -> str | None:

@@ -108,11 +108,11 @@ def is_directory(path: str) -> bool:
 
 
 def real_directory(path: str) -> str:
-    """Return a directory's path without links; the path itself if there is no directory."""
+    """Return a directory's path, absolute and without links, as far as it exists."""
     try:
         fd = open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     except OSError:
-        return path
+        return real_path(path)
     try:
         return readlink(f"/proc/self/fd/{fd}")
     except OSError:  # no /proc, as on macOS

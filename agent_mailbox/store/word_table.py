@@ -60,7 +60,7 @@ def positions(entries: Entries, kind: bytes, word: bytes) -> Iterator[int]:
 
 
 class TableFile:
-    """The entries in an open file, for a ``with`` block. ``head`` is what their owner says about them.
+    """The entries in an open file. ``head`` is what their owner says about them.
 
     Another process may write the file anew meanwhile. Then ``is_sound`` says that the answers count for nothing.
     """
@@ -76,10 +76,8 @@ class TableFile:
             self._start, self._size, self._time = found[0] + _HEAD, found[1] - _HEAD, there.st_mtime_ns
             self.head = system.pread(self._fd, _HEAD, found[0]).rstrip()
 
-    def __enter__(self) -> TableFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file."""
         system.close(self._fd)
 
     def is_sound(self) -> bool:

@@ -55,7 +55,7 @@ def epoch(box: Mailbox) -> int:
 def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Mailbox:
     """A mailbox that is small, or counts as large."""
     if request.param == "index":
-        monkeypatch.setattr(foreign_lines, "NEWS", 0)
+        monkeypatch.setattr(foreign_lines, "NEAR", 0)
     return mailbox(tmp_path / "one", 3)
 
 
@@ -97,7 +97,7 @@ def test_without_an_index_a_large_mailbox_is_read_again(tmp_path: Path, monkeypa
     """Nobody builds one while others wait for the lock."""
     box = mailbox(tmp_path / "one", 3)
     (tmp_path / "one/box/.cache/index.sqlite").unlink()
-    monkeypatch.setattr(foreign_lines, "NEWS", 0)
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
     before = epoch(box)
     foreign(box, "x-1")
     assert delivered(box, ME) == ["foreign x-1"]
@@ -107,7 +107,7 @@ def test_without_an_index_a_large_mailbox_is_read_again(tmp_path: Path, monkeypa
 
 def test_what_is_new_costs_the_same_in_a_mailbox_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the session that meets it first, and for the next."""
-    monkeypatch.setattr(foreign_lines, "NEWS", 0)
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
     taken = []
     for size in (20, 200):
         box = mailbox(tmp_path / str(size), size)

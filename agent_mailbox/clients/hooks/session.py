@@ -178,7 +178,7 @@ def _listed(words: str | None) -> list[str]:
 
 def _project(directory: str) -> tuple[str, ...]:
     """Return ``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
-    name = creation.repository(directory) or system.basename(system.real_path(directory))
+    name = creation.repository(directory) or system.basename(system.real_directory(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 

@@ -1,0 +1,88 @@
+"""The commands that tell how a session stands, for either parser: ``status`` and ``dead-letters``.
+
+Belongs here: the two commands once their arguments are parsed. Must not import click.
+"""
+
+from __future__ import annotations
+
+from ..core.frame import word
+from ..core.roster import shown_state
+from ..core.text import shell_quoted
+from ..errors import Malformed
+from ..mailbox.queries import Library
+from . import mail_output, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core.roster import Roster
+    from ..mailbox.facade import Mailbox
+    from ..mailbox.queries import Status
+    from .context import Context
+
+
+def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
+    """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
+    me = app.me(session, mailbox)
+    library = Library(mailbox)
+    found = library.status(me)
+    roster = mailbox.logs.read_roster()
+    lines = _status_text(app, found, roster, "" if session is None else f" --session {shell_quoted(me)}")
+    value: dict[str, Any] = {
+        "session": me,
+        "unread": found.unread,
+        "obligations": [mail_output.message_json(m, found.reads) for m in found.obligations],
+        "dead_letters": found.dead_letters,
+        "state": found.agent.state if found.agent else None,
+        "tags": list(found.agent.tags) if found.agent else [],
+        "gone": bool(found.gone),
+    }
+    if cost:
+        costs = library.costs(me)
+        wakes, spent = library.wakes(me)
+        lines += render.costs_text(costs, roster, wakes, spent)
+        value["cost"] = [render.cost_json(c) for c in costs]
+        value["wakes"] = {"count": wakes, "tokens": spent}
+    app.out("\n".join(lines) + "\n", value)
+
+
+def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[str]:
+    """Return the lines of a status; ``own`` is the option that the commands in them need."""
+    agent = found.agent
+    lines = [
+        f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
+        + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
+        f"{mail_output.plural(found.unread, 'unread message')}"
+        + (f" (agent-mailbox check{own})" if found.unread else ""),
+    ]
+    if found.obligations:
+        lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
+        listing = render.messages_text(found.obligations, found.reads, roster, app.style)
+        lines += ["  " + line for line in listing.splitlines()]
+    if found.dead_letters:
+        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters{own})")
+    return lines
+
+
+def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
+    """Return the session that the command acts as; without one, the hint names ``--all``, too."""
+    try:
+        return app.me(session, mailbox)
+    except Malformed as error:
+        if error.code == "no_session":
+            error.hint = "pass --all for everyone's mail, or --session ID for one session's"
+        raise
+
+
+def dead_letters(
+    app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None = None
+) -> None:
+    """Print the dead letters with their reasons: the session's, or ``everyones``."""
+    found = Library(mailbox).dead_letters(None if everyones else who_or_all(app, mailbox, session), since)
+    if not found and not app.json:
+        app.nothing("no dead letters\n")
+        return
+    roster = mailbox.logs.read_roster()
+    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found]}
+    app.out(render.dead_letters_text(found, roster, app.style), value)
