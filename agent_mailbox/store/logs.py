@@ -58,6 +58,7 @@ class Logs:
         self._trusted = True
         self.polls: dict[str, int] = {}  # by session, for a process that stays (``Poll.unread``)
         self.quiet: dict[str, Any] = {}
+        self._book = "", b""
         self.messages, self.reads, self.roster = (
             Log(self.path(name), wait, self.trail, None if record is None else record.log(name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
@@ -160,7 +161,7 @@ class Logs:
         return self._roster
 
     def _folded_roster(self, fd: int, end: int, view: ProofView | None) -> Roster:
-        kept = cache.load(self.rollbook(view)) or b""
+        kept = self._text(fd, end, view)
         start = kept.find(b"\n") + 1
         at, counted = read_head(kept[:start])
         if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
@@ -174,8 +175,20 @@ class Logs:
         if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
             head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
-            cache.save(self.rollbook(view), head + roster_cache.written(roster))
+            self._book = self.rollbook(view), head + roster_cache.written(roster)
+            cache.save(*self._book)
         return roster
+
+    def _text(self, fd: int, end: int, view: ProofView | None) -> bytes:
+        """Return the rollbook's text; empty if there is none.
+
+        One that this process read before will do while the log continues it by little: a long one takes a millisecond.
+        """
+        path, (known, text) = self.rollbook(view), self._book
+        at, _ = read_head(text[: text.find(b"\n") + 1])
+        if known != path or not text or not cache.holds(fd, at) or not 0 <= end - at[1] < NEWS:
+            self._book = path, cache.load(path) or b""
+        return self._book[1]
 
     def rollbook(self, view: ProofView | None) -> str:
         """Return the rollbook's path: it names leads, so with a record it is outside the project."""

@@ -70,7 +70,24 @@ def test_the_log_that_a_book_was_not_made_of_is_folded_whole(many: logs.Logs) ->
     for other in (text + registered("new"), registered("alone")):
         path.unlink()
         path.write_bytes(other)
-        assert list(anew(many).read_roster().agents) == [e.session_id for e in map(codec.roster_event, lines(other))]
+        for found in (many, anew(many)):
+            assert list(found.read_roster().agents) == [e.session_id for e in map(codec.roster_event, lines(other))]
+
+
+def test_a_change_reads_the_book_once(many: logs.Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind its own change a process goes on with the text that it has, as long as the log continues it by little."""
+    read, load = [], cache.load
+    monkeypatch.setattr(logs.cache, "load", lambda path: read.append(path) or load(path))
+    found = anew(many)
+    for number in range(3):
+        with found.roster.held() as log:
+            found.read_roster()
+            log.append([registered(f"new-{number}", 1)], EVERYONE)
+        assert found.read_roster().get(f"new-{number}") is not None
+    assert read == [many.rollbook(None)]
+    with many.roster.held() as log:
+        log.append([registered(f"more-{n}", 2) for n in range(logs.NEWS // 50)], EVERYONE)
+    assert len(found.read_roster().agents) == len(anew(many).read_roster().agents)
 
 
 def lines(text: bytes) -> list[bytes]:
