@@ -16,7 +16,7 @@ The table has a line's position under these words, in capitals if the line was p
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from ..core import codec, proofs
 from ..core.address import ALL
@@ -152,7 +152,7 @@ class ControlTable:
     def _opened(self, files: ExitStack) -> bool:
         """Open the file; return whether it is of this log and of what is proven there."""
         try:
-            self._file = table = files.enter_context(TableFile(self._path))
+            self._file = table = files.enter_context(closing(TableFile(self._path)))
             mark, counted = read_head(table.head)
         except (OSError, ValueError):
             return False
