@@ -11,7 +11,9 @@ from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
 from ..errors import Busy, NotFound
-from ..store.prefilter import may_be_read_by
+from ..store import system
+from ..store.lines import line_chunks
+from ..store.prefilter import lines_read_by
 from ..store.stamps import EVERYONE
 from .opened import OpenMailbox
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
     from ..core.records import RosterEvent
     from ..core.roster import Agent, Roster
+
+SPAN = 1 << 16
+"""Bytes of reads that are passed by together if none is of an agent that died."""
 
 
 class Registry(OpenMailbox):
@@ -66,7 +71,7 @@ class Registry(OpenMailbox):
         with self.logs.reads.held() as log:
             now, roster = self.now(), self.logs.read_roster()
             readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
-            theirs = [at for at in log.lines() if may_be_read_by(at[1], readers)]
+            theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))
             state = self.state() if theirs else None  # who read nothing owes nothing
             records = [
                 Read(message_id=i, session_id=session_id, timestamp=now, event="release")

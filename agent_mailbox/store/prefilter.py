@@ -10,7 +10,7 @@ from ..core.address import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..core.address import Reader
 
@@ -27,6 +27,17 @@ def may_be_about(line: bytes, ids: set[bytes]) -> bool:
 def may_be_read_by(line: bytes, sessions: Iterable[bytes]) -> bool:
     """Return whether the read record may be of one of these sessions: an escape can spell any."""
     return b"\\" in line or any(session in line for session in sessions)
+
+
+def lines_read_by(chunks: Iterable[tuple[int, bytes]], sessions: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, line) of the read records that may be of one of these sessions. The ``chunks`` end with a line's
+    end (``lines.line_chunks``), and most are passed by whole."""
+    for place, chunk in chunks:
+        if may_be_read_by(chunk, sessions):
+            for line in chunk.split(b"\n"):
+                if line and may_be_read_by(line, sessions):
+                    yield place, line
+                place += len(line) + 1
 
 
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:

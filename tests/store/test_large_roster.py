@@ -11,6 +11,7 @@ from agent_mailbox.core import codec, roster_cache
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.store import cache, logs, prefilter, stamps
+from agent_mailbox.store import lines as lines_in
 from agent_mailbox.store.stamps import EVERYONE, Trail
 
 COUNT = 40
@@ -99,6 +100,21 @@ def test_a_read_is_somebody_s_however_another_program_spells_the_id() -> None:
     assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"bob"}', [b"bob"])
     assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"\\u0062ob"}', [b"bob"])
     assert not prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
+
+
+@pytest.mark.parametrize("size", [1, 70, 1 << 16])
+def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> None:
+    """Each at its place, however the log falls into chunks, with a torn end, too."""
+    text = b"".join(b'{"message_id":"m","reader_session_id":"s-%d"}\n' % (n % 7) for n in range(30)) + b'\n{"reader_s-3'
+    (tmp_path / "reads").write_bytes(text)
+    fd = os.open(tmp_path / "reads", os.O_RDONLY)
+    try:
+        chunks = lines_in.line_chunks(fd, len(text), size=size)
+        found = list(prefilter.lines_read_by(chunks, [b"s-3", b"s-5"]))
+        assert found == [at for at in lines_in.lines_of(fd) if prefilter.may_be_read_by(at[1], [b"s-3", b"s-5"])]
+    finally:
+        os.close(fd)
+    assert len(found) == 9
 
 
 def stamped(tmp_path: Path, count: int) -> Trail:
