@@ -22,8 +22,23 @@ if TYPE_CHECKING:
 
     from .start.bundle import Contents, LaterModule, Source
 
-VERBS = ("ack", "check", "dead-letters", "hook", "release", "reply", "roster", "search", "send", "show", "status")
-"""The hot verbs."""
+START = "start"
+"""The bundle of the hook that begins a session: it does what no other hook does."""
+BUNDLES = (
+    "ack",
+    "check",
+    "dead-letters",
+    "hook",
+    "release",
+    "reply",
+    "roster",
+    "search",
+    "send",
+    "show",
+    "status",
+    START,
+)
+"""One for each hot verb, by its name."""
 
 _HEAD = 11
 """Bytes of a bundle before its contents: its seal and a newline."""
@@ -31,15 +46,24 @@ _SECOND = 1_000_000_000
 _CACHE = f"{__file__.rpartition('/')[0]}/__pycache__"
 
 
-def bundle(verb: str) -> str:
-    """Return where a verb's bundle is."""
-    return f"{_CACHE}/{verb}.{sys.implementation.cache_tag}.bundle"
+def bundle(name: str) -> str:
+    """Return where a bundle is."""
+    return f"{_CACHE}/{name}.{sys.implementation.cache_tag}.bundle"
 
 
-def load_bundle(verb: str) -> bool:
-    """Import a hot verb's modules at once; returns whether it has a bundle, with every source file unchanged."""
+def bundle_for(words: "Sequence[str]") -> str | None:
+    """Return the name of the bundle for a command's words; None for a verb that is not hot."""
+    verb = words[0] if words else ""
+    if verb == "hook" and len(words) == 2 and words[1] == "SessionStart":
+        return START
+    verb = "check" if verb == "read" else verb
+    return verb if verb in BUNDLES else None
+
+
+def load_bundle(name: str) -> bool:
+    """Import a hot verb's modules at once; returns whether there is a bundle, with every source file unchanged."""
     try:
-        fd = posix.open(bundle(verb), posix.O_RDONLY | posix.O_CLOEXEC)
+        fd = posix.open(bundle(name), posix.O_RDONLY | posix.O_CLOEXEC)
         try:
             there = posix.fstat(fd)
             data = posix.read(fd, there.st_size)
@@ -174,8 +198,8 @@ def start() -> None:
     import gc
 
     gc.disable()
-    verb = {"read": "check"}.get(word := sys.argv[1] if len(sys.argv) > 1 else "", word)
-    stale = verb in VERBS and not load_bundle(verb)
+    name = bundle_for(sys.argv[1:])
+    stale = name is not None and not load_bundle(name)
     code = main()
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -183,8 +207,8 @@ def start() -> None:
                 stream.flush()
     except (OSError, ValueError):
         code = code or 5
-    if stale and not sys.dont_write_bytecode:
+    if name is not None and stale and not sys.dont_write_bytecode:
         from .start import bundle as bundles
 
-        bundles.save(verb, bundle(verb))
+        bundles.save(name, bundle(name))
     posix._exit(code)

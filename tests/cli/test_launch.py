@@ -117,12 +117,14 @@ def test_a_package_that_cannot_be_written_works(checkout: Checkout) -> None:
 
 
 ASKED = "a5ced000-0000-4000-8000-000000000000"
+CALL = json.dumps({"session_id": "me", "transcript_path": "transcript.jsonl", "source": "startup"})
 HOT_RUNS = (
     ("send", "--from", "x", "--to", "me", "--body", "hi"),
     ("check", "--session", "me"),
     ("check", "--session", "me", "--peek", "--json"),
     ("hook", "UserPromptSubmit"),
     ("hook", "Stop"),
+    ("hook", "SessionStart"),
     ("search", "hi"),
     ("status", "--session", "me"),
     ("dead-letters", "--all"),
@@ -164,16 +166,19 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
     """What a bundle brings has no loader of its own: a module in it stands behind those it imports, and none is
     missing."""
     place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-    save = f"{place}from agent_mailbox.start import bundle\nbundle.save(sys.argv[1], launch.bundle(sys.argv[1]))"
+    save = (
+        f"{place}from agent_mailbox.start import bundle\nname = launch.bundle_for(sys.argv[1:])\n"
+        "bundle.save(name, launch.bundle(name))"
+    )
     assert post.run(*words, python=("-c", save)).stderr == ""
     load = (
-        f"{place}assert launch.load_bundle(sys.argv[1])\nlaunch.main(sys.argv[1:])\n"
+        f"{place}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "wrong = (n for n, m in ours.items() if not isinstance(m.__spec__.loader, (type(None), launch.Later)))\n"
         "sys.stderr.write(' '.join(sorted(wrong)))"
     )
     ask(post)
-    assert post.run(*words, python=("-c", load), stdin='{"session_id": "me"}').stderr == ""
+    assert post.run(*words, python=("-c", load), stdin=CALL, env={"CLAUDECODE": "1"}).stderr == ""
 
 
 LATER_ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "me", "AGENT_MAILBOX_TEST_CALLER": None}
@@ -182,11 +187,11 @@ LATER_ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "me", "AGENT_MAILBOX_T
 def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
     """A session's start, mail that another program wrote, a call by a program. To change the list, add what this test
     found."""
-    for verb in {words[0] for words in LATER_RUNS}:
-        bundle.save(verb, launch.bundle(verb).replace(launch._CACHE, str(post.scratch)))
+    for name in {launch.bundle_for(words) or "" for words in LATER_RUNS}:
+        bundle.save(name, launch.bundle(name).replace(launch._CACHE, str(post.scratch)))
     load = (
         f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-        "assert launch.load_bundle(sys.argv[1])\nlaunch.main(sys.argv[1:])\n"
+        "assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "loaders = {n: type(m.__spec__.loader).__name__ for n, m in ours.items()}\n"
         "sys.stderr.write(' '.join(n for n in loaders if loaders[n] not in ('NoneType', 'Later')))"
@@ -197,12 +202,12 @@ def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
         done = post.run(*words, python=("-c", load), stdin=prepare(post, turn), env=LATER_ENV)
         assert done.rc == 0, done
         for name in done.stderr.split():
-            found.setdefault(name.partition(".")[2], set()).add(words[0])
+            found.setdefault(name.partition(".")[2], set()).add(launch.bundle_for(words) or "")
     shown = "\n".join(f'    "{name}": "{" ".join(sorted(found[name]))}",' for name in import_order(found))
     assert not found, shown
 
 
-@pytest.mark.parametrize("verb", launch.VERBS)
+@pytest.mark.parametrize("verb", launch.BUNDLES)
 def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
     """Loading it imports nothing of ours: an import statement asks for what is there already at ten times the price."""
     place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
@@ -230,12 +235,12 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
     for words in HOT_RUNS:
         if words[-1] != "Stop":  # which is the hook with nothing to show
             post.send("x", "me", "hi")
-        loaded = post.run(*words, python=("-c", code), stdin='{"session_id": "me"}').stderr.split()
+        loaded = post.run(*words, python=("-c", code), stdin=CALL, env={"CLAUDECODE": "1"}).stderr.split()
         for name in loaded:
-            if words[0] in bundle.LATER_MODULES.get(name.partition(".")[2], "").split():
-                continue
-            verbs.setdefault(name.partition(".")[2], set()).add(words[0])
-    assert verbs.pop("launch") == set(launch.VERBS)
+            verb, module = launch.bundle_for(words) or "", name.partition(".")[2]
+            if verb not in bundle.LATER_MODULES.get(module, "").split():
+                verbs.setdefault(module, set()).add(verb)
+    assert verbs.pop("launch") == set(launch.BUNDLES)
     found = {name: " ".join(sorted(verbs[name])) for name in import_order(verbs)}
     shown = "\n".join(f'    "{name}": "{used}",' for name, used in found.items())
     assert [*bundle.HOT_MODULES.items()] == [*found.items()], f"HOT_MODULES = {{\n{shown}\n}}"
