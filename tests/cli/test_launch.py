@@ -139,7 +139,7 @@ HOT_RUNS = (
 
 
 FOREIGN = '{"id":"%s","sender":"x","recipient":"me","timestamp":"2026-03-16T09:00:00Z","content":"by echo"}\n'
-HOOKS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "SessionStart")
+HOOKS = ("UserPromptSubmit", "Stop", "SessionStart")
 LATER_RUNS = (*(("hook", event) for event in HOOKS), ("check", "--session", "me"), ("send", *HOT_RUNS[0][1:]))
 
 
