@@ -55,6 +55,8 @@ def rows(results: Results) -> list[Row]:
         _ratio(results, measures.SEARCH, 3.0, largest_only=True),
         _ratio(results, measures.START, 2.0),
         _growth(results, measures.START),
+        *(_ratio(results, name, 2.0) for name in (measures.STATUS, measures.DEAD, measures.FOREIGN)),
+        *(_growth(results, name) for name in (measures.STATUS, measures.DEAD, measures.FOREIGN)),
     ]
     return [row for row in found if row is not None]
 

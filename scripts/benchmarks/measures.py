@@ -6,15 +6,20 @@ Belongs here: which command lines in which state, and how a group is put togethe
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
+import uuid
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agent_mailbox.core import instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.store import paths
 
 from . import launch, writers
 from .children import Child, ask
@@ -65,7 +70,8 @@ POLL, CURSOR, CURSOR_PEAK, INDEX, PEAK = (
     "search with everything derived gone",
     "check: peak memory",
 )
-START, STATUS = "session start, nothing new", "status"
+START, STATUS, DEAD = "session start, nothing new", "status", "dead-letters"
+FOREIGN = "check, 5 unread by another program"
 
 
 @dataclass(frozen=True)
@@ -362,9 +368,31 @@ def owed(bench: Bench) -> None:
         start = _hook(bench, world, world.quiet, shell, words, START)
         given = launch.hook_input(world.directory, world.quiet, launch.BEGIN)
         subjects.append(replace(start, argv=(*words, launch.SHIM, launch.BEGIN), stdin=given))
-        found = _commands(bench, world, STATUS, "status", "--session", world.quiet)
-        subjects += [one for one in found if one.how == "console"]  # click is among the site's packages
+        subjects += _commands(bench, world, STATUS, "status", "--session", world.quiet)
+        subjects += _commands(bench, world, DEAD, "dead-letters", "--session", world.quiet)
     bench.time(subjects)
+
+
+def foreign(bench: Bench) -> None:
+    """Check with five messages that a program without our writer appended before each round, an index being there."""
+    subjects = []
+    for world in bench.crowded():
+        run_once((*next(iter(bench.launchers().values())), "search", RARE), bench.env(world))
+        made = _commands(bench, world, FOREIGN, "check", "--session", world.checking)
+        subjects += [replace(one, before=partial(_append_fresh, world), expect=_has_fresh) for one in made]
+    bench.time(subjects)
+
+
+def _append_fresh(world: World) -> None:
+    """Append five messages as a script does: no lock, no announcement."""
+    common = {
+        "sender": world.sender,
+        "recipient": world.checking,
+        "timestamp": instant.text(time.time_ns() // 1_000_000),
+    }
+    lines = ({"id": str(uuid.uuid4()), **common, "content": f"{FRESH} {k}"} for k in range(UNREAD))
+    with (world.directory / paths.MESSAGES).open("a") as log:
+        log.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 GROUPS: dict[str, Callable[[Bench], None]] = {
@@ -375,6 +403,7 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "roster": roster,
     "search": search,
     "owed": owed,
+    "foreign": foreign,
     "poll": poll,
     "busy": busy,
     "rebuild": rebuild,
