@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from .address import Reader
     from .inbox import MailState
     from .records import Message
     from .roster import Roster
@@ -47,9 +48,14 @@ def dead_letters(state: MailState, now: int, session_id: str | None = None) -> l
         _letters(
             state,
             now,
-            lambda m: reader is None or m.sender in reader.lineage or route(m.recipients, reader) is not None,
+            lambda m: reader is None or is_concerned(m, reader),
         )
     )
+
+
+def is_concerned(message: Message, reader: Reader) -> bool:
+    """Return whether the reader sent the message, or was to get it."""
+    return message.sender in reader.lineage or route(message.recipients, reader) is not None
 
 
 def _letters(state: MailState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:

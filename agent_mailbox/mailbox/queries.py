@@ -88,26 +88,18 @@ class Library:
 
         box, now = self._mailbox, self._mailbox.now()
         asked = asking.state(box.logs, session_id, box.config.ttls)
-        messages, reads = untaken.found(box.logs, self._words(session_id))
-        lonely = asked.replace(messages=messages, reads=claims.Reads(reads))
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, counted=True)
+        state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
         return Status(
             session_id=session_id,
             unread=len(Poll(box.logs, session_id, box.config.ttls, box.config.stamp).unread(now, adopt=False)),
             obligations=tuple(obligations.obligations(session_id, asked)),
             reads=asked.reads,
-            dead_letters=len(dead_letters.dead_letters(lonely, now, session_id)),
+            dead_letters=lonely.surely + len(dead_letters.dead_letters(state, now, session_id)),
             agent=asked.roster.get(session_id),
             last_seen=self._mailbox.logs.last_seen([session_id]).get(session_id),
             gone=frozenset(self._mailbox.gone([session_id])),
         )
-
-    def _words(self, session_id: str | None) -> list[bytes] | None:
-        """Return the words one of which is in each line of mail from or to the session; None for everyone's mail."""
-        if session_id is None:
-            return None
-        from ..store import prefilter
-
-        return prefilter.addresses(self._mailbox.logs.read_roster().reader(session_id))
 
     def costs(self, session_id: str | None) -> list[Cost]:
         """Return the tokens that hooks spent on a session's mail, or its predecessors'; None: on everyone's."""
@@ -154,9 +146,10 @@ class Library:
             archived.update(self._archived(lately))
             return archived
 
-        messages, reads = untaken.found(box.logs, self._words(session_id), moved)
-        live = MailState(messages=messages, reads=claims.Reads(), roster=box.logs.read_roster(), ttls=box.config.ttls)
-        state = self._with_archive(live, reads, archived, lately)
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, about=moved)
+        roster = box.logs.read_roster()
+        live = MailState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
+        state = self._with_archive(live, lonely.reads, archived, lately)
         found = dead_letters.dead_letters(state, now, session_id)
         return [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
 

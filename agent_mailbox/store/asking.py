@@ -57,7 +57,7 @@ def state(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> Mail
     with logs.open() as live:
         roster = logs.read_roster()
         lineage = roster.lineage(session_id)
-        messages, reads = _answer(logs, live, lambda table: table.about(lineage))
+        messages, reads = answer(logs, live, lambda table: table.about(lineage))
         views = live.views()
         return MailState(
             messages=parse_messages(_lines(live.messages, messages), views[0]),
@@ -70,10 +70,11 @@ def state(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> Mail
 def offered(logs: Logs, session_id: str) -> list[Read]:
     """Return the session's records about the live messages that a hook offered it and that it may not have seen."""
     with logs.open() as live:
-        return _answer(logs, live, lambda table: table.offered(session_id))
+        return answer(logs, live, lambda table: table.offered(session_id))
 
 
-def _answer(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T]) -> T:
+def answer(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T]) -> T:
+    """Return the answer from a table that is caught up with the open logs; ask again if it was unsound."""
     files: list[TableFile] = []
     try:
         table = AskTable(logs, live, files)
@@ -146,8 +147,8 @@ class AskTable:
         messages: set[int] = set()
         reads: set[int] = set()
         for message_id in self._asks(lineage):
-            messages.update(*(self._at(kind, message_id) for kind in (ASK, ANSWER)))
-            reads.update(self._at(READ, message_id))
+            messages.update(*(self.positions(kind, message_id) for kind in (ASK, ANSWER)))
+            reads.update(self.positions(READ, message_id))
         return messages, reads
 
     def offered(self, session_id: str) -> list[Read]:
@@ -157,10 +158,10 @@ class AskTable:
         about, and all records of those tell the rest.
         """
         word = session_id.encode()
-        marked = self._by(session_id, set(self._at(MARKED, word)))
+        marked = self._by(session_id, set(self.positions(MARKED, word)))
         standing = Reads(marked)
         unseen = {read.message_id for read in marked if standing.unseen(read.message_id)}
-        places = {at for message_id in unseen for at in self._at(READ, message_id.encode())}
+        places = {at for message_id in unseen for at in self.positions(READ, message_id.encode())}
         return [read for read in self._by(session_id, places) if read.message_id in unseen]
 
     def _by(self, session_id: str, positions: Iterable[int]) -> list[Read]:
@@ -170,13 +171,22 @@ class AskTable:
     def _asks(self, lineage: Sequence[str]) -> set[bytes]:
         """Return the ids of the messages that one of these sessions sent or has a record of, and some others'."""
         words = [session.encode() for session in lineage]
-        sent = _lines(self._live.messages, {at for word in words for at in self._at(SENDER, word)})
+        sent = _lines(self._live.messages, {at for word in words for at in self.positions(SENDER, word)})
         messages = (codec.message(line) for _, line in sent)
         found = {message.id.encode() for message in messages if not isinstance(message, BadLine)}
-        read = _lines(self._live.reads, {at for word in words for at in self._at(READER, word)})
+        read = _lines(self._live.reads, {at for word in words for at in self.positions(READER, word)})
         return found | {known[0] for _, line in read if (known := _words(line)) is not None}
 
-    def _at(self, kind: bytes, word: bytes) -> Iterator[int]:
+    def records(self, ids: Iterable[str]) -> set[int]:
+        """Return the positions of the records about these messages, and by chance of others."""
+        return {at for one in ids for at in self.positions(READ, one.encode("utf-8", "surrogatepass"))}
+
+    def answers(self, ids: Iterable[str]) -> set[int]:
+        """Return the positions of the answers to these messages, and by chance of others."""
+        return {at for one in ids for at in self.positions(ANSWER, one.encode("utf-8", "surrogatepass"))}
+
+    def positions(self, kind: bytes, word: bytes) -> Iterator[int]:
+        """Yield the positions of a word of a kind, and by chance those of others."""
         for part in self._parts:
             yield from word_table.positions(part, kind, word)
 
@@ -195,11 +205,11 @@ class AskTable:
         self._parts.append(self._fresh)
 
     def _is_ask(self, message_id: bytes) -> bool:
-        return any(True for _ in self._at(ASK, message_id))
+        return any(True for _ in self.positions(ASK, message_id))
 
     def _early(self, asks: Iterable[bytes]) -> list[int]:
         """Return the entries of the read records that precede their messages: only other programs write such."""
-        early = _lines(self._live.reads, {at for word in asks for at in self._at(READ, word)})
+        early = _lines(self._live.reads, {at for word in asks for at in self.positions(READ, word)})
         return [entry(READER, known[1], at) for at, line in early if (known := _words(line)) is not None]
 
     def save(self) -> None:

@@ -52,7 +52,7 @@ _WORD = rb'"[!#-\[\]-~]+"'
 _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
 _INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
 _MARKS = rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?(?:,"title":true)?(?:,"seal":"[^"\\]+")?'
-_CLAIM = re.compile(
+CLAIM = re.compile(
     rb'\{"message_id":%b,"reader_session_id":%b,"timestamp":%b,"event":"(read|claim)","as":("role:[^"\\]+")%b\}'
     % (_WORD, _WORD, _INSTANT, _MARKS)
 )
@@ -221,7 +221,7 @@ class _Reads:
     def _note(self, line: bytes, place: int) -> None:
         about = len(_ABOUT)
         message_id = line[about : line.find(b'"', about)]
-        claim = _CLAIM.fullmatch(line)
+        claim = CLAIM.fullmatch(line)
         if claim is None:
             record = codec.read(line)
             if isinstance(record, BadLine):

@@ -1,89 +1,330 @@
-"""The live mail that perhaps nobody took, with its reads and answers: dead letters are among it.
+"""The live mail that nobody took: dead letters are among it. Found without reading the logs whole.
 
-Belongs here: which lines that is, told from their bytes. Most mail of a large log was read, or is none of the asker's
-business; it is passed by undecoded. ``core.dead_letters`` judges the rest as it would judge everything. So this may let
-too much through but must never hold back.
+Belongs here: which lines that is, told from their bytes, and the table of them, kept up with the logs.
+``core.dead_letters`` judges. So this may let too much through but must never hold back. The table is derived.
+
+Most mail that nobody took has no read record at all. Then its sender, its recipient and its time alone decide. The
+table has these numbers, by group: of a group's messages the older ones are dead. No line is decoded to count them.
+
+    group    sender, recipient, hours to live
+    entry    the digest of an id; its message's instant; the number of its group, and its position
+
+All other mail is *doubtful*: it was given back, or read by its title, or another program spelt it otherwise. Its lines,
+its records and its answers (``asking``) are decoded at each question.
 """
 
 from __future__ import annotations
 
+from sys import byteorder
+
 from ..core import codec
-from ..core.records import BadLine
-from .lines import lines_of
+from ..core.claims import Reads
+from ..core.dead_letters import dead_reason, is_concerned
+from ..core.inbox import MailState
+from ..core.instant import HOUR
+from ..core.records import BadLine, Message, Record
+from . import asking, cache
+from .asking import READ, AskTable
+from .index_keys import number_of
+from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .prefilter import id_for_others, may_be_about, may_be_message
-from .scan import PLAIN_READ
+from .scan import CLAIM, PLAIN_READ
+from .usual_lines import UsualLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
-    from ..core.records import Message, Read
+    from ..core.records import Read
+    from .cache import Mark
     from .logs import Logs, OpenLogs
 
-_ID, _THREAD = b'{"id":"', b'"thread":"'
+    Group = tuple[str, str, int | None]
+
+TABLE = "untaken"
+MUCH = 1 << 17
+"""Bytes of new lines for which the table is written again; fewer cost less to read again."""
+_BITS = 40
+_ID, _TTL = b'{"id":"', b'"ttl_hours":'
+_FEW = 64
+"""Ids whose lines are searched for one by one; for more the table begins again."""
+
+
+class Lonely(Record):
+    """The mail that perhaps nobody took: how many messages are surely dead letters, undecoded, and the others with
+    their reads and their answers."""
+
+    surely: int
+    messages: dict[str, Message]
+    reads: list[Read]
+
+
+class ManyUnknown(Exception):
+    """Too many lines are unknown to the table."""
 
 
 def found(
-    logs: Logs, words: list[bytes] | None, about: Callable[[], Iterable[str]] = tuple
-) -> tuple[dict[str, Message], list[Read]]:
-    """Return the live mail that perhaps nobody took and that holds one of the words (None: any), and its reads.
+    logs: Logs,
+    session_id: str | None,
+    ttls: Mapping[str, float | None],
+    now: int,
+    *,
+    about: Callable[[], Iterable[str]] = tuple,
+    counted: bool = False,
+) -> Lonely:
+    """Return the mail that perhaps nobody took, from or to the session (None: anyone).
 
-    The answers to it are there, too, and what concerns the ids that ``about`` gives. It is asked once the logs are
-    open: whatever the steward moves later is still in them.
+    The records and answers are there, too, that concern the ids which ``about`` gives. It is asked once the logs are
+    open: whatever the steward moves later is still in them. ``counted``: dead letters that nobody has a record of are
+    counted alone.
     """
     with logs.open() as live:
-        ids = {message_id.encode() for message_id in about()}
-        ids.update(_ids(live, _taken(live), words))
-        lines = (at for at in _messages(live) if may_be_message(at[1], ids) or _may_answer(at[1], ids))
+        others = list(about())
+
+        def question(asked: AskTable) -> tuple[UntakenTable, set[int], set[int]]:
+            table = _caught_up(logs, live, asked)
+            answers = asked.answers([*table.doubtful, *others])
+            said = parse_messages(_lines(live.messages, answers))
+            return table, answers, asked.records([*table.doubtful, *others, *said])
+
+        table, answers, records = asking.answer(logs, live, question)
+        if logs.derives:
+            table.save(logs.cache(TABLE))
+        state = MailState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
+        dead = set(table.dead(state, session_id, now)) - answers
+        places = {at for known in table.doubtful.values() for at in known} | answers
         views = live.views()
-        messages = parse_messages(lines, views[0])
-        ids.update(message_id.encode() for message_id in messages)
-        reads = (at for at in _reads(live) if may_be_about(at[1], ids))
-        return messages, list(parse_reads(reads, views[1]))
+        messages = parse_messages(_lines(live.messages, places if counted else places | dead), views[0])
+        reads = list(parse_reads(_lines(live.reads, records), views[1]))
+        return Lonely(len(dead) if counted else 0, messages, reads)
 
 
-def _messages(live: OpenLogs) -> Iterator[tuple[int, bytes]]:
-    return iter(()) if live.messages is None else lines_of(live.messages, 0, live.messages_end)
+def _lines(fd: int | None, places: Iterable[int]) -> Iterable[tuple[int, bytes]]:
+    return ((at, line_at(fd, at)) for at in sorted(places)) if fd is not None else ()
 
 
-def _reads(live: OpenLogs) -> Iterator[tuple[int, bytes]]:
-    return iter(()) if live.reads is None else lines_of(live.reads, 0, live.reads_end)
+def _caught_up(logs: Logs, live: OpenLogs, asked: AskTable) -> UntakenTable:
+    table = UntakenTable(live, asked, cache.load(logs.cache(TABLE)) or b"")
+    try:
+        table.catch_up()
+    except ManyUnknown:
+        table = UntakenTable(live, asked, b"")
+        table.catch_up()
+    return table
 
 
-def _taken(live: OpenLogs) -> set[bytes]:
-    """Return the ids of messages that somebody surely took: each was read, with its text, and never given back."""
-    read: set[bytes] = set()
-    doubtful: set[bytes] = set()
-    for _, line in _reads(live):
-        plain = PLAIN_READ.fullmatch(line)
-        if plain is None:
-            record = codec.read(line)
-            if not isinstance(record, BadLine):
-                doubtful.add(record.message_id.encode())
-        elif plain[2] != b"seen":
-            read.add(plain[1])
-    return read - doubtful
+class UntakenTable:
+    """The table beside the open logs, from what was saved of it (empty: from nothing)."""
+
+    def __init__(self, live: OpenLogs, asked: AskTable, saved: bytes) -> None:
+        self._live = live
+        self._asked = asked
+        self._starts = (0, 0)
+        self.doubtful: dict[str, list[int]] = {}
+        self.groups: list[Group] = []
+        self._ids: list[int] = []
+        self._times: list[int] = []
+        self._places: list[int] = []
+        self._load(saved)
+        self._numbers = {group: n for n, group in enumerate(self.groups)}
+        self._gone: set[int] = set()
+
+    def _load(self, saved: bytes) -> None:
+        head, _, rest = saved.partition(b"\n")
+        obj = codec.parse(head) if head else None
+        try:
+            marks, groups, doubtful = _checked(obj)
+        except (TypeError, ValueError, KeyError):  # sealed, but of another shape
+            return
+        numbers = memoryview(rest[: len(rest) // 24 * 24]).cast("Q").tolist()
+        size = len(numbers) // 3
+        files, inodes = (self._live.messages, self._live.reads), [inode for inode, _ in self._live.ends]
+        is_sound = not size or max(numbers[2 * size :]) >> _BITS < len(groups)
+        if is_sound and all(map(cache.holds, files, marks, inodes)):
+            self._starts = marks[0][1], marks[1][1]
+            self.groups, self.doubtful = groups, doubtful
+            self._ids, self._times, self._places = numbers[:size], numbers[size : 2 * size], numbers[2 * size :]
+
+    # -- keeping up with the logs -------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Take in the lines since the table's marks; raise ``ManyUnknown`` to begin from nothing."""
+        taken, doubted = self._read_records()
+        is_news = bool(taken or doubted) or self._starts[0] < self._live.messages_end
+        known = {number: n for n, number in enumerate(self._ids)} if is_news else {}
+        for message_id in doubted:
+            n = known.pop(number_of(_spelt(message_id)), None)
+            self.doubtful.setdefault(message_id, [])
+            if n is not None:
+                self._doubt(message_id, n)
+        for word in taken:
+            n = known.pop(number_of(word), None)
+            if n is not None:
+                self._gone.add(n)
+        missing = self._read_messages(known, taken)
+        missing.update(one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one)))
+        if missing:
+            self._locate(missing)
+
+    def _doubt(self, message_id: str, n: int) -> None:
+        self._gone.add(n)
+        self.doubtful.setdefault(message_id, []).append(self._places[n] & (1 << _BITS) - 1)
+
+    def _read_records(self) -> tuple[set[bytes], set[str]]:
+        """Return the ids of new records by which a message is surely taken, and those of other new records.
+
+        A claim is no record here: it takes nothing that nobody read."""
+        taken: set[bytes] = set()
+        doubted: set[str] = set()
+        fd = self._live.reads
+        for _, line in lines_of(fd, self._starts[1], self._live.reads_end) if fd is not None else ():
+            plain = PLAIN_READ.fullmatch(line)
+            if plain is not None:
+                if plain[2] != b"seen":
+                    taken.add(plain[1])
+            elif (claim := CLAIM.fullmatch(line)) is None or claim[1] != b"claim":
+                record = codec.read(line)
+                if not isinstance(record, BadLine):
+                    doubted.add(record.message_id)
+        return {word for word in taken if word.decode() not in doubted and word.decode() not in self.doubtful}, doubted
+
+    def _read_messages(self, known: dict[int, int], taken: set[bytes]) -> set[str]:
+        """Take in the new messages; return the ids of older ones that are in doubt since, and not in the table."""
+        missing: set[str] = set()
+        usual, begin, fd = UsualLines(), len(_ID), self._live.messages
+        for at, line in lines_of(fd, self._starts[0], self._live.messages_end) if fd is not None else ():
+            if line.startswith(_ID) and line[begin : line.find(b'"', begin)] in taken:
+                continue
+            fields = usual.fields(line)
+            message_id = fields[0] if fields is not None else _id_of(line)
+            if message_id is None:
+                continue
+            word = _spelt(message_id)
+            number, is_read = number_of(word), self._is_read(word)
+            if fields is None or is_read or message_id in self.doubtful or number in known:
+                if is_read and message_id not in self.doubtful:
+                    missing.add(message_id)
+                if number in known:
+                    self._doubt(message_id, known.pop(number))
+                self.doubtful.setdefault(message_id, []).append(at)
+            elif word not in taken:
+                known[number] = len(self._ids)
+                self._add(number, (fields[1], fields[2][0], _hours(line)), fields[3], at)
+        return missing
+
+    def _is_read(self, message_id: bytes) -> bool:
+        """Return whether an older record is about a message: what is new about it concerns an older line."""
+        end = self._starts[1]
+        return end > 0 and any(at < end for at in self._asked.positions(READ, message_id))
+
+    def _add(self, number: int, group: Group, when: int, at: int) -> None:
+        n = self._numbers.get(group)
+        if n is None:
+            n = self._numbers[group] = len(self.groups)
+            self.groups.append(group)
+        self._ids.append(number)
+        self._times.append(when)
+        self._places.append(n << _BITS | at)
+
+    def _locate(self, missing: set[str]) -> None:
+        """Add the older lines of messages that are in doubt since, in our spelling; others are known."""
+        if len(missing) > _FEW or self._live.messages is None:
+            raise ManyUnknown
+        for place, chunk in line_chunks(self._live.messages, self._starts[0]):
+            for message_id in missing:
+                key, at = b'"id":"%s"' % _spelt(message_id), -1
+                while (at := chunk.find(key, at + 1)) >= 0:
+                    begin = chunk.rfind(b"\n", 0, at) + 1
+                    places = self.doubtful[message_id]
+                    if place + begin not in places and _id_of(chunk[begin:].partition(b"\n")[0]) == message_id:
+                        places.append(place + begin)
+
+    def save(self, path: str) -> None:
+        """Save the table if there is much news."""
+        live = self._live
+        ends = boundary(live.messages, live.messages_end) if live.messages is not None else 0, live.reads_end
+        if ends[0] - self._starts[0] + ends[1] - self._starts[1] < MUCH:
+            return
+        if live.messages is None or ends[0] != live.messages_end or not self._is_whole(live.reads, live.reads_end):
+            return  # a last line without its newline is read again
+        files, inodes = (live.messages, live.reads), [inode for inode, _ in live.ends]
+        marks = [
+            cache.NOWHERE if fd is None else cache.mark(fd, end, inode)
+            for fd, end, inode in zip(files, ends, inodes, strict=False)
+        ]
+        kept = [n for n in range(len(self._ids)) if n not in self._gone] if self._gone else range(len(self._ids))
+        numbers = [column[n] for column in (self._ids, self._times, self._places) for n in kept]
+        said = {"marks": marks, "groups": self.groups, "doubtful": self.doubtful}
+        head = codec.dumps(said).encode("utf-8", "surrogatepass")
+        cache.save(path, head + b"\n" + b"".join([number.to_bytes(8, byteorder) for number in numbers]))
+
+    @staticmethod
+    def _is_whole(fd: int | None, end: int) -> bool:
+        return fd is None or boundary(fd, end) == end
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def dead(self, state: MailState, session_id: str | None, now: int) -> list[int]:
+        """Return the positions of the messages without any record that are dead letters, the session's or anyone's."""
+        reader = None if session_id is None else state.roster.reader(session_id)
+        known: dict[tuple[str, int | None], int] = {}
+        latest = []
+        for sender, to, hours in self.groups:
+            if reader is not None and not is_concerned(Message("", sender, (to,), 0, ""), reader):
+                latest.append(-1)
+                continue
+            if (to, hours) not in known:
+                known[to, hours] = _latest(to, hours, state, now)
+            latest.append(known[to, hours])
+        mask, gone = (1 << _BITS) - 1, self._gone
+        pairs = zip(self._times, self._places, strict=True)
+        return [at & mask for n, (when, at) in enumerate(pairs) if when <= latest[at >> _BITS] and n not in gone]
 
 
-def _ids(live: OpenLogs, taken: set[bytes], words: list[bytes] | None) -> Iterator[bytes]:
-    """Yield the ids of the messages that nobody surely took and that hold one of the words."""
-    begin = len(_ID)
-    for _, line in _messages(live):
-        message_id = line[begin : line.find(b'"', begin)]
-        is_ours = line.startswith(_ID) and b"\\" not in message_id
-        if is_ours and (message_id in taken or (words is not None and id_for_others(line, words) is not None)):
-            continue
-        if is_ours:
-            yield message_id
-        elif not isinstance(message := codec.message(line), BadLine):
-            yield message.id.encode()
+def _checked(obj: Any) -> tuple[list[Mark], list[Group], dict[str, list[int]]]:
+    """Return the marks, the groups and the doubtful messages of a table's head; raise for another shape."""
+    marks = [(inode, at, checksum) for inode, at, checksum in obj["marks"]]
+    groups: list[Group] = [(sender, to, hours) for sender, to, hours in obj["groups"]]
+    doubtful: dict[str, list[int]] = {**obj["doubtful"]}
+    words = {type(word) for group in groups for word in group[:2]} | {*map(type, doubtful)}
+    numbers = [*(group[2] or 0 for group in groups), *(at for places in doubtful.values() for at in places)]
+    numbers += [number for mark in marks for number in mark]
+    if words - {str} or {*map(type, numbers)} - {int} or len(marks) != 2 or min(numbers) < 0:
+        raise ValueError
+    return marks, groups, doubtful
 
 
-def _may_answer(line: bytes, ids: set[bytes]) -> bool:
-    """Return whether the message may answer one of these, or is spelt differently from ours."""
-    threads = line.count(b'"thread"')
-    if threads == 1 and b"\\u" not in line and (begin := line.find(_THREAD) + len(_THREAD)) >= len(_THREAD):
-        word = line[begin : line.find(b'"', begin)]
-        return b"\\" in word or word in ids
-    return b"\\u" in line or threads != line.count(b'"thread":null')
+def _spelt(message_id: str) -> bytes:
+    return message_id.encode("utf-8", "surrogatepass")
+
+
+def _id_of(line: bytes) -> str | None:
+    message = codec.message(line)
+    return None if isinstance(message, BadLine) else message.id
+
+
+def _hours(line: bytes) -> int | None:
+    """Return the hours to live in a line of our usual spelling."""
+    begin = line.rfind(_TTL) + len(_TTL)
+    word = line[begin : line.find(b",", begin)]
+    return None if word == b"null" else int(word)
+
+
+def _latest(to: str, hours: int | None, state: MailState, now: int) -> int:
+    """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
+
+    A later message never expires before an earlier one, even if its recipient was frozen meanwhile."""
+
+    def is_dead(when: int) -> bool:
+        return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours), state, now) is not None
+
+    low, high = -1, 1 << 53
+    ttl = state.ttls[state.roster.mode(to)] if hours is None else hours
+    usual = now - int((ttl or 0) * HOUR)
+    if is_dead(usual) and not is_dead(usual + 1):
+        return usual
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_dead(middle) else (low, middle - 1)
+    return low

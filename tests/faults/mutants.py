@@ -266,7 +266,7 @@ MUTANTS = (
     ),
     Mutant(
         "an answer given while another process writes the table counts for nothing",
-        "asking._answer",
+        "asking.answer",
         ("if table.is_sound():", "if True:"),
         tests=f"{ASKING}::test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing",
     ),

@@ -12,15 +12,39 @@ UNTAKEN = "tests/store/test_untaken.py"
 MUTANTS = (
     Mutant(
         "mail that was given back may be a dead letter",
-        "untaken._taken",
-        ("read - doubtful", "read"),
+        "UntakenTable._read_records",
+        ("word.decode() not in doubted and ", ""),
         tests=f"{UNTAKEN}::test_mail_that_was_given_back_or_told_by_title_is_not_passed_by",
     ),
     Mutant(
         "a line that is no record takes no mail",
-        "untaken._taken",
+        "UntakenTable._read_records",
         ("PLAIN_READ.fullmatch(line)", 'PLAIN_READ.fullmatch(line.replace(b"02-30", b"02-28"))'),
         tests=f"{UNTAKEN}::test_mail_that_was_given_back_or_told_by_title_is_not_passed_by",
+    ),
+    Mutant(
+        "a read of a role's title is no claim",
+        "UntakenTable._read_records",
+        (' or claim[1] != b"claim"', ""),
+        tests=f"{UNTAKEN}::test_a_title_and_an_id_that_stands_twice_are_judged_decoded",
+    ),
+    Mutant(
+        "what is given back later is looked for in the log",
+        "UntakenTable.catch_up",
+        ("        if missing:\n", "        if False:\n"),
+        tests=f"{UNTAKEN}::test_what_nobody_has_a_record_of_is_counted_undecoded",
+    ),
+    Mutant(
+        "an id that was there before is in doubt",
+        "UntakenTable._read_messages",
+        (" or number in known:\n                if is_read", ":\n                if is_read"),
+        tests=f"{UNTAKEN}::test_a_title_and_an_id_that_stands_twice_are_judged_decoded",
+    ),
+    Mutant(
+        "a frozen recipient's mail is judged by its time",
+        "untaken._latest",
+        ("    if is_dead(usual) and not is_dead(usual + 1):\n", "    if True:\n"),
+        tests=f"{UNTAKEN}::test_a_stopped_clock_spares_what_was_not_expired",
     ),
     Mutant(
         "a process is told from a later one with its number",

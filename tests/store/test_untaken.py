@@ -6,18 +6,20 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, dead_letters, instant
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.store import prefilter, untaken
+from agent_mailbox.core.instant import DAY, HOUR
+from agent_mailbox.store import cache, untaken
 from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.usual_lines import UsualLines
 from tests.helpers import MESSAGES, READS, ROSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pytest
@@ -49,13 +51,13 @@ def some(chance: random.Random, **options: Sequence[Any]) -> dict[str, Any]:
     return {key: chance.choice(values) for key, values in options.items() if chance.random() < 0.4}
 
 
-def write(box: Path, chance: random.Random) -> None:
+def records(chance: random.Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Messages of different ids, and reads, as several programs write them."""
     messages = [
         {"id": message_id, "sender": chance.choice(WHO), "recipient": chance.choice(ADDRESSES)}
         | {"timestamp": chance.choice(DATES[:3]), "content": chance.choice(("x", '"ann"', '","event":"read"'))}
         | some(chance, thread=IDS, ack=(True,), ttl_hours=(1, 9999), read_by=(["bob"],), metadata=({"thread": None},))
-        for message_id in IDS
+        for message_id in (*IDS, *chance.choices(IDS, k=chance.randint(0, 2)))
     ]
     reads = [
         {
@@ -63,33 +65,91 @@ def write(box: Path, chance: random.Random) -> None:
             "reader_session_id": chance.choice(("ann", "bob")),
             "timestamp": chance.choice(DATES),
         }
-        | {"event": chance.choice(("read", "read", "read", "ack", "release", "seen"))}
+        | {"event": chance.choice(("read", "read", "read", "ack", "release", "seen", "claim"))}
         | some(chance, **{"as": ("role:dev", "ann"), "nonce": ("a1", "b2"), "title": (True,)})
         for _ in range(chance.randint(0, 9))
     ]
-    for name, records in ((MESSAGES, messages), (READS, reads)):
-        (box / name).write_bytes(b"".join(spelt(record, chance) for record in records))
+    return messages, reads
+
+
+def ours(record: dict[str, Any]) -> bytes:
+    """The record as our writers spell it, where they would write such a one."""
+    if "message_id" in record:
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    keys = {"id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "ack"}
+    if isinstance(record["recipient"], list) or not keys.issuperset(record):
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    more = {"thread": None, "ttl_hours": None, "read_by": [], **record}
+    order = ("id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "read_by", "ack")
+    text = json.dumps({key: more[key] for key in order if key in more}, separators=(",", ":"), ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def write(box: Path, chance: random.Random) -> Iterator[None]:
+    """Write the logs, a part at a time."""
     events = (json.dumps({"timestamp": DATES[1], **event}).encode() + b"\n" for event in ROSTER_LINES)
     (box / ROSTER).write_bytes(b"".join(events))
+    todo = [(name, one) for name, some in zip((MESSAGES, READS), records(chance), strict=True) for one in some]
+    if chance.random() < 0.5:  # else all messages come before all reads
+        chance.shuffle(todo)
+    is_ours = chance.random()
+    for name, one in todo:
+        with (box / name).open("ab") as file:
+            file.write(ours(one) if chance.random() < is_ours else spelt(one, chance))
+        if chance.random() < 0.2:
+            yield
+    yield
 
 
-def agrees(logs: Logs, who: str | None) -> list[tuple[Message, str]]:
+def agrees(logs: Logs, who: str | None, now: int = NOW) -> list[tuple[Message, str]]:
     whole = logs.state(DEFAULT_TTL)
-    words = None if who is None else prefilter.addresses(whole.roster.reader(who))
-    messages, reads = untaken.found(logs, words)
-    narrow = whole.replace(messages=messages, reads=Reads(reads))
-    found = dead_letters.dead_letters(narrow, NOW, who)
-    assert found == dead_letters.dead_letters(whole, NOW, who)
-    return found
+    every = dead_letters.dead_letters(whole, now, who)
+    lonely = untaken.found(logs, who, DEFAULT_TTL, now)
+    assert (
+        dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who) == every
+    )
+    lonely = untaken.found(logs, who, DEFAULT_TTL, now, counted=True)
+    found = dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who)
+    assert lonely.surely + len(found) == len(every)
+    return every
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1 << 32))
 def test_nothing_is_held_back(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """However the lines are spelt, and whoever asks."""
-    box = tmp_path_factory.mktemp("box")
-    write(box, random.Random(seed))
+    """However the lines are spelt, whoever asks, and however much of them the table has."""
+    box, chance, much = tmp_path_factory.mktemp("box"), random.Random(seed), untaken.MUCH
+    untaken.MUCH = chance.choice((0, 400, much))
+    try:
+        for _ in write(box, chance):
+            for who in chance.choices((*WHO, None), k=2):
+                agrees(Logs(str(box)), who)
+    finally:
+        untaken.MUCH = much
     for who in (*WHO, None):
         agrees(Logs(str(box)), who)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1 << 32))
+def test_a_stopped_clock_spares_what_was_not_expired(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whenever mail is written to an agent that is frozen now and then, and whenever one asks."""
+    box, chance = tmp_path_factory.mktemp("box"), random.Random(seed)
+    events = [{"event": "register", "session_id": "ann", "timestamp": instant.text(NOW - 9 * DAY)}]
+    for at in sorted(chance.choices(range(-200, 0), k=chance.randint(0, 5))):
+        event = chance.choice(("freeze", "thaw", "retire", "register"))
+        events.append({"event": event, "session_id": "ann", "timestamp": instant.text(NOW + at * HOUR)})
+    hours = sorted(chance.choices(range(-200, 1), k=20))
+    mail = [
+        {"id": f"m{n}", "sender": "bob", "recipient": chance.choice(("ann", "all")), "content": "x"}
+        | {"timestamp": instant.text(NOW + at * HOUR)}
+        | some(chance, ttl_hours=(1, 100))
+        for n, at in enumerate(hours)
+    ]
+    for name, lines in ((MESSAGES, [*map(ours, mail)]), (ROSTER, [json.dumps(e).encode() + b"\n" for e in events])):
+        (box / name).write_bytes(b"".join(lines))
+    for at in (-30, 0):
+        agrees(Logs(str(box)), "ann", NOW + at * HOUR)
 
 
 def test_mail_that_was_given_back_or_told_by_title_is_not_passed_by(tmp_path: Path) -> None:
@@ -121,20 +181,57 @@ def test_mail_that_was_given_back_or_told_by_title_is_not_passed_by(tmp_path: Pa
     assert [message.id for message, _ in agrees(Logs(str(tmp_path)), "bob")] == ["m0", "m1", "m2"]
 
 
-def test_what_was_read_or_is_none_of_the_asker_s_is_not_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of forty expired messages of which one is the asker's and unread, one line is decoded."""
-    line = {"recipient": "ann", "timestamp": DATES[1], "content": "x", "thread": None}
+def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is it read from the log again once the table has it; a release brings back what was read."""
+    monkeypatch.setattr(untaken, "MUCH", 0)
+    line = {"recipient": "x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
     mail = [{"id": f"m{n}", "sender": "bob" if n % 2 else "eve", **line} for n in range(40)]
-    reads = [
-        {"message_id": f"m{n}", "reader_session_id": "ann", "timestamp": DATES[0], "event": "read"}
-        for n in range(1, 39)
-    ]
-    for name, records in ((MESSAGES, mail), (READS, reads), (ROSTER, ())):
-        lines = (json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
-        (tmp_path / name).write_bytes(b"".join(lines))
-    logs, decoded, message = Logs(str(tmp_path)), [], codec.message
+    read = {"reader_session_id": "ann", "timestamp": DATES[0], "event": "read"}
+    reads = [{"message_id": f"m{n}", **read} for n in range(1, 31)]
+    for name, lines in ((MESSAGES, mail), (READS, reads), (ROSTER, ())):
+        (tmp_path / name).write_bytes(b"".join(map(ours, lines)))
+    logs, decoded, usual, message = Logs(str(tmp_path)), [], UsualLines.fields, codec.message
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
-    messages, reads_found = untaken.found(logs, [b'"bob"'])
-    assert ([*messages], reads_found, len(decoded)) == (["m39"], [], 1)
+    monkeypatch.setattr(UsualLines, "fields", lambda self, line: decoded.append(line) or usual(self, line))
+    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True).surely == 5
+    assert len(decoded) == 10
+    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True).surely == 5
+    assert len(decoded) == 10
+    with (tmp_path / READS).open("ab") as file:
+        file.write(ours({"message_id": "m3", **read, "event": "release"}))
+    assert [message.id for message, _ in agrees(logs, "bob")] == ["m3", *(f"m{n}" for n in range(31, 40, 2))]
+
+
+def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) -> None:
+    """The title of role mail takes what asks for no ack; of one id the first message counts."""
+    line = {"recipient": "role:x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
+    mail = [
+        {"id": "m1", "sender": "bob", **line},
+        {"id": "m2", "sender": "bob", **line},
+        {"id": "m2", "sender": "eve", **line},
+    ]
+    read = {"message_id": "m1", "reader_session_id": "ann", "timestamp": DATES[0], "event": "read", "as": "role:x"}
+    for name, lines in ((MESSAGES, mail), (READS, [{**read, "title": True}]), (ROSTER, ())):
+        (tmp_path / name).write_bytes(b"".join(map(ours, lines)))
+    assert [len(agrees(Logs(str(tmp_path)), who)) for who in ("bob", "eve", None)] == [1, 0, 1]
+
+
+def test_a_torn_or_foreign_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the file holds, sealed by us or not."""
+    monkeypatch.setattr(untaken, "MUCH", 0)
+    mail = {"id": "m1", "sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x"}
+    (tmp_path / MESSAGES).write_bytes(ours(mail))
+    logs = Logs(str(tmp_path))
+    agrees(logs, "bob")
+    sound = cache.load(logs.cache(untaken.TABLE))
+    assert sound
+    for body in (
+        b"",
+        b"?",
+        b"[]\n",
+        b'{"marks":[1,2]}\n',
+        sound[:-24],
+        sound.replace(b'"groups":[[', b'"groups":[[1,'),
+    ):
+        cache.save(logs.cache(untaken.TABLE), body)
+        untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True)
