@@ -107,8 +107,8 @@ HOT_MODULES = {
     "clients.hooks.transcript": "start",
     "mailbox.receipts": "start",
     "clients.hooks.receipt_rules": "start",
-    "store.word_table": "start status",
-    "store.asking": "start status",
+    "store.word_table": "dead-letters start status",
+    "store.asking": "dead-letters start status",
     "clients.hooks.reminder": "start",
     "store.bindings": "start",
     "store.keys": "ack release reply roster send start",
@@ -133,6 +133,7 @@ LATER_MODULES = {
     "store.foreign_lines": "check hook start",
     "store.scan": "dead-letters status",
     "store.untaken": "dead-letters status",
+    "store.usual_lines": "dead-letters status",
 }
 """Modules that hot verbs load in rarer branches, or that load what takes long, with the verbs. A test runs such
 branches, and finds what is missing."""

@@ -28,8 +28,6 @@ from .asking import READ, AskTable
 from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .scan import CLAIM, PLAIN_READ
-from .usual_lines import UsualLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,9 +148,10 @@ class UntakenTable:
 
     def catch_up(self) -> None:
         """Take in the lines since the table's marks; raise ``ManyUnknown`` to begin from nothing."""
+        if self._starts == (self._live.messages_end, self._live.reads_end):
+            return
         taken, doubted = self._read_records()
-        is_news = bool(taken or doubted) or self._starts[0] < self._live.messages_end
-        known = {number: n for n, number in enumerate(self._ids)} if is_news else {}
+        known = {number: n for n, number in enumerate(self._ids)}
         for message_id in doubted:
             n = known.pop(number_of(_spelt(message_id)), None)
             self.doubtful.setdefault(message_id, [])
@@ -175,6 +174,8 @@ class UntakenTable:
         """Return the ids of new records by which a message is surely taken, and those of other new records.
 
         A claim is no record here: it takes nothing that nobody read."""
+        from .scan import CLAIM, PLAIN_READ  # regular expressions, which need news
+
         taken: set[bytes] = set()
         doubted: set[str] = set()
         fd = self._live.reads
@@ -191,6 +192,8 @@ class UntakenTable:
 
     def _read_messages(self, known: dict[int, int], taken: set[bytes]) -> set[str]:
         """Take in the new messages; return the ids of older ones that are in doubt since, and not in the table."""
+        from .usual_lines import UsualLines  # likewise
+
         missing: set[str] = set()
         usual, begin, fd = UsualLines(), len(_ID), self._live.messages
         for at, line in lines_of(fd, self._starts[0], self._live.messages_end) if fd is not None else ():
