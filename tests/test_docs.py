@@ -22,7 +22,7 @@ from agent_mailbox.cli import hook_command, install_command, mail, roster_comman
 from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands
-from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_state_commands
+from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
 from agent_mailbox.teams import teams_commands
 from scripts.documents import markdown, pages
 from scripts.prose import hard_page_sentences, written_pages
@@ -47,6 +47,7 @@ assert all(
         send_commands,
         swarm_commands,
         swarm_mail_commands,
+        swarm_pair_commands,
         swarm_state_commands,
         teams_commands,
         upkeep,
@@ -121,10 +122,11 @@ CONTRACT = {
     "control wait": {"--session", "--timeout"},
     "control log": {"--request", "--follow"},
     "swarm init": {"--agent", "--endpoint"},
-    "swarm serve": {"--bind", "--cert", "--key", "--quic-bind", "--behind-proxy", "--api"},
+    "swarm serve": {"--bind", "--cert", "--key", "--self-signed", "--quic-bind", "--behind-proxy", "--api"},
     "swarm create": {"--allow-member-invite", "--require-approval", "--session"},
     "swarm invite": {"--max-uses", "--unlimited", "--hours", "--revoke"},
     "swarm join": {"--as", "--session"},
+    "swarm pair": {"--as", "--hours", "--session"},
     "swarm approve": set(),
     "swarm deny": set(),
     "swarm members": set(),

@@ -25,6 +25,7 @@ def load(name: str) -> None:
         case "swarm":
             from ..swarm import swarm_commands as swarm_commands
             from ..swarm import swarm_mail_commands as swarm_mail_commands
+            from ..swarm import swarm_pair_commands as swarm_pair_commands
             from ..swarm import swarm_state_commands as swarm_state_commands
         case "console":
             from ..console import console_command as console_command

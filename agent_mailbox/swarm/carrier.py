@@ -49,6 +49,15 @@ class Info(Model):
     public_key: PublicKey
 
 
+def _key_of(known: Knowledge, parcel: Parcel, agent: str, endpoint: str) -> str:
+    """Return the key of the agent at that endpoint, which may vouch for its certificate; empty if it is unknown."""
+    swarm = known.active(parcel.event["swarm_id"])
+    member = swarm.members.get(agent) if swarm is not None else None
+    if member is not None and member.endpoint == endpoint:
+        return member.public_key
+    return next((str(peer.get("public_key") or "") for peer in parcel.event["peers"] if peer["agent_id"] == agent), "")
+
+
 class _Peer:
     """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row."""
 
@@ -191,7 +200,10 @@ class Carrier:
             except Refusal as refusal:
                 answer = PeerAnswer(0, message=refusal.message, final=True)
             else:
-                answer = await self.peers.post(endpoint, "message", body, self.ledger.known().agent_id)
+                known = self.ledger.known()
+                answer = await self.peers.post(
+                    endpoint, "message", body, known.agent_id, _key_of(known, parcel, agent, endpoint)
+                )
         kind = verdict(answer, instant.parse(parcel.event["at"]), now)
         event: dict[str, Any] = {"event": kind, "id": parcel.id, "peer": agent, "at": instant.text(now)}
         if kind != DELIVERED:

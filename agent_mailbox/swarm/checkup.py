@@ -9,13 +9,15 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import instant
+from . import own_certificate
 from .home_checks import SKEW, Finding
 from .ledger import Ledger
 from .peer_client import Peers, context
-from .protocol import wire
+from .protocol import signing, wire
 from .protocol.membership import ACTIVE
 from .swarm_settings import GatewaySettings
 
@@ -28,22 +30,24 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
     found: list[Finding] = []
     if settings.private_addresses:
         found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
-    endpoints = {known.endpoint: known.agent_id}
+    mine = signing.public_of(ledger.home.key())
+    endpoints, keys = {known.endpoint: known.agent_id}, {known.endpoint: mine}
     for swarm in known.swarms.values():
         if swarm.state == ACTIVE:
             endpoints |= {m.endpoint: m.agent_id for m in swarm.members.values()}
+            keys |= {m.endpoint: m.public_key for m in swarm.members.values()}
     skews: dict[str, int] = {}
-    answers = await asyncio.gather(*(peers.get(f"{endpoint}/health") for endpoint in endpoints))
+    answers = await asyncio.gather(*(peers.get(f"{one}/health", keys[one]) for one in endpoints))
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
-        mine = endpoint == known.endpoint
+        ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            found.append((endpoint, f"{agent} cannot be reached: {answer.message}", not mine))
-        elif mine and answer.body.get("agent_id") != known.agent_id:
+            found.append((endpoint, f"{agent} cannot be reached: {answer.message}", not ours))
+        elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
-        elif not mine:
+        elif not ours:
             skews |= _skew(endpoint, answer.body.get("timestamp"), ledger.now())
     found += _clocks(skews, endpoints)
-    found += await asyncio.to_thread(_certificate, known.endpoint, ledger.now(), settings)
+    found += await asyncio.to_thread(_certificate, known.endpoint, mine, ledger.now(), settings)
     return found
 
 
@@ -73,15 +77,12 @@ def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding
     ]
 
 
-def _certificate(endpoint: str, now: int, settings: GatewaySettings) -> list[Finding]:
-    parts = urlsplit(endpoint)
-    host, port = parts.hostname or "", parts.port or 443
+def _certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -> list[Finding]:
     try:
-        with (
-            socket.create_connection((host, port), timeout=5) as plain,
-            context(settings.ca_file).wrap_socket(plain, server_hostname=host) as wrapped,
-        ):
-            certificate = wrapped.getpeercert() or {}
+        try:
+            certificate = _shown(endpoint, context(settings.ca_file))
+        except ssl.SSLCertVerificationError:
+            certificate = _shown(endpoint, own_certificate.believing(key))
     except OSError as error:
         return [(endpoint, f"its certificate does not verify: {error}", False)]
     left = int(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) * 1000 - now
@@ -90,3 +91,14 @@ def _certificate(endpoint: str, now: int, settings: GatewaySettings) -> list[Fin
         if left < SOON
         else []
     )
+
+
+def _shown(endpoint: str, trust: ssl.SSLContext) -> dict[str, Any]:
+    """Return the certificate that an endpoint shows; raise ``OSError`` if it does not verify."""
+    parts = urlsplit(endpoint)
+    host, port = parts.hostname or "", parts.port or 443
+    with (
+        socket.create_connection((host, port), timeout=5) as plain,
+        trust.wrap_socket(plain, server_hostname=host) as wrapped,
+    ):
+        return wrapped.getpeercert() or {}

@@ -76,8 +76,9 @@ def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> 
     return ledger.decide(decide).swarms[swarm_id]
 
 
-def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float) -> str:
-    """Return an invitation's URL. Making one is not recorded; its uses are."""
+def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float, *, keyed: bool = False) -> str:
+    """Return an invitation's URL; ``keyed``: with the master's key, which vouches for its certificate. Making one is
+    not recorded; its uses are."""
     known, key, now = ledger.identified(), key_of(home, ledger), ledger.now()
     swarm = find(known, word)
     mine = swarm.master == known.agent_id
@@ -92,7 +93,7 @@ def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float
         expires_at=instant.text(now + int(hours * instant.HOUR)),  # to the millisecond, so that tokens differ
         issuer=None if mine else known.agent_id,
     )
-    return tokens.url(claims, tokens.make(claims, key))
+    return tokens.url(claims, tokens.make(claims, key), swarm.members[swarm.master].public_key if keyed else None)
 
 
 def revoke(ledger: Ledger, url: str) -> Swarm:

@@ -77,7 +77,7 @@ def check(listening: Listening) -> None:
     if listening.cert is None and not listening.behind_proxy and not is_loopback(listening.bind):
         raise Refused(
             f"listening address needs TLS: {listening.bind}",
-            "pass `--cert FILE` and `--key FILE`, or `--behind-proxy` if a proxy does TLS",
+            "pass `--cert FILE` and `--key FILE`, `--self-signed`, or `--behind-proxy` if a proxy does TLS",
         )
     if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
         raise Refused(

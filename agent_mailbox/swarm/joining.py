@@ -40,6 +40,11 @@ def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
 
 async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> PeerAnswer:
     known = ledger.known()
+    swarm = known.active(invitation.swarm_id)
+    if swarm is None:
+        by, only = invitation.key or "", invitation.key is not None
+    else:  # a member knows the master's key, however it came in; the master may have an authority's certificate by now
+        by, only = swarm.members[swarm.master].public_key if swarm.master in swarm.members else "", False
     sender = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": signing.public_of(key)}
     body = {
         "protocol_version": wire.PROTOCOL,
@@ -51,7 +56,7 @@ async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitat
         "sender": sender,
     }
     data = wire.dumps(signing.sealed(signing.JOIN, body, key)).encode("utf-8")
-    return await peers.post(invitation.claims.endpoint, "join", data, known.agent_id)
+    return await peers.post(invitation.claims.endpoint, "join", data, known.agent_id, by, only=only)
 
 
 def _entering(
@@ -59,7 +64,11 @@ def _entering(
 ) -> dict[str, Any]:
     known = ledger.known()
     me = Member(known.agent_id, known.endpoint, signing.public_of(key), "")
-    return admission.entered(body, invitation.claims, me, invitation.token, ledger.now())
+    event = admission.entered(body, invitation.claims, me, invitation.token, ledger.now())
+    inviter = invitation.claims.master
+    if invitation.key and {m["public_key"] for m in event["members"] if m["agent_id"] == inviter} != {invitation.key}:
+        raise Refusal("KEY_MISMATCH", f"the answer gives {inviter} another key than the invitation")
+    return event
 
 
 def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:

@@ -260,7 +260,9 @@ def announce(
     new_id: str, content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return an announcement of a ledger event: to peers (``to``), and by ``notice`` to those who joined here."""
-    told = {"id": new_id, "recipient": recipient, "content": content, "peers": [peer_of(member) for member in to]}
+    # with their keys: by the time it goes out, they may be members no more
+    peers = [{**peer_of(member), "public_key": member.public_key} for member in to]
+    told = {"id": new_id, "recipient": recipient, "content": content, "peers": peers}
     return {**told, **({"notice": notice} if notice else {})}
 
 

@@ -2,7 +2,8 @@
 
 Belongs here: one request, bounded in time and size, to an address checked before connecting. The name is resolved once
 and the connection goes to the checked address: a second answer of the name server changes nothing (SSRF, DNS
-rebinding). Redirects and the environment's proxies are ignored; certificates are always verified.
+rebinding). Redirects and the environment's proxies are ignored; certificates are always verified: by an authority, or
+by the peer's own key (``own_certificate``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from ..core.records import Record
 from ..errors import BadData
+from . import own_certificate
 from .protocol import wire
 from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
@@ -29,6 +32,7 @@ MAX_ANSWER = 1 << 20
 MAX_INFO = 16 * 1024
 MAX_WAIT = 3600
 MAX_ADDRESSES = 4
+UNVERIFIED = "CERTIFICATE_VERIFY_FAILED"
 _UNICAST = IPv6Network("2000::/3")
 _NOBODYS = (IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
 """Networks in 2000::/3 that are nobody's: Teredo and other assignments of the IETF, 6to4, documentation."""
@@ -77,6 +81,31 @@ def context(ca_file: str | None) -> ssl.SSLContext:
     return made
 
 
+class _Request(Record):
+    """A request to a peer. ``trusts``: whose word for its certificate counts, in order (empty: the authorities')."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    trusts: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """Return the name, or the address, to connect to."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Return the port to connect to."""
+        return urlsplit(self.url).port or 443
+
+    @property
+    def pinned(self) -> bool:
+        """Return whether no authority counts."""
+        return "" not in self.trusts
+
+
 class Peers:
     """Connections to peers, kept by origin. ``private``: peers may be on this machine or a private network;
     ``networks``: on these."""
@@ -85,7 +114,9 @@ class Peers:
         self._private = private
         self._networks = [ip_network(network) for network in networks]
         self._context = context(ca_file)
-        self._clients: dict[tuple[str, int, str], httpx.AsyncClient] = {}
+        self._clients: dict[tuple[str, int, str, str], httpx.AsyncClient] = {}
+        self._by_key: set[tuple[str, int, str, str]] = set()
+        """Those of them whose certificate only the peer's own key signed."""
 
     @classmethod
     def of(cls, settings: GatewaySettings) -> Peers:
@@ -103,42 +134,43 @@ class Peers:
             await client.aclose()
         self._clients.clear()
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
-        """POST a body to an endpoint; an absent peer is an answer of status 0."""
+    async def post(
+        self, endpoint: str, path: str, body: bytes, agent_id: str, key: str = "", *, only: bool = False
+    ) -> PeerAnswer:
+        """POST a body to an endpoint; an absent peer is an answer of status 0.
+
+        ``key``: the peer's public key, which may vouch for its certificate, too; ``only``: nothing else may.
+        """
         headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": "identity",
             "X-Agent-ID": agent_id,
             "X-Swarm-Protocol": wire.PROTOCOL,
         }
-        return await self._ask("POST", f"{endpoint}/{path}", headers, body, TIMEOUT, MAX_ANSWER)
+        request = _Request("POST", f"{endpoint}/{path}", headers, body, _trusts(key, only))
+        return await self._ask(request, TIMEOUT, MAX_ANSWER)
 
-    async def get(self, url: str) -> PeerAnswer:
-        """GET a small document."""
-        return await self._ask("GET", url, {}, None, KEY_TIMEOUT, MAX_INFO)
+    async def get(self, url: str, key: str = "") -> PeerAnswer:
+        """GET a small document; ``key`` as with ``post``."""
+        return await self._ask(_Request("GET", url, {}, None, _trusts(key)), KEY_TIMEOUT, MAX_INFO)
 
-    async def _ask(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float, most: int
-    ) -> PeerAnswer:
+    async def _ask(self, request: _Request, seconds: float, most: int) -> PeerAnswer:
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(method, url, headers, body, most)
+                return await self._exchange(request, most)
         except TimeoutError:
             return PeerAnswer(0, message=f"no answer within {seconds:.0f} s")
         except Unreachable as error:
             return PeerAnswer(0, message=str(error), final=error.final)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
-            if "CERTIFICATE_VERIFY_FAILED" in said:
+            if UNVERIFIED in said:
                 said = f"its certificate does not verify: {said.rpartition('] ')[2]}"
+                said = f"its certificate is not by the invitation's key: {said}" if request.pinned else said
             return PeerAnswer(0, message=said[:200])
 
-    async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most: int
-    ) -> PeerAnswer:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port or 443
-        answer = await self._connected(method, host, port, parts.path, {**headers, "Host": parts.netloc}, body)
+    async def _exchange(self, request: _Request, most: int) -> PeerAnswer:
+        answer = await self._connected(request)
         try:
             data = b""
             async for chunk in answer.aiter_raw():
@@ -149,23 +181,50 @@ class Peers:
             await answer.aclose()
         return _answer(answer, data)
 
-    async def _connected(
-        self, method: str, host: str, port: int, path: str, headers: Mapping[str, str], body: bytes | None
-    ) -> httpx.Response:
+    async def _connected(self, request: _Request) -> httpx.Response:
         """Return the answer's head, from the first of the name's addresses that accepts a connection."""
-        addresses = await self._addresses(host, port)
+        addresses = await self._addresses(request.host, request.port)
         for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
-            client = self._client(host, port, address)
-            target = f"https://{f'[{address}]' if ':' in address else address}:{port}{path}"
-            request = client.build_request(
-                method, target, content=body, headers=headers, extensions={"sni_hostname": host}
-            )
             try:
-                return await client.send(request, stream=True)
+                return await self._trusted(request, address)
             except httpx.ConnectError:
                 if not left:
                     raise
-        raise Unreachable(f"{host} has no address")
+        raise Unreachable(f"{request.host} has no address")
+
+    async def _trusted(self, request: _Request, address: str) -> httpx.Response:
+        """Return the answer by the first of the trusts under which the certificate verifies.
+
+        A certificate is verified before anything is sent: a vain try tells nobody the request.
+        """
+        first, last = request.trusts[0], request.trusts[-1]
+        where = (request.host, request.port, address, last)
+        if where in self._by_key:
+            first = last
+        try:
+            return await self._send(request, address, first)
+        except httpx.ConnectError as error:
+            if first == last or UNVERIFIED not in str(error):
+                raise
+            try:
+                answer = await self._send(request, address, last)
+            except httpx.ConnectError:
+                raise error from None  # why no authority vouches for it says more
+        self._by_key.add(where)
+        return answer
+
+    async def _send(self, request: _Request, address: str, key: str) -> httpx.Response:
+        client = self._client(request.host, request.port, address, key)
+        parts = urlsplit(request.url)
+        target = f"https://{f'[{address}]' if ':' in address else address}:{request.port}{parts.path}"
+        made = client.build_request(
+            request.method,
+            target,
+            content=request.body,
+            headers={**request.headers, "Host": parts.netloc},
+            extensions={"sni_hostname": request.host},
+        )
+        return await client.send(made, stream=True)
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses that may be connected to; raise ``Unreachable`` if none."""
@@ -180,19 +239,24 @@ class Peers:
             raise Unreachable(f"{host} is at no public address; nothing was sent there", final=host in addresses)
         return allowed[:MAX_ADDRESSES]
 
-    def _client(self, host: str, port: int, address: str) -> httpx.AsyncClient:
-        """Return the client for a name at an address: a connection verified for one name serves no other."""
-        key = (host, port, address)
-        if key not in self._clients:
-            self._clients[key] = httpx.AsyncClient(
+    def _client(self, host: str, port: int, address: str, key: str) -> httpx.AsyncClient:
+        """Return the client for a name at an address: a connection verified for one name, or by one peer's key, serves
+        no other."""
+        where = (host, port, address, key)
+        if where not in self._clients:
+            self._clients[where] = httpx.AsyncClient(
                 http2=True,
-                verify=self._context,
+                verify=own_certificate.believing(key) if key else self._context,
                 trust_env=False,
                 follow_redirects=False,
                 timeout=TIMEOUT,
                 limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=60),
             )
-        return self._clients[key]
+        return self._clients[where]
+
+
+def _trusts(key: str, only: bool = False) -> tuple[str, ...]:
+    return (key,) if only else ("", key) if key else ("",)
 
 
 def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:

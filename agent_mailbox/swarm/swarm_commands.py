@@ -44,6 +44,7 @@ def init(door: Door, agent: str, endpoint: str) -> None:
 )
 @click.option("--cert", metavar="FILE", help="The certificate chain (PEM).")
 @click.option("--key", metavar="FILE", help="Its key (PEM).")
+@click.option("--self-signed", is_flag=True, help="Make the certificate here, for peers that know this gateway's key.")
 @click.option("--quic-bind", metavar="HOST:PORT", help="Listen here for HTTP/3 (needs aioquic).")
 @click.option("--behind-proxy", is_flag=True, help="Listen unencrypted: a proxy in front does TLS.")
 @click.option("--api", metavar="HOST:PORT", help="Serve the local API on loopback with a token, not on its socket.")
@@ -55,15 +56,21 @@ def init(door: Door, agent: str, endpoint: str) -> None:
     help="Log from this level on, to standard error.",
 )
 @with_door
-def serve(door: Door, quic_bind: str | None, **given: Any) -> None:
+def serve(door: Door, quic_bind: str | None, self_signed: bool, **given: Any) -> None:
     """Receive and carry mail until stopped; print one line with the listening address."""
     import asyncio
 
-    from . import gateway_identity, gateway_process, home
+    from . import gateway_identity, gateway_process, home, own_certificate
 
+    key = gateway_identity.key_of(door.home, door.ledger)
+    if self_signed:
+        if given["cert"] or given["key"] or given["behind_proxy"]:
+            raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
+        given["cert"] = given["key"] = own_certificate.ready(
+            door.home, key, door.ledger.known().endpoint, door.ledger.now()
+        )
     listening = gateway_process.Listening(quic=quic_bind, **given)
     gateway_process.check(listening)
-    gateway_identity.key_of(door.home, door.ledger)
 
     def ready(address: str) -> None:
         door.app.out(f"listening at {address}\n", {"listening": address})
@@ -130,12 +137,9 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
 
     Others on this machine see a command's arguments: - reads the URL from standard input, @FILE from a file.
     """
-    import asyncio
+    from . import decisions
 
-    from . import decisions, gateway_identity, joining
-
-    if which == "-" or which.startswith("@"):
-        which = values.body(door.app, which).strip()
+    which = handed(door, which)
     if not which.startswith("swarm://"):
         found = decisions.find(door.ledger.identified(), which)
         who = door.enter(found.alias, session)
@@ -143,6 +147,20 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
             raise Malformed("joining agent missing", "name it with `--session ID`")
         door.app.done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
         return
+    join_by(door, which, alias, session)
+
+
+def handed(door: Door, which: str) -> str:
+    """Return an invitation as it was handed over: - by standard input, @FILE in a file, else as it is."""
+    return values.body(door.app, which).strip() if which == "-" or which.startswith("@") else which
+
+
+def join_by(door: Door, which: str, alias: str | None, session: str | None) -> None:
+    """Join by an invitation's URL, and answer; raise ``Refused`` if that failed."""
+    import asyncio
+
+    from . import gateway_identity, joining
+
     if alias is not None and joining.alias_of(alias, "", door.ledger.identified()) != alias:
         raise Malformed(
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
@@ -175,6 +193,8 @@ def _remedy(said: str) -> str:
     """Return the hint for a joining that failed."""
     if "no public address" in said:
         return 'if that network is yours, name it in your own configuration: [swarm] networks = ["100.64.0.0/10"]'
+    if "not by the invitation's key" in said:
+        return "serve with `--self-signed` on the other machine; if it does so already, somebody is between you"
     if "certificate does not verify" in said:
         return "name the authority's file as ca_file under [swarm] in your own configuration"
     return "try again, or ask the swarm's master for another invitation"

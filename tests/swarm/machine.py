@@ -81,7 +81,7 @@ class Machine(Post):
     def serve(self, *more: str, under: Sequence[str] = ()) -> Machine:
         """Start the gateway, perhaps ``under`` a tracer, and wait until it listens."""
         words = ["swarm", "serve", "--bind", f"127.0.0.1:{self.port}", "--json", *more]
-        if "--behind-proxy" not in more:
+        if not {"--behind-proxy", "--self-signed"} & set(more):
             words += ["--cert", str(self.authority.cert), "--key", str(self.authority.key)]
         with open(self.scratch / "gateway.log", "ab") as log:
             self.gateway = self.start(*words, stdin=subprocess.DEVNULL, stderr=log, under=under)

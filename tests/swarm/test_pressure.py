@@ -163,7 +163,7 @@ class Meanwhile(Near):
         self.first: Any = None
         self.answer: PeerAnswer | None = None
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
         """As ``Near``, or with what it was told to say."""
         if self.first is not None:
             first, self.first = self.first, None

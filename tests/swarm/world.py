@@ -31,7 +31,7 @@ class Near(Peers):
         self.at: dict[str, Gateway] = {}
         self.heard: list[tuple[str, bytes]] = []
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str) -> PeerAnswer:
+    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
         """As the endpoints answer."""
         self.heard.append((path, body))
         try:

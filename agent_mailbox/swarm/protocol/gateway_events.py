@@ -34,12 +34,12 @@ class PeerFields(Model):
 
     agent_id: str
     endpoint: str
+    public_key: str | None = None
 
 
 class MemberFields(PeerFields):
     """A member, as an event has it; ``joined_at`` defaults to the event's instant."""
 
-    public_key: str | None = None
     joined_at: Moment | None = None
 
 

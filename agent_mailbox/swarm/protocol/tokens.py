@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ...core import instant
 from . import wire
-from .envelope import AgentId, Endpoint, Instant, Model, Uuid, read
+from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
 from .refusal import Refusal
 
 MAX_TOKEN = 4096
@@ -41,12 +41,16 @@ class Claims(Model):
 
 
 class Invitation(Model):
-    """An invitation's URL, read but unverified: only its maker's swarm can verify it."""
+    """An invitation's URL, read but unverified: only its maker's swarm can verify it.
+
+    ``key``: the master's, if the URL tells it (ours): it alone vouches for the master's certificate then.
+    """
 
     swarm_id: Uuid
     host: str
     token: str
     claims: Claims
+    key: PublicKey | None = None
 
 
 def make(claims: Claims, key: Ed25519PrivateKey) -> str:
@@ -55,9 +59,10 @@ def make(claims: Claims, key: Ed25519PrivateKey) -> str:
     return jwt.encode(payload, key, algorithm="EdDSA", sort_headers=True)
 
 
-def url(claims: Claims, token: str) -> str:
-    """Return the URL to hand on."""
-    return f"swarm://{claims.swarm_id}@{urlsplit(claims.endpoint).netloc}?token={token}"
+def url(claims: Claims, token: str, key: str | None = None) -> str:
+    """Return the URL to hand on; with the master's key, if that vouches for its certificate."""
+    told = f"&key={wire.raw_key(key).hex()}" if key else ""
+    return f"swarm://{claims.swarm_id}@{urlsplit(claims.endpoint).netloc}?token={token}{told}"
 
 
 def _payload(token: str, key: Ed25519PublicKey | None) -> Any:
@@ -106,10 +111,27 @@ def parse_url(text: str) -> Invitation:
     """Return the invitation in a URL; raise ``Refusal`` if its parts contradict the token's claims."""
     parts = urlsplit(text.strip())
     swarm_id, at, host = parts.netloc.partition("@")
-    token = dict(parse_qsl(parts.query)).get("token", "")
+    told = dict(parse_qsl(parts.query, keep_blank_values=True))
+    token = told.get("token", "")
     if parts.scheme != "swarm" or not at or not token:
         raise Refusal("INVALID_TOKEN", "an invitation is swarm://SWARM@HOST?token=TOKEN")
     claims = claimed(token)
     if claims.swarm_id != swarm_id or urlsplit(claims.endpoint).netloc != host:
         raise Refusal("INVALID_TOKEN", "the invitation's address is not the one its token names")
-    return Invitation(swarm_id=swarm_id, host=host, token=token, claims=claims)
+    return Invitation(
+        swarm_id=swarm_id, host=host, token=token, claims=claims, key=_key(told.get("key"), claims, token)
+    )
+
+
+def _key(told: str | None, claims: Claims, token: str) -> str | None:
+    """Return the master's key that a URL tells; raise ``Refusal`` if it did not sign the master's token."""
+    if told is None:
+        return None
+    try:
+        key = wire.base64_of(bytes.fromhex(told))
+        wire.raw_key(key)
+    except ValueError:
+        raise Refusal("INVALID_TOKEN", "the invitation's key is none") from None
+    if claims.issuer in (None, claims.master):
+        verified(token, key)
+    return key

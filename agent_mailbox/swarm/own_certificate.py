@@ -1,0 +1,124 @@
+"""The certificate that a gateway makes for itself: its own key vouches for it, as an authority does elsewhere.
+
+Belongs here: making and renewing it, and the context of a client that believes one key and nothing else. Whoever knows
+the key (an invitation tells it, a membership pins it) verifies each certificate that it signs: renewal is no news.
+The key signs no handshake: a second one, for TLS alone, does.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ..store.paths import storage_failed
+from ..store.system import sync_directory
+from .home import Home, write_private
+from .protocol import wire
+
+FILE = "certificate.pem"
+"""Certificate and key in one file: a reader never meets halves of two."""
+_BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+"""Long ago: a machine whose clock is slow believes it, too."""
+_END = datetime(9999, 12, 31, tzinfo=UTC)
+_YEARS, _LEFT = timedelta(days=3650), timedelta(days=365)
+_PEM, _PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+
+
+def ready(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
+    """Return the path of a certificate for the endpoint, good for a year at least; make one if there is none."""
+    path, host = home.path(FILE), urlsplit(endpoint).hostname or ""
+    at = datetime.fromtimestamp(now / 1000, UTC)
+    if not _is_good(path, key.public_key(), host, at):
+        aside = home.path(f"{FILE}.{os.getpid()}")
+        try:
+            write_private(aside, _made(key, key.public_key(), host, at))
+            os.replace(aside, path)
+            sync_directory(home.directory)
+        except OSError as error:
+            raise storage_failed("write the certificate", path, error) from None
+    return path
+
+
+def _is_good(path: str, by: Ed25519PublicKey, host: str, at: datetime) -> bool:
+    try:
+        with open(path, "rb") as file:
+            found = x509.load_pem_x509_certificate(file.read(65536))
+        by.verify(found.signature, found.tbs_certificate_bytes)
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except Exception:  # a damaged file has many ways to fail; each ends in a new one
+        return False
+    return list(names) == [_name(host)] and found.not_valid_after_utc - at > _LEFT
+
+
+def _name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _signer(by: Ed25519PublicKey) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, by.public_bytes_raw().hex())])
+
+
+def _made(key: Ed25519PrivateKey, by: Ed25519PublicKey, host: str, at: datetime) -> bytes:
+    """Return a new key for TLS and its certificate, which ``by``'s owner, ``key``, signs; in PEM."""
+    own = ec.generate_private_key(ec.SECP256R1())
+    end = max(at, _BEGIN + _YEARS) + _YEARS  # a clock that is years slow makes none that ended
+    signed = (
+        _begun(_signer(by), end)
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent-mailbox gateway")]))
+        .public_key(own.public_key())
+        .add_extension(x509.SubjectAlternativeName([_name(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(by), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
+        .sign(key, None)
+    )
+    return own.private_bytes(_PEM, _PKCS8, serialization.NoEncryption()) + signed.public_bytes(_PEM)
+
+
+def _begun(issuer: x509.Name, end: datetime) -> x509.CertificateBuilder:
+    number = x509.random_serial_number()
+    builder = x509.CertificateBuilder().issuer_name(issuer).serial_number(number)
+    return builder.not_valid_before(_BEGIN).not_valid_after(end)
+
+
+def _anchor(public_key: str) -> bytes:
+    """Return a key in the form in which TLS libraries take what they trust.
+
+    An anchor is a name and a key (RFC 5280, 6.1.1): nobody verifies its own signature, so any key may make that.
+    """
+    by = Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))
+    no = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    usage = dict.fromkeys((*no, "crl_sign", "encipher_only", "decipher_only"), False)
+    made = (
+        _begun(_signer(by), _END)
+        .subject_name(_signer(by))
+        .public_key(by)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(key_cert_sign=True, **usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(by), critical=False)
+        .sign(Ed25519PrivateKey.generate(), None)
+    )
+    return made.public_bytes(serialization.Encoding.DER)
+
+
+@lru_cache(256)
+def believing(public_key: str) -> ssl.SSLContext:
+    """Return what verifies a peer by its own key (base64) alone: the chain, the times, and the name as everywhere."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.load_verify_locations(cadata=_anchor(public_key))
+    return made

@@ -1,0 +1,60 @@
+"""``swarm pair``: two machines without a certificate authority.
+
+Belongs here: parsing and answering; ``own_certificate`` says how an invitation's key takes the authority's place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli.options import Verb
+from ..errors import Malformed
+from .swarm_commands import handed, join_by, swarm
+from .swarm_context import Door, session_option, with_door
+
+if TYPE_CHECKING:
+    from .protocol.membership import Knowledge, Swarm
+
+
+def _ours(known: Knowledge, word: str) -> Swarm | None:
+    """Return the swarm that a word names here, if we are in it; by its name, which its master chooses, only our own."""
+    here = [swarm for swarm in known.swarms.values() if swarm.state == "active"]
+    named = [s for s in here if word in (s.alias, s.swarm_id)] or [
+        s for s in here if s.name == word and s.master == known.agent_id
+    ]
+    return named[0] if named else None
+
+
+@swarm.command(cls=Verb)
+@click.argument("which", metavar="SWARM|URL|-|@FILE")
+@click.option("--as", "alias", metavar="WORD", help="With a URL: the swarm's alias here (default: from its name).")
+@click.option("--hours", type=click.FloatRange(0.01, 24), default=1, show_default=True, help="Hours until it expires.")
+@session_option
+@with_door
+def pair(door: Door, which: str, alias: str | None, hours: float, session: str | None) -> None:
+    """Pair two gateways that serve with --self-signed: print an invitation here, pass it to this command there.
+
+    With a SWARM it makes the swarm if there is none, and an invitation for one agent. That bears this gateway's key,
+    and the other gateway believes no certificate but by that key. Hand it on as a secret.
+    """
+    which = handed(door, which)
+    if which.startswith("swarm://"):
+        from .protocol import tokens
+
+        if tokens.parse_url(which).key is None:
+            raise Malformed("invitation has no key", "join by it with `agent-mailbox swarm join URL`")
+        join_by(door, which, alias, session)
+        return
+    from . import decisions
+
+    door.check(session)
+    word = which.removeprefix("swarm:")
+    found = _ours(door.ledger.identified(), word) or decisions.create(door.home, door.ledger, word, {})
+    url = decisions.invite(door.home, door.ledger, found.swarm_id, 1, hours, keyed=True)
+    who = door.enter(found.alias, session)
+    door.app.out(
+        f"{url}\n",
+        {"url": url, "hours": hours, "swarm": found.swarm_id, "address": f"swarm:{found.alias}", "session": who},
+    )

@@ -1,0 +1,180 @@
+"""Two machines pair without an authority: the invitation bears a key, and nobody between them has it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agent_mailbox.core import instant
+from agent_mailbox.swarm import own_certificate
+from agent_mailbox.swarm.home import Home
+from agent_mailbox.swarm.protocol import signing, tokens
+from agent_mailbox.swarm.protocol.refusal import Refusal
+from tests.helpers import refused, until
+from tests.swarm.machine import Authority, Machine
+from tests.swarm.test_protocol import NOW, SWARM
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+
+class Lan(Machine):
+    """A machine of a private network: no authority, no switch but the network's name."""
+
+    def __init__(self, scratch: Path, agent: str, authority: Authority, **more: Any) -> None:
+        plain = {"private_addresses": None, "ca_file": None, "networks": ["127.0.0.0/8"]}
+        super().__init__(scratch, agent, authority, **{**plain, **more})
+
+    def serve(self, *more: str, **how: Any) -> Lan:
+        """With the certificate that it makes."""
+        super().serve("--self-signed", *more, **how)
+        return self
+
+    def pairs(self, text: str) -> Any:
+        """Pair by an invitation that comes by standard input."""
+        self.register(f"{self.agent}-agent")
+        return self.ok("swarm", "pair", "-", "--session", f"{self.agent}-agent", stdin=text)
+
+
+@pytest.fixture
+def lan(tmp_path: Path, authority: Authority) -> Iterator[Any]:
+    """Make a machine of the private network; its gateway ends with the test."""
+    made: list[Lan] = []
+
+    def make(agent: str, **more: Any) -> Lan:
+        made.append(Lan(tmp_path, agent, authority, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.kill()
+
+
+def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any) -> None:
+    """Who joins is verified by the key it joined with, among those who joined, too. A new certificate is no news."""
+    a, b, c = (lan(name).serve() for name in ("alpha", "beta", "gamma"))
+    a.register("ann")
+    assert b.pairs(a.call("swarm", "pair", "demo", "--session", "ann").stdout)["status"] == "accepted"
+    assert c.pairs(a.call("swarm", "pair", "demo").stdout)["status"] == "accepted"
+    until(lambda: b.members() == {"alpha", "beta", "gamma"})
+    c.send("gamma-agent", "swarm:demo", "to both")
+    until(lambda: (a.received(), b.received()) == (["to both"], ["to both"]))
+    file = b.swarm_home / own_certificate.FILE
+    assert file.stat().st_mode & 0o777 == 0o600
+    b.kill()
+    file.unlink()
+    b.serve()
+    a.send("ann", "swarm:demo/beta", "to the new one")
+    until(lambda: b.received() == ["to both", "to the new one"])
+    assert a.call("swarm", "doctor").rc == 0
+    a.ok("swarm", "kick", "demo", "beta")  # which is told, though it is a member no more
+    until(lambda: b.knows().state == "kicked")
+
+
+class Between:
+    """Who sits at an endpoint's address with a certificate of its own, and hears what it is told."""
+
+    def __init__(self, certificate: str, key: str) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(certificate, key)
+        self.heard: list[bytes] = []
+        self.met = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                plain, _ = self._listener.accept()
+            except OSError:
+                return
+            self.met += 1
+            try:
+                with self._tls.wrap_socket(plain, server_side=True) as wrapped:
+                    self.heard.append(wrapped.recv(65536))
+            except OSError:
+                plain.close()
+
+    def close(self) -> None:
+        """No more connections."""
+        self._listener.close()
+
+
+def _written(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_path: Path) -> None:
+    """At a pairing nobody's word for a certificate counts but the key's: not an authority's that the person believes,
+    not that of a certificate which only names the key."""
+    a, b = lan("alpha"), lan("beta", ca_file=str(authority.ca))
+    at, real = own_certificate._BEGIN, a.ledger.home.key().public_key()
+    own = _written(tmp_path / "own.pem", own_certificate._made(OTHER, OTHER.public_key(), "localhost", at))
+    forged = _written(tmp_path / "forged.pem", own_certificate._made(OTHER, real, "localhost", at))
+    for files in ((own, own), (forged, forged), (str(authority.cert), str(authority.key))):
+        between = Between(*files)
+        try:
+            a.ok("swarm", "init", "--agent", "alpha", "--endpoint", f"https://localhost:{between.port}/swarm")
+            url, again = (a.ok("swarm", "pair", "demo") for _ in range(2))
+            assert url["swarm"] == again["swarm"]  # whose alias is not its name, the second time
+            refused(b.call("swarm", "pair", "-", stdin=url["url"]), 1, "not by the invitation's key", "between you")
+            a.ok("swarm", "leave", url["address"])
+        finally:
+            between.close()
+        assert (between.met > 0, between.heard) == (True, [])
+    assert b.ledger.known().swarms == {}
+
+
+def test_an_invitation_whose_key_was_replaced_is_refused_before_anything_is_sent() -> None:
+    """The key must have signed the invitation: an attacker who rewrites one has to make it whole, and then it is
+    another's invitation. A reader that knows no key reads the rest."""
+    claims = tokens.Claims(swarm_id=SWARM, master="alpha", endpoint="https://h/swarm", iat=NOW // 1000)
+    token = tokens.make(claims, KEY)
+    url = tokens.url(claims, token, signing.public_of(KEY))
+    assert tokens.parse_url(url).key == signing.public_of(KEY)
+    assert tokens.parse_url(url.partition("&")[0]).key is None
+    with pytest.raises(Refusal, match="not signed by"):
+        tokens.parse_url(tokens.url(claims, token, signing.public_of(OTHER)))
+    for bad in ("", "zz", "00" * 31, "00" * 32, "é"):
+        with pytest.raises(Refusal, match="key is none"):
+            tokens.parse_url(f"{tokens.url(claims, token)}&key={bad}")
+
+
+def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
+    """Another key, another host, a year that is nearly over, a damaged file: each has a new one. A clock that is years
+    slow makes none that is over when it is set."""
+    home = Home(str(tmp_path / "home"))
+    home.prepare()
+
+    def made(key: Ed25519PrivateKey = KEY, endpoint: str = "https://127.0.0.1:8443/swarm", now: int = NOW) -> bytes:
+        with open(own_certificate.ready(home, key, endpoint, now), "rb") as file:
+            return file.read()
+
+    first = made()
+    assert made() == first
+    for more in ({"endpoint": "https://[fd00::1]/swarm"}, {"key": OTHER}, {"now": NOW + 15 * 365 * instant.DAY}):
+        before = made()
+        assert made(**more) != before  # type: ignore[arg-type]
+    (tmp_path / "home" / own_certificate.FILE).write_bytes(first[:300])
+    assert made() != first
+    (tmp_path / "home" / own_certificate.FILE).unlink()
+    slow = own_certificate.x509.load_pem_x509_certificate(made(now=0))
+    assert slow.not_valid_before_utc.year == 2020
+    assert slow.not_valid_after_utc.year > 2035
+
+
+def test_one_way_to_serve_at_a_time(lan: Any) -> None:
+    """A certificate of one's own beside another, or beside a proxy, is a mistake."""
+    a = lan("alpha")
+    for words in (("--behind-proxy",), ("--cert", "x", "--key", "y")):
+        refused(a.call("swarm", "serve", "--self-signed", *words), 2, "options exclude each other")
+    refused(a.call("swarm", "pair", "swarm://x"), 1, "invitation is swarm://")
