@@ -6,6 +6,7 @@ Belongs here: the checks of ``swarm doctor`` that use the network; ``home_checks
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import instant
+from . import home as names
 from . import own_certificate
 from .home_checks import SKEW, Finding
 from .ledger import Ledger
@@ -30,7 +32,7 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
     found: list[Finding] = []
     if settings.private_addresses:
         found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
-    mine = signing.public_of(ledger.home.key())
+    mine = signing.public_of(ledger.home.key()) if os.path.lexists(ledger.home.path(names.KEY)) else ""
     endpoints, keys = {known.endpoint: known.agent_id}, {known.endpoint: mine}
     for swarm in known.swarms.values():
         if swarm.state == ACTIVE:
@@ -82,6 +84,8 @@ def _certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -
         try:
             certificate = _shown(endpoint, context(settings.ca_file))
         except ssl.SSLCertVerificationError:
+            if not key:
+                raise
             certificate = _shown(endpoint, own_certificate.believing(key))
     except OSError as error:
         return [(endpoint, f"its certificate does not verify: {error}", False)]

@@ -155,8 +155,11 @@ def handed(door: Door, which: str) -> str:
     return values.body(door.app, which).strip() if which == "-" or which.startswith("@") else which
 
 
-def join_by(door: Door, which: str, alias: str | None, session: str | None) -> None:
-    """Join by an invitation's URL, and answer; raise ``Refused`` if that failed."""
+def join_by(door: Door, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
+    """Join by an invitation's URL, and answer; raise ``Refused`` if that failed.
+
+    ``patience``: seconds to wait for a gateway that does not listen yet.
+    """
     import asyncio
 
     from . import gateway_identity, joining
@@ -171,6 +174,11 @@ def join_by(door: Door, which: str, alias: str | None, session: str | None) -> N
     async def ask() -> tuple[str, str]:
         peers = door.peers()
         try:
+            for _ in range(patience):
+                answer = await joining.ask(door.ledger, peers, key, which, alias)
+                if not answer[1].startswith("ConnectError"):
+                    return answer
+                await asyncio.sleep(1)
             return await joining.ask(door.ledger, peers, key, which, alias)
         finally:
             await peers.aclose()

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .protocol.membership import Knowledge, Swarm
 
 
+PATIENCE = 10
+"""Most seconds to wait for the other gateway: both may have been started just now."""
+
+
 def _ours(known: Knowledge, word: str) -> Swarm | None:
     """Return the swarm that a word names here, if we are in it; by its name, which its master chooses, only our own."""
     here = [swarm for swarm in known.swarms.values() if swarm.state == "active"]
@@ -45,7 +49,7 @@ def pair(door: Door, which: str, alias: str | None, hours: float, session: str |
 
         if tokens.parse_url(which).key is None:
             raise Malformed("invitation has no key", "join by it with `agent-mailbox swarm join URL`")
-        join_by(door, which, alias, session)
+        join_by(door, which, alias, session, PATIENCE)
         return
     from . import decisions
 

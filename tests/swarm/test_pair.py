@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +22,8 @@ from agent_mailbox.swarm import own_certificate
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from tests.helpers import refused, until
-from tests.swarm.machine import Authority, Machine
+from tests.helpers import PATIENCE, ROOT, Program, refused, until
+from tests.swarm.machine import Authority, Machine, free_port
 from tests.swarm.test_protocol import NOW, SWARM
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -178,3 +183,27 @@ def test_one_way_to_serve_at_a_time(lan: Any) -> None:
     for words in (("--behind-proxy",), ("--cert", "x", "--key", "y")):
         refused(a.call("swarm", "serve", "--self-signed", *words), 2, "options exclude each other")
     refused(a.call("swarm", "pair", "swarm://x"), 1, "invitation is swarm://")
+
+
+def test_the_lines_of_the_readme_as_they_stand_there(tmp_path: Path) -> None:
+    """Pasted at once into a shell, with the installed command and free ports: mail goes from one gateway to the
+    other."""
+    found = re.search(
+        r"^## Two machines\n.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert found is not None
+    lines = found[1].replace("8443", str(free_port())).replace("8444", str(free_port()))
+    program, said = Program(tmp_path), tmp_path / "said"
+    own = program.home / ".config" / "agent-mailbox"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = program.environ({"PATH": path, "AGENT_MAILBOX_TEST_STATE": str(own), "PYTHONPATH": None})
+    with said.open("wb") as out:
+        words = ["bash", "-e", "-o", "pipefail", "-c", lines]
+        shell = subprocess.Popen(
+            words, env=env, cwd=program.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            code = shell.wait(PATIENCE)
+        finally:
+            os.killpg(shell.pid, signal.SIGTERM)
+    assert (code, "| Hello, other machine." in said.read_text()) == (0, True), said.read_text()
