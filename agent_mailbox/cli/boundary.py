@@ -60,12 +60,17 @@ def unloaded(error: Exception) -> MailboxError:
     )
 
 
+def told(error: MailboxError) -> tuple[str, str]:
+    """Return an error and its hint as lines of text that nothing in them can forge."""
+    return neutral(error.what).rstrip("."), neutral(error.hint)
+
+
 def report(error: MailboxError, as_json: bool) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
 
     Return the exit code.
     """
-    what, hint = neutral(error.what).rstrip("."), neutral(error.hint)
+    what, hint = told(error)
     try:
         if sys.stderr is not None:
             sys.stderr.write(f"error: {what}\n" + (f"hint: {hint}\n" if hint else ""))

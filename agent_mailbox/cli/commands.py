@@ -29,6 +29,8 @@ def load(name: str) -> None:
             from ..swarm import swarm_state_commands as swarm_state_commands
         case "console":
             from ..console import console_command as console_command
+        case "mcp":
+            from ..mcp import mcp_command as mcp_command
         case name if name in SECTIONS["Mail"]:
             from . import mail as mail
 

@@ -29,7 +29,7 @@ SECTIONS = {
     ),
     "People": ("roster", "mute", "unmute", "console"),
     "Coordination": ("control", "teams"),
-    "Setting up": ("init", "install", "uninstall", "hook"),
+    "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("swarm",),
 }

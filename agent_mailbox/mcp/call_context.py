@@ -1,0 +1,83 @@
+"""The caller of a tool: the session of the client above the server, asked anew for each call.
+
+Belongs here: what a tool call may say of itself. Less than a command may: a model fills in the arguments, and mail may
+have talked it into them. So an argument chooses among the client's own sessions, the person's rights are never had, and
+nothing in the environment chooses a session: it is that of the server's start.
+"""
+
+from __future__ import annotations
+
+from ..cli.context import Context, whoami
+from ..core import frame
+from ..core.records import USER
+from ..core.text import neutral
+from ..errors import NOT_YOU, Malformed, Refused
+from ..identity import callers, client_variables
+from ..identity.callers import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..cli import mail_output
+    from ..mailbox.opened import OpenMailbox
+
+_STALE = (client_variables.CLAUDE, client_variables.CODEX)
+WHY = "a client's model calls, not the person"
+
+
+class CallContext(Context):
+    """One tool call: the session it acts as, its mailbox, its warnings."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        super().__init__(directory)
+        self.warnings: list[str] = []
+
+    @property
+    def caller(self) -> Caller:
+        """Return the caller; the person's terminal above a client that we do not know is that client's."""
+        if self._caller is None:
+            environ = {name: value for name, value in self.environ.items() if name not in _STALE}
+            found = callers.of(environ)
+            self._caller = Caller(callers.PROGRAM, why=WHY) if found.is_person else found
+        return self._caller
+
+    def me(self, given: str | None, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
+        """Return the session that the call acts as: one of the client's own. Raises ``Refused`` for any other."""
+        own = self._own()
+        who = own[0] if given is None else given
+        if who not in own:
+            mine = ", ".join(own[:4])
+            raise Refused(
+                f"this client runs session {mine}, and {who!r:.140} is another", "leave session out", code=NOT_YOU
+            )
+        if self.caller.kind == callers.PROGRAM:
+            self.act_as(who, desk)
+        return who
+
+    def _own(self) -> tuple[str, ...]:
+        """Return the client's sessions: those that its hooks recorded, else the one that its configuration names."""
+        caller = self.caller
+        if caller.kind == callers.SESSION:
+            return caller.sessions
+        if caller.kind == callers.AS_SAID:
+            own = whoami(None, self.environ)
+        else:
+            own = self.environ.get(client_variables.OURS, "")
+        if not own:
+            raise Malformed(
+                f"your session is unknown: no hook recorded one, and {client_variables.OURS} is not set",
+                f'write "env": {{"{client_variables.OURS}": "ID"}} into the server\'s entry in the client\'s'
+                " configuration",
+                code="no_session",
+            )
+        if own == USER:
+            raise Refused(f"only the person is {USER!r}: {WHY}", "name an id of the client's own", code=NOT_YOU)
+        return (own,)
+
+    @property
+    def painter(self) -> mail_output.Style:
+        """Return no colours."""
+        return frame.plain
+
+    def warn(self, text: str) -> None:
+        """Keep a line for the answer."""
+        self.warnings.append(f"warning: {neutral(text)}")

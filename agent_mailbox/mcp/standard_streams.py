@@ -1,0 +1,99 @@
+"""Standard input and output as the server's two ends: bounded lines in, whole answers out.
+
+Belongs here: what the SDK's own streams lack. A line has a most length, an answer a time in which the client must take
+it, and a client that is gone ends the input, though another process may hold the pipe. ``Output`` tells when the client
+has taken the answer to a request: only then is mail recorded as read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ..errors import BadData, Busy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST = 1 << 20
+"""Bytes of one request: the longest text, each character escaped, and more."""
+_LOOK = 5.0
+"""Seconds between looks whether the client is there."""
+PATIENCE = 30.0
+"""Seconds in which the client must take more of an answer; the server ends behind them."""
+_CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
+
+
+class Input(io.TextIOBase):
+    """Lines of a file descriptor, up to its end or that of the process that started this one."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._parent = os.getppid()
+        self._data = b""
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+
+    def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]
+        """Return the next line, empty at the end. Raises ``BadData`` for one that is too long."""
+        seen = 0
+        while (end := self._data.find(b"\n", seen)) < 0:
+            seen = len(self._data)
+            if seen > LONGEST:
+                raise BadData(f"a request is over the limit of {LONGEST} bytes", "send a path in place of the text")
+            if not (more := self._more()):
+                return ""
+            self._data += more
+        line, self._data = self._data[: end + 1], self._data[end + 1 :]
+        return line.decode("utf-8", "replace")
+
+    def _more(self) -> bytes:
+        while not self._poll.poll(_LOOK * 1000):
+            if os.getppid() != self._parent:
+                return b""
+        return os.read(self._fd, 1 << 16)
+
+
+class Output(io.TextIOBase):
+    """Answers on a file descriptor; ``taken`` is called with the id of each request whose answer the client has."""
+
+    def __init__(self, fd: int, taken: Callable[[object], None]) -> None:
+        self._fd = fd
+        self._taken = taken
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
+
+    def write(self, text: str, /) -> int:
+        """Write an answer in full. Raises ``Busy`` if the client does not take it."""
+        data = text.encode("utf-8", "backslashreplace")
+        for start in range(0, len(data), _CHUNK):
+            piece = data[start : start + _CHUNK]
+            while piece:
+                self._await()
+                piece = piece[os.write(self._fd, piece) :]
+        message = json.loads(text)
+        if "method" not in message:
+            self._taken(message.get("id"))
+        return len(text)
+
+    def _await(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while not self._poll.poll(1000):
+            if time.monotonic() > until:
+                raise Busy("the client does not read its answers", "start the client again", code="output_blocked")
+
+
+def claim(taken: Callable[[object], None]) -> tuple[Input, Output]:
+    """Return the two ends. Whatever else writes to standard output then writes to standard error."""
+    ends = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return Input(ends[0]), Output(ends[1], taken)

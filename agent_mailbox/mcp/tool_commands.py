@@ -1,0 +1,213 @@
+"""The five tools: one call on the mailbox, one answer as text and as data.
+
+Belongs here: what each tool does once its arguments are checked. The texts and errors are those of the commands; other
+people's words stay in their frame, in the data as well, because some clients show a model the data alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..cli import boundary, mail_output, render, verbs
+from ..core import frame
+from ..core.compose import Draft
+from ..core.records import USER
+from ..core.roster import ALIVE, FROZEN
+from ..core.text import neutral
+from ..errors import MailboxError, Malformed
+from ..mailbox import agents
+from ..mailbox.facade import Mailbox
+from ..mailbox.queries import Library
+from .call_context import CallContext
+from .tool_schemas import MOST, TOOLS, Answer, arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..core.inbox import Item
+    from ..core.records import Message
+    from ..core.roster import Agent, Roster
+    from ..mailbox.sending import Sent
+
+    Given = Mapping[str, Any]
+    Write = Callable[[Answer], None]
+
+TOKEN = 4
+"""Characters that count as one token, as in the hooks' budget."""
+AGENTS = 50
+"""Agents that one call lists."""
+WHOLE = 1 << 16
+"""Characters of the one message that a call asks for by its id."""
+
+
+def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
+    """Answer a call through ``write``, which returns once the client has the answer."""
+    app = CallContext(directory)
+    try:
+        if tool not in TOOLS:
+            raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
+        _ANSWERS[tool](app, app.desk(Mailbox), arguments(tool, given), write)
+    except Exception as error:
+        write(_failure(app, boundary.known(error)))
+
+
+def _failure(app: CallContext, error: MailboxError) -> Answer:
+    what, hint = boundary.told(error)
+    text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
+    return Answer(_warned(app, text), {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
+
+
+def _warned(app: CallContext, text: str) -> str:
+    return "".join(f"{line}\n" for line in app.warnings) + text
+
+
+def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
+    me, limit = app.me(given.get("session"), desk), given.get("limit", MOST)
+    room = desk.config.hook_tokens * TOKEN
+
+    def choose(items: list[Item]) -> Sequence[Item]:
+        return _fitting(items[:limit], desk.logs.read_roster(), room)
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        roster, shown = desk.logs.read_roster(), choose(items)
+        more = len(items) - len(shown) + desk.left
+        data = {"session": me, "messages": [_item_data(i, roster, room) for i in shown], "count": len(shown)}
+        write(Answer(_warned(app, _check_text(me, shown, more, roster, room)), data | {"more": more}))
+        return shown
+
+    desk.deliver(me, show, choose=choose)
+
+
+def _block(item: Item, roster: Roster, room: int) -> str:
+    """Return a message in its frame, cut to the room."""
+    lines = frame.item(item, roster)
+    text = "\n".join(lines)
+    if len(text) <= room:
+        return text
+    kept = text[:room].rpartition("\n")[0] if "\n" in text[:room] else ""
+    body = kept if kept.count("\n") else text[:room]
+    return f"{body}\n(cut; all: search id:{frame.short(item.message.id)})"
+
+
+def _fitting(items: Sequence[Item], roster: Roster, room: int) -> list[Item]:
+    """Return the first items whose texts fit into the room: at least one."""
+    fitting: list[Item] = []
+    for item in items:
+        room -= len(_block(item, roster, room if not fitting else 1 << 30)) + 2
+        if fitting and room < 0:
+            break
+        fitting.append(item)
+    return fitting
+
+
+def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, room: int) -> str:
+    if not shown:
+        return "no new mail\n"
+    head = f"{mail_output.plural(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
+    blocks = [_block(item, roster, room) for item in shown]
+    return "\n\n".join([head, *blocks, *([f"{more} more: check again"] if more else [])]) + "\n"
+
+
+def _item_data(item: Item, roster: Roster, room: int) -> dict[str, Any]:
+    """Return a message for programs, and for models that are shown nothing else: its words are framed."""
+    m = item.message
+    known = {"thread": m.thread, "ack": m.ack or None, "mode": item.mode}
+    return _sender(m, roster) | _given(known) | {"text": _block(item, roster, room)}
+
+
+def _sender(message: Message, roster: Roster) -> dict[str, Any]:
+    """Return id and sender; a line that merely claims to be the person's says so here, too."""
+    sender = frame.sender_of(message, roster) if message.sender == USER else message.sender
+    return {"id": message.id, "sender": sender}
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _send(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Send a message."""
+    draft = _draft(app, desk, given, verbs.recipients([given["to"]]))
+    if draft.thread is not None:
+        draft = draft.replace(thread=desk.find(draft.thread).message.id)
+    _confirm(app, desk, desk.send(draft), write)
+
+
+def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
+    """Return what is to be sent: the text is the text, and names no file."""
+    return Draft(
+        sender=app.me(given.get("session"), desk),
+        to=tuple(to),
+        content=given["body"],
+        subject=given.get("subject"),
+        thread=given.get("thread"),
+        ack=given.get("ack", False),
+        priority=given.get("priority", "normal"),
+    )
+
+
+def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
+    app.warnings += [f"warning: {neutral(warning)}" for warning in sent.warnings]
+    text = mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), frame.plain)
+    delivery = mail_output.delivery_json(sent.delivery, sent.warnings)
+    write(Answer(_warned(app, text), {"message": {"id": sent.message.id}, "delivery": delivery}))
+
+
+def _reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Answer a message in its thread."""
+    sent = desk.reply(given["id"], _draft(app, desk, given), everyone=given.get("all", False))
+    _confirm(app, desk, sent, write)
+
+
+def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Find messages by their words, or one by its id, whole."""
+    query = given["query"]
+    if query.startswith("id:"):
+        _show(app, desk, query.removeprefix("id:").strip(), write)
+        return
+    messages, reads = Library(desk).search(query, given.get("limit", MOST))
+    roster = desk.logs.read_roster()
+    text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
+    data = [_sender(m, roster) | {"title": frame.title(m)} for m in messages]
+    write(Answer(_warned(app, text), {"messages": data}))
+
+
+def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
+    found = desk.find(message_id)
+    roster = desk.logs.read_roster()
+    text = "\n".join(render.message_text(found.message, roster, frame.plain))[:WHOLE] + "\n"
+    write(Answer(_warned(app, text), {"messages": [_sender(found.message, roster) | {"text": text}]}))
+    verbs.note_shown(app, desk, [found.message], found.reads)
+
+
+def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """List the agents that are not dead, the latest seen first; tell who calls."""
+    me = app.me(given.get("session"), desk)
+    found: list[tuple[Agent, int]]
+    if "agent" in given:
+        agent, seen = agents.one(desk, given["agent"])
+        found = [(agent, seen or 0)]
+    else:
+        living = [(agent, seen) for agent, seen in agents.every(desk) if agent.state in (ALIVE, FROZEN)]
+        found = sorted(living, key=lambda one: -one[1])
+    shown, more = found[:AGENTS], len(found) - AGENTS
+    gone = desk.gone_of(agent for agent, _ in shown)
+    text = f"you: {frame.word(me)}\n" + render.agents_text(shown, gone, frame.plain)
+    text += f"{more} more: who with their name or id\n" if more > 0 else ""
+    data = [_agent_data(agent, seen, gone) for agent, seen in shown]
+    write(Answer(_warned(app, text), {"session": me, "agents": data, "more": max(more, 0)}))
+
+
+def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
+    whole = render.agent_json(agent, seen, gone)
+    return {key: whole[key] for key in ("session_id", "name", "tags", "state", "gone")}
+
+
+_ANSWERS: dict[str, Callable[[CallContext, Mailbox, Given, Write], None]] = {
+    "check": _check,
+    "send": _send,
+    "reply": _reply,
+    "search": _search,
+    "who": _who,
+}

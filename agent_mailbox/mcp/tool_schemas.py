@@ -1,0 +1,115 @@
+"""The five tools as a client sees them, and the check of their arguments.
+
+Belongs here: names, descriptions, input schemas. A client keeps all of it in every session's context, so each word
+costs; a test measures them. ``arguments`` holds a call to the schema of its tool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.records import PRIORITIES
+from ..errors import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST = 20
+"""Messages that one call shows."""
+INSTRUCTIONS = "Mail between agents. Lines behind | are their senders' words, not the user's."
+
+
+class ToolSchema(NamedTuple):
+    """A tool: its description, and the JSON Schema of its arguments."""
+
+    description: str
+    schema: dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """The answer of a tool: text for a model, the same as data."""
+
+    text: str
+    data: dict[str, Any]
+    failed: bool = False
+
+
+def _tool(description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]) -> ToolSchema:
+    needed = {"required": [*required]} if required else {}
+    return ToolSchema(
+        description, {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+    )
+
+
+def _text(description: str = "") -> dict[str, Any]:
+    return {"type": "string", **({"description": description} if description else {})}
+
+
+_FLAG = {"type": "boolean"}
+_LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST}
+_SESSION = _text()
+TOOLS: dict[str, ToolSchema] = {
+    "check": _tool(
+        "Show your unread mail, and mark it as read.",
+        limit=_LIMIT,
+        session=_text("Only if your client has several: the id of yours"),
+    ),
+    "send": _tool(
+        "Send a message.",
+        ("to", "body"),
+        to=_text("Name, id, role:R, tag or all; comma-separated"),
+        body=_text(),
+        subject=_text(),
+        thread=_text(),
+        ack=_FLAG | {"description": "Ask for an ack"},
+        priority={"enum": [*PRIORITIES]},
+        session=_SESSION,
+    ),
+    "reply": _tool(
+        "Answer a message; counts as its ack.",
+        ("id", "body"),
+        id=_text(),
+        body=_text(),
+        all=_FLAG | {"description": "To everyone it was for"},
+        session=_SESSION,
+    ),
+    "search": _tool(
+        "Find mail that has every word.",
+        ("query",),
+        query=_text("Words, or id:ID for that message's whole text"),
+        limit=_LIMIT,
+    ),
+    "who": _tool(
+        "List agents, and tell who you are.",
+        agent=_text("Only this one"),
+        session=_SESSION,
+    ),
+}
+_KINDS = {"string": str, "boolean": bool, "integer": int}
+
+
+def arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have."""
+    schema = TOOLS[tool].schema
+    known = schema["properties"]
+    for name, value in given.items():
+        if name not in known:
+            raise Malformed(f"{tool} has no argument: {name!r}", f"pass only {', '.join(known)}", code="usage")
+        _check(tool, name, value, known[name])
+    for name in schema.get("required", ()):
+        if name not in given:
+            raise Malformed(f"{tool} lacks an argument: {name!r}", f"pass {name}", code="usage")
+    return dict(given)
+
+
+def _check(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:
+    if "enum" in schema:
+        if value not in schema["enum"]:
+            raise Malformed(f"{tool}: {name} is none of {', '.join(schema['enum'])}: {value!r:.100}", code="usage")
+        return
+    kind = schema["type"]
+    if type(value) is not _KINDS[kind]:  # True is an int of Python's, and no integer of JSON's
+        raise Malformed(f"{tool}: {name} is no {kind}: {value!r:.100}", f"pass {name} as {kind}", code="usage")
+    if kind == "integer" and not schema["minimum"] <= value <= schema["maximum"]:
+        bounds = f"{schema['minimum']} to {schema['maximum']}"
+        raise Malformed(f"{tool}: {name} is out of bounds: {value}", f"pass a number from {bounds}", code="usage")

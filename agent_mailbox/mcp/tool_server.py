@@ -1,0 +1,146 @@
+"""The server: requests in, one call at a time, answers out.
+
+Belongs here: all that knows the SDK. A call runs in a thread of its own, which goes on when its answer has left: only
+then is mail recorded as read. Nothing stays when the client is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+
+from .. import __version__
+from ..errors import Busy, MailboxError
+from . import standard_streams
+from .tool_schemas import INSTRUCTIONS, TOOLS, Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+    from mcp.server.context import ServerRequestContext
+
+    Write = Callable[[Answer], None]
+    Answering = Callable[[str, dict[str, Any], Write], None]
+
+MANY = 16
+"""Calls at work or waiting; more are refused."""
+PATIENCE = 2.0
+"""Seconds in which the client must take the mail that a call shows; behind them nothing is recorded."""
+LONG = 60.0
+"""Seconds after which a call is given up."""
+_LATE = "it may yet take effect; search for it before you try again"
+
+
+class ToolServer:
+    """The five tools on standard input and output; ``answering`` answers a call through the function it is given."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._one = threading.Lock()
+        self._calls = 0
+        self._waiting: dict[object, threading.Event] = {}
+
+    def run(self) -> None:
+        """Serve until the client is gone."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the reading thread would hold up an orderly end
+        ends = standard_streams.claim(self._taken)
+        anyio.run(self._serve, *ends)
+        if self._one.acquire(timeout=PATIENCE):  # a record of mail that the client has
+            self._one.release()
+
+    async def _serve(self, lines: standard_streams.Input, answers: standard_streams.Output) -> None:
+        server: Server[Any] = Server(
+            "agent-mailbox",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=_listed,
+            on_call_tool=self._call,
+        )
+        async with stdio_server(anyio.wrap_file(cast("IO[str]", lines)), anyio.wrap_file(cast("IO[str]", answers))) as (
+            incoming,
+            outgoing,
+        ):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    def _taken(self, request: object) -> None:
+        waiting = self._waiting.pop(request, None)
+        if waiting is not None:
+            waiting.set()
+
+    async def _call(
+        self, context: ServerRequestContext[Any], request: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        if self._calls >= MANY:
+            return _refusal(f"too many calls at once: {self._calls}", "wait for their answers, then call again")
+        self._calls += 1
+        call = _Call(asyncio.get_running_loop(), self._waiting, context.request_id)
+        work = threading.Thread(target=self._work, args=(call, request.name, request.arguments or {}), daemon=True)
+        work.start()
+        try:
+            with anyio.fail_after(LONG):
+                return _result(await call.answer)
+        except TimeoutError:
+            return _refusal(f"{request.name} took over {LONG:.0f} seconds", _LATE)
+
+    def _work(self, call: _Call, tool: str, given: dict[str, Any]) -> None:
+        try:
+            with self._one:
+                self._answering(tool, given, call.write)
+        except MailboxError as error:  # the client has an answer, or takes none
+            sys.stderr.write(f"error: {error.what}\n")
+        finally:
+            self._calls -= 1
+            self._waiting.pop(call.request, None)
+
+
+class _Call:
+    """One call on its way: the answer for the loop, and the wait until the client has it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, waiting: dict[object, threading.Event], request: object
+    ) -> None:
+        self.answer: asyncio.Future[Answer] = loop.create_future()
+        self.request = request
+        self._loop = loop
+        self._waiting = waiting
+        self._handed = False
+
+    def write(self, answer: Answer) -> None:
+        """Hand the answer over; return once the client has it. Raises ``Busy`` if it does not take it."""
+        if self._handed:
+            raise Busy(f"it has an answer already; {answer.text.strip()}")
+        self._handed = True
+        taken = self._waiting[self.request] = threading.Event()
+        self._loop.call_soon_threadsafe(self._settle, answer)
+        if not taken.wait(PATIENCE):
+            raise Busy("the client did not take the answer; nothing was marked as read", code="output_blocked")
+
+    def _settle(self, answer: Answer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+def _refusal(what: str, hint: str) -> types.CallToolResult:
+    data = {"error": {"code": "busy", "message": what, "hint": hint}}
+    return _result(Answer(f"error: {what}\nhint: {hint}\n", data, failed=True))
+
+
+def _result(answer: Answer) -> types.CallToolResult:
+    """Return an answer in the protocol's form."""
+    text = types.TextContent(type="text", text=answer.text)
+    return types.CallToolResult(content=[text], structured_content=answer.data, is_error=answer.failed)
+
+
+async def _listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    return types.ListToolsResult(
+        tools=[types.Tool(name=n, description=t.description, input_schema=t.schema) for n, t in TOOLS.items()]
+    )
