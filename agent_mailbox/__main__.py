@@ -8,9 +8,10 @@ import sys
 if __name__ == "__main__":
     if not __package__:
         # Started as a file: the package is found beside itself, and looked for there alone, which saves looking through
-        # the standard library; then that comes first again.
-        path = sys.path[:]
-        sys.path[:] = [__file__.rpartition("/")[0].rpartition("/")[0] or "."]
+        # the standard library; then that comes first again. Its own rooms are no packages of their own.
+        room = __file__.rpartition("/")[0]
+        path = [place for place in sys.path if place != room]
+        sys.path[:] = [room.rpartition("/")[0] or "."]
         from agent_mailbox.launch import start
 
         sys.path[:0] = path

@@ -22,6 +22,7 @@ from agent_mailbox.cli import hook_command, install_command, mail, roster_comman
 from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands
+from agent_mailbox.mcp import mcp_command
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
 from agent_mailbox.teams import teams_commands
 from scripts.documents import markdown, pages
@@ -43,6 +44,7 @@ assert all(
         hook_command,
         install_command,
         mail,
+        mcp_command,
         roster_commands,
         send_commands,
         swarm_commands,
@@ -99,6 +101,7 @@ CONTRACT = {
     "backup": {"--force", "--verify"},
     "restore": set(),
     "hook": set(),
+    "mcp": set(),
     "console": {"--port", "--host", "--open"},
     "install claude-code": {"--project", "--user", "--dry-run", "--force"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
@@ -155,7 +158,7 @@ CONTRACT = {
     "teams bridge": {"--once", "--interval", "--wait"},
     "teams export": {"--format"},
 }
-NO_JSON = {"hook", "export", "swarm state export"}
+NO_JSON = {"mcp", "hook", "export", "swarm state export"}
 
 
 def options(command: click.Command) -> set[str]:

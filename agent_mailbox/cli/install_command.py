@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 def install() -> None:
     """Set up a client to show its sessions their mail.
 
+    A client without hooks can run `agent-mailbox mcp` for its mail. This command never installs that server: with
+    hooks mail comes by itself and costs less.
+
     \b
     Example: agent-mailbox install claude-code --user
     """

@@ -1,8 +1,8 @@
 """The caller of a tool: the session of the client above the server, asked anew for each call.
 
-Belongs here: what a tool call may say of itself. Less than a command may: a model fills in the arguments, and mail may
-have talked it into them. So an argument chooses among the client's own sessions, the person's rights are never had, and
-nothing in the environment chooses a session: it is that of the server's start.
+Belongs here: what a tool call may say of itself. That is less than a command may say: a model fills in the arguments,
+and mail may have talked it into them. An argument chooses among the client's own sessions. No call has the person's
+rights. The environment chooses none of several sessions: it is that of the server's start.
 """
 
 from __future__ import annotations
@@ -80,4 +80,4 @@ class CallContext(Context):
 
     def warn(self, text: str) -> None:
         """Keep a line for the answer."""
-        self.warnings.append(f"warning: {neutral(text)}")
+        self.warnings.append(neutral(text))

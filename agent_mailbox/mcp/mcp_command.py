@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from .. import __version__
 from ..cli.group import cli
 from ..cli.options import App, Verb, pass_app
 from ..errors import Malformed, Refused
@@ -29,4 +30,4 @@ def mcp(app: App, /) -> None:
     from .tool_commands import call
     from .tool_server import ToolServer
 
-    ToolServer(lambda tool, given, write: call(app.directory, tool, given, write)).run()
+    ToolServer(__version__, lambda tool, given, write: call(app.directory, tool, given, write)).run()

@@ -1,8 +1,8 @@
 """Standard input and output as the server's two ends: bounded lines in, whole answers out.
 
-Belongs here: what the SDK's own streams lack. A line has a most length, an answer a time in which the client must take
-it, and a client that is gone ends the input, though another process may hold the pipe. ``Output`` tells when the client
-has taken the answer to a request: only then is mail recorded as read.
+Belongs here: what the SDK's own streams lack. Lines have a limit, and the client must take its answers in time. The
+input ends with the client, though another process may hold the pipe. ``Output`` tells when the client has taken the
+answer to a request: only then is mail recorded as read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The five tools: one call on the mailbox, one answer as text and as data.
 
-Belongs here: what each tool does once its arguments are checked. The texts and errors are those of the commands; other
-people's words stay in their frame, in the data as well, because some clients show a model the data alone.
+Belongs here: what each tool does once its arguments are checked. The texts and errors are those of the commands.
+Other people's words stay in their frame, in the data as well, because some clients show a model the data alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..mailbox import agents
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from .call_context import CallContext
-from .tool_schemas import MOST, TOOLS, Answer, arguments
+from .tool_schemas import MOST, TOOLS, ToolAnswer, arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..mailbox.sending import Sent
 
     Given = Mapping[str, Any]
-    Write = Callable[[Answer], None]
+    Write = Callable[[ToolAnswer], None]
 
 TOKEN = 4
 """Characters that count as one token, as in the hooks' budget."""
@@ -51,14 +51,16 @@ def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
         write(_failure(app, boundary.known(error)))
 
 
-def _failure(app: CallContext, error: MailboxError) -> Answer:
+def _failure(app: CallContext, error: MailboxError) -> ToolAnswer:
     what, hint = boundary.told(error)
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
-    return Answer(_warned(app, text), {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
+    return _answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
 
 
-def _warned(app: CallContext, text: str) -> str:
-    return "".join(f"{line}\n" for line in app.warnings) + text
+def _answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
+    """Return an answer with the warnings of the call before its text, and in its data."""
+    warned = "".join(f"warning: {line}\n" for line in app.warnings)
+    return ToolAnswer(warned + text, data | ({"warnings": app.warnings} if app.warnings else {}), failed)
 
 
 def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
@@ -73,7 +75,7 @@ def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
         roster, shown = desk.logs.read_roster(), choose(items)
         more = len(items) - len(shown) + desk.left
         data = {"session": me, "messages": [_item_data(i, roster, room) for i in shown], "count": len(shown)}
-        write(Answer(_warned(app, _check_text(me, shown, more, roster, room)), data | {"more": more}))
+        write(_answer(app, _check_text(me, shown, more, roster, room), data | {"more": more}))
         return shown
 
     desk.deliver(me, show, choose=choose)
@@ -148,10 +150,10 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
-    app.warnings += [f"warning: {neutral(warning)}" for warning in sent.warnings]
+    app.warnings += map(neutral, sent.warnings)
     text = mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), frame.plain)
-    delivery = mail_output.delivery_json(sent.delivery, sent.warnings)
-    write(Answer(_warned(app, text), {"message": {"id": sent.message.id}, "delivery": delivery}))
+    delivery = mail_output.reach_json(sent.delivery)
+    write(_answer(app, text, {"message": {"id": sent.message.id}, "delivery": delivery}))
 
 
 def _reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
@@ -170,14 +172,14 @@ def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None
     roster = desk.logs.read_roster()
     text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
     data = [_sender(m, roster) | {"title": frame.title(m)} for m in messages]
-    write(Answer(_warned(app, text), {"messages": data}))
+    write(_answer(app, text, {"messages": data}))
 
 
 def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
     text = "\n".join(render.message_text(found.message, roster, frame.plain))[:WHOLE] + "\n"
-    write(Answer(_warned(app, text), {"messages": [_sender(found.message, roster) | {"text": text}]}))
+    write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
     verbs.note_shown(app, desk, [found.message], found.reads)
 
 
@@ -196,7 +198,7 @@ def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     text = f"you: {frame.word(me)}\n" + render.agents_text(shown, gone, frame.plain)
     text += f"{more} more: who with their name or id\n" if more > 0 else ""
     data = [_agent_data(agent, seen, gone) for agent, seen in shown]
-    write(Answer(_warned(app, text), {"session": me, "agents": data, "more": max(more, 0)}))
+    write(_answer(app, text, {"session": me, "agents": data, "more": max(more, 0)}))
 
 
 def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:

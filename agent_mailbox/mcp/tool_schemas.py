@@ -26,7 +26,7 @@ class ToolSchema(NamedTuple):
     schema: dict[str, Any]
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """The answer of a tool: text for a model, the same as data."""
 
     text: str

@@ -17,10 +17,9 @@ import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 
-from .. import __version__
 from ..errors import Busy, MailboxError
 from . import standard_streams
-from .tool_schemas import INSTRUCTIONS, TOOLS, Answer
+from .tool_schemas import INSTRUCTIONS, TOOLS, ToolAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    Write = Callable[[Answer], None]
+    Write = Callable[[ToolAnswer], None]
     Answering = Callable[[str, dict[str, Any], Write], None]
 
 MANY = 16
@@ -43,10 +42,11 @@ _LATE = "it may yet take effect; search for it before you try again"
 class ToolServer:
     """The five tools on standard input and output; ``answering`` answers a call through the function it is given."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, version: str, answering: Answering) -> None:
+        self._version = version
         self._answering = answering
         self._one = threading.Lock()
-        self._calls = 0
+        self._calls: set[_Call] = set()
         self._waiting: dict[object, threading.Event] = {}
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class ToolServer:
     async def _serve(self, lines: standard_streams.Input, answers: standard_streams.Output) -> None:
         server: Server[Any] = Server(
             "agent-mailbox",
-            version=__version__,
+            version=self._version,
             instructions=INSTRUCTIONS,
             on_list_tools=_listed,
             on_call_tool=self._call,
@@ -79,10 +79,10 @@ class ToolServer:
     async def _call(
         self, context: ServerRequestContext[Any], request: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        if self._calls >= MANY:
-            return _refusal(f"too many calls at once: {self._calls}", "wait for their answers, then call again")
-        self._calls += 1
+        if len(self._calls) >= MANY:
+            return _refusal(f"too many calls at once: {MANY}", "wait for their answers, then call again")
         call = _Call(asyncio.get_running_loop(), self._waiting, context.request_id)
+        self._calls.add(call)
         work = threading.Thread(target=self._work, args=(call, request.name, request.arguments or {}), daemon=True)
         work.start()
         try:
@@ -95,10 +95,10 @@ class ToolServer:
         try:
             with self._one:
                 self._answering(tool, given, call.write)
-        except MailboxError as error:  # the client has an answer, or takes none
-            sys.stderr.write(f"error: {error.what}\n")
+        except (MailboxError, RuntimeError) as error:  # the client has an answer, or takes none; or the loop ended
+            sys.stderr.write(f"error: {error}\n")
         finally:
-            self._calls -= 1
+            self._calls.discard(call)
             self._waiting.pop(call.request, None)
 
 
@@ -108,33 +108,35 @@ class _Call:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, waiting: dict[object, threading.Event], request: object
     ) -> None:
-        self.answer: asyncio.Future[Answer] = loop.create_future()
+        self.answer: asyncio.Future[ToolAnswer] = loop.create_future()
         self.request = request
         self._loop = loop
         self._waiting = waiting
         self._handed = False
 
-    def write(self, answer: Answer) -> None:
+    def write(self, answer: ToolAnswer) -> None:
         """Hand the answer over; return once the client has it. Raises ``Busy`` if it does not take it."""
         if self._handed:
             raise Busy(f"it has an answer already; {answer.text.strip()}")
         self._handed = True
         taken = self._waiting[self.request] = threading.Event()
         self._loop.call_soon_threadsafe(self._settle, answer)
-        if not taken.wait(PATIENCE):
+        if not taken.wait(PATIENCE) or self.answer.cancelled():
             raise Busy("the client did not take the answer; nothing was marked as read", code="output_blocked")
 
-    def _settle(self, answer: Answer) -> None:
-        if not self.answer.done():
+    def _settle(self, answer: ToolAnswer) -> None:
+        if self.answer.done():  # the client took its request back
+            self._waiting[self.request].set()
+        else:
             self.answer.set_result(answer)
 
 
 def _refusal(what: str, hint: str) -> types.CallToolResult:
     data = {"error": {"code": "busy", "message": what, "hint": hint}}
-    return _result(Answer(f"error: {what}\nhint: {hint}\n", data, failed=True))
+    return _result(ToolAnswer(f"error: {what}\nhint: {hint}\n", data, failed=True))
 
 
-def _result(answer: Answer) -> types.CallToolResult:
+def _result(answer: ToolAnswer) -> types.CallToolResult:
     """Return an answer in the protocol's form."""
     text = types.TextContent(type="text", text=answer.text)
     return types.CallToolResult(content=[text], structured_content=answer.data, is_error=answer.failed)

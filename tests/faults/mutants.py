@@ -22,6 +22,7 @@ from tests.faults import (
     mutants_clocks,
     mutants_control,
     mutants_dead,
+    mutants_mcp,
     mutants_permissions,
     mutants_trust,
 )
@@ -456,6 +457,7 @@ MUTANTS = (
     ),
     *mutants_control.MUTANTS,
     *mutants_dead.MUTANTS,
+    *mutants_mcp.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
     *mutants_claims.MUTANTS,

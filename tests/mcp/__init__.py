@@ -1,0 +1,1 @@
+"""The MCP server, by clients of its own."""
