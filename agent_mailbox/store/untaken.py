@@ -7,7 +7,7 @@ Most mail that nobody took has no read record at all. Then its sender, its recip
 table has these numbers, by group: of a group's messages the older ones are dead. No line is decoded to count them.
 
     group    sender, recipient, hours to live
-    entry    the digest of an id; its message's instant; the number of its group, and its position
+    entry    the digest of an id; its message's instant; its position, sorted by group and instant
 
 All other mail is *doubtful*: it was given back, or read by its title, or another program spelt it otherwise. Its lines,
 its records and its answers (``asking``) are decoded at each question.
@@ -15,6 +15,8 @@ its records and its answers (``asking``) are decoded at each question.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate, pairwise
 from sys import byteorder
 
 from ..core import codec
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     Group = tuple[str, str, int | None]
 
 TABLE = "untaken"
-MUCH = 1 << 17
-"""Bytes of new lines for which the table is written again; fewer cost less to read again."""
-_BITS = 40
+MUCH, MANY = 1 << 17, 50_000
+"""Bytes of new lines for which the table is written again, and for each so many entries more: fewer cost less to read
+again."""
 _ID, _TTL = b'{"id":"', b'"ttl_hours":'
 _FEW = 64
 """Ids whose lines are searched for one by one; for more the table begins again."""
@@ -90,12 +92,13 @@ def found(
         if logs.derives:
             table.save(logs.cache(TABLE))
         state = MailState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
-        dead = set(table.dead(state, session_id, now)) - answers
+        dead = table.dead(state, session_id, now)
         places = {at for known in table.doubtful.values() for at in known} | answers
+        positions = set() if counted and not answers else table.positions(dead)
+        surely = table.count(dead) - len(positions & answers) if counted else 0
         views = live.views()
-        messages = parse_messages(_lines(live.messages, places if counted else places | dead), views[0])
-        reads = list(parse_reads(_lines(live.reads, records), views[1]))
-        return Lonely(len(dead) if counted else 0, messages, reads)
+        messages = parse_messages(_lines(live.messages, places if counted else places | positions), views[0])
+        return Lonely(surely, messages, list(parse_reads(_lines(live.reads, records), views[1])))
 
 
 def _lines(fd: int | None, places: Iterable[int]) -> Iterable[tuple[int, bytes]]:
@@ -121,9 +124,10 @@ class UntakenTable:
         self._starts = (0, 0)
         self.doubtful: dict[str, list[int]] = {}
         self.groups: list[Group] = []
-        self._ids: list[int] = []
-        self._times: list[int] = []
-        self._places: list[int] = []
+        self._bounds: list[int] = [0]
+        self._saved = memoryview(b"").cast("Q")
+        self._size = 0
+        self._fresh: list[tuple[int, int, int, int]] = []
         self._load(saved)
         self._numbers = {group: n for n, group in enumerate(self.groups)}
         self._gone: set[int] = set()
@@ -132,17 +136,15 @@ class UntakenTable:
         head, _, rest = saved.partition(b"\n")
         obj = codec.parse(head) if head else None
         try:
-            marks, groups, doubtful = _checked(obj)
+            marks, groups, counts, doubtful = _checked(obj)
         except (TypeError, ValueError, KeyError):  # sealed, but of another shape
             return
-        numbers = memoryview(rest[: len(rest) // 24 * 24]).cast("Q").tolist()
-        size = len(numbers) // 3
         files, inodes = (self._live.messages, self._live.reads), [inode for inode, _ in self._live.ends]
-        is_sound = not size or max(numbers[2 * size :]) >> _BITS < len(groups)
-        if is_sound and all(map(cache.holds, files, marks, inodes)):
+        if len(rest) == 24 * sum(counts) and all(map(cache.holds, files, marks, inodes)):
             self._starts = marks[0][1], marks[1][1]
             self.groups, self.doubtful = groups, doubtful
-            self._ids, self._times, self._places = numbers[:size], numbers[size : 2 * size], numbers[2 * size :]
+            self._bounds = [0, *accumulate(counts)]
+            self._saved, self._size = memoryview(rest).cast("Q"), sum(counts)
 
     # -- keeping up with the logs -------------------------------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class UntakenTable:
         if self._starts == (self._live.messages_end, self._live.reads_end):
             return
         taken, doubted = self._read_records()
-        known = {number: n for n, number in enumerate(self._ids)}
+        known = {number: n for n, number in enumerate(self._saved[: self._size].tolist())}
         for message_id in doubted:
             n = known.pop(number_of(_spelt(message_id)), None)
             self.doubtful.setdefault(message_id, [])
@@ -168,7 +170,14 @@ class UntakenTable:
 
     def _doubt(self, message_id: str, n: int) -> None:
         self._gone.add(n)
-        self.doubtful.setdefault(message_id, []).append(self._places[n] & (1 << _BITS) - 1)
+        self.doubtful.setdefault(message_id, []).append(self._row(n)[2])
+
+    def _row(self, n: int) -> tuple[int, int, int]:
+        """Return the digest, the instant and the position of an entry."""
+        if n >= self._size:
+            number, _, when, at = self._fresh[n - self._size]
+            return number, when, at
+        return self._saved[n], self._saved[n + self._size], self._saved[n + 2 * self._size]
 
     def _read_records(self) -> tuple[set[bytes], set[str]]:
         """Return the ids of new records by which a message is surely taken, and those of other new records.
@@ -212,7 +221,7 @@ class UntakenTable:
                     self._doubt(message_id, known.pop(number))
                 self.doubtful.setdefault(message_id, []).append(at)
             elif word not in taken:
-                known[number] = len(self._ids)
+                known[number] = self._size + len(self._fresh)
                 self._add(number, (fields[1], fields[2][0], _hours(line)), fields[3], at)
         return missing
 
@@ -226,9 +235,7 @@ class UntakenTable:
         if n is None:
             n = self._numbers[group] = len(self.groups)
             self.groups.append(group)
-        self._ids.append(number)
-        self._times.append(when)
-        self._places.append(n << _BITS | at)
+        self._fresh.append((number, n, when, at))
 
     def _locate(self, missing: set[str]) -> None:
         """Add the older lines of messages that are in doubt since, in our spelling; others are known."""
@@ -247,7 +254,7 @@ class UntakenTable:
         """Save the table if there is much news."""
         live = self._live
         ends = boundary(live.messages, live.messages_end) if live.messages is not None else 0, live.reads_end
-        if ends[0] - self._starts[0] + ends[1] - self._starts[1] < MUCH:
+        if ends[0] - self._starts[0] + ends[1] - self._starts[1] < MUCH * (1 + self._size // MANY):
             return
         if live.messages is None or ends[0] != live.messages_end or not self._is_whole(live.reads, live.reads_end):
             return  # a last line without its newline is read again
@@ -256,11 +263,20 @@ class UntakenTable:
             cache.NOWHERE if fd is None else cache.mark(fd, end, inode)
             for fd, end, inode in zip(files, ends, inodes, strict=False)
         ]
-        kept = [n for n in range(len(self._ids)) if n not in self._gone] if self._gone else range(len(self._ids))
-        numbers = [column[n] for column in (self._ids, self._times, self._places) for n in kept]
-        said = {"marks": marks, "groups": self.groups, "doubtful": self.doubtful}
+        rows: list[list[tuple[int, int, int]]] = [[] for _ in self.groups]
+        for g, (begin, end) in enumerate(pairwise(self._bounds)):
+            rows[g] = [(when, number, at) for number, when, at in map(self._row, self._kept(begin, end))]
+        for n, (number, g, when, at) in enumerate(self._fresh, self._size):
+            rows[g] += [] if n in self._gone else [(when, number, at)]
+        groups = [[*group, len(some)] for group, some in zip(self.groups, rows, strict=True) if some]
+        every = [row for some in rows for row in sorted(some)]
+        said = {"marks": marks, "groups": groups, "doubtful": self.doubtful}
         head = codec.dumps(said).encode("utf-8", "surrogatepass")
+        numbers = [row[column] for column in (1, 0, 2) for row in every]
         cache.save(path, head + b"\n" + b"".join([number.to_bytes(8, byteorder) for number in numbers]))
+
+    def _kept(self, begin: int, end: int) -> list[int]:
+        return [n for n in range(begin, end) if n not in self._gone]
 
     @staticmethod
     def _is_whole(fd: int | None, end: int) -> bool:
@@ -268,8 +284,8 @@ class UntakenTable:
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def dead(self, state: MailState, session_id: str | None, now: int) -> list[int]:
-        """Return the positions of the messages without any record that are dead letters, the session's or anyone's."""
+    def dead(self, state: MailState, session_id: str | None, now: int) -> list[range]:
+        """Return the entries of the messages without any record that are dead letters, the session's or anyone's."""
         reader = None if session_id is None else state.roster.reader(session_id)
         known: dict[tuple[str, int | None], int] = {}
         latest = []
@@ -280,22 +296,37 @@ class UntakenTable:
             if (to, hours) not in known:
                 known[to, hours] = _latest(to, hours, state, now)
             latest.append(known[to, hours])
-        mask, gone = (1 << _BITS) - 1, self._gone
-        pairs = zip(self._times, self._places, strict=True)
-        return [at & mask for n, (when, at) in enumerate(pairs) if when <= latest[at >> _BITS] and n not in gone]
+        times = self._saved[self._size : 2 * self._size]
+        spans = [
+            range(begin, bisect_right(times, last, begin, end))
+            for last, (begin, end) in zip(latest, pairwise(self._bounds), strict=False)
+            if last >= 0
+        ]
+        fresh = enumerate(self._fresh, self._size)
+        return [*spans, *(range(n, n + 1) for n, (_, g, when, _) in fresh if when <= latest[g])]
+
+    def count(self, spans: Iterable[range]) -> int:
+        """Return how many messages these entries are of."""
+        return sum(len(span) - sum(n in span for n in self._gone) for span in spans)
+
+    def positions(self, spans: Iterable[range]) -> set[int]:
+        """Return where these messages stand."""
+        return {self._row(n)[2] for span in spans for n in self._kept(span.start, span.stop)}
 
 
-def _checked(obj: Any) -> tuple[list[Mark], list[Group], dict[str, list[int]]]:
-    """Return the marks, the groups and the doubtful messages of a table's head; raise for another shape."""
+def _checked(obj: Any) -> tuple[list[Mark], list[Group], list[int], dict[str, list[int]]]:
+    """Return the marks, the groups, their lengths and the doubtful messages of a table's head; raise for another
+    shape."""
     marks = [(inode, at, checksum) for inode, at, checksum in obj["marks"]]
-    groups: list[Group] = [(sender, to, hours) for sender, to, hours in obj["groups"]]
+    groups: list[Group] = [(sender, to, hours) for sender, to, hours, _ in obj["groups"]]
+    counts = [count for *_, count in obj["groups"]]
     doubtful: dict[str, list[int]] = {**obj["doubtful"]}
     words = {type(word) for group in groups for word in group[:2]} | {*map(type, doubtful)}
-    numbers = [*(group[2] or 0 for group in groups), *(at for places in doubtful.values() for at in places)]
+    numbers = [*counts, *(group[2] or 0 for group in groups), *(at for some in doubtful.values() for at in some)]
     numbers += [number for mark in marks for number in mark]
     if words - {str} or {*map(type, numbers)} - {int} or len(marks) != 2 or min(numbers) < 0:
         raise ValueError
-    return marks, groups, doubtful
+    return marks, groups, counts, doubtful
 
 
 def _spelt(message_id: str) -> bytes:
