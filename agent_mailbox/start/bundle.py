@@ -131,6 +131,8 @@ LATER_MODULES = {
     "clients.hooks.receipt_rules": "hook",
     "identity.outsiders": "ack check dead-letters release reply roster search send show status",
     "store.foreign_lines": "check hook start",
+    "store.word_table": "check hook",
+    "store.id_table": "check hook start",
     "store.scan": "dead-letters status",
     "store.untaken": "dead-letters status",
     "store.usual_lines": "dead-letters status",

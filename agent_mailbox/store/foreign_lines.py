@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.records import BadLine
-from . import paths, system
+from . import system
 from .lines import lines_of
 from .prefilter import may_be_message
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from .logs import Logs
 
 
-NEAR = 4 << 20
-"""Bytes of a log that are read about as fast as SQLite loads."""
+NEAR = 1 << 20
+"""Bytes of a log that are read about as fast as the table of ids is opened."""
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     """Return whether each message between two positions of the open log has an id that no other line of the log has.
 
-    The answer is no if it would take long to tell.
+    The answer is no if it would take long to tell, for others wait for the log's lock.
     """
     if start and system.pread(fd, 1, start - 1) != b"\n":
         return False
@@ -36,16 +36,21 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
         return False
     if start <= NEAR:
         return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
-    from .archive import Archive
-    from .index import MailIndex  # SQLite, which a short log does without
-    from .index_keys import LIVE
+    from . import id_table  # which a short log does without
 
-    archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
-    return bool(
-        MailIndex(logs, archive).ask(
-            lambda index: all(index.begins_at(message_id, LIVE | start) for message_id in wanted), at_once=True
-        )
-    )
+    with id_table.IdTable(logs, fd) as table:
+        if table.lag(start) > id_table.LAG:
+            return False
+        table.catch_up(start)
+        return not table.may_have_before(start, wanted) and table.is_sound()
+
+
+def prepare(logs: Logs, fd: int, end: int) -> None:
+    """Keep the table of ids up with an open log that is not short: so the next foreign lines cost what they are."""
+    if end > NEAR:
+        from . import id_table  # likewise
+
+        id_table.keep_up(logs, fd, end)
 
 
 def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:

@@ -164,12 +164,6 @@ class IndexView:
         known = self._standing(message_id)
         return known[0][1] if known else None
 
-    def begins_at(self, message_id: str, place: int) -> bool:
-        """Return whether live mail has the id, and none before a place: the rows tell it without their lines."""
-        key = key_of(message_id)
-        live = [at for _, at, _ in self._called(key, key) if at >= LIVE]
-        return bool(live) and min(live) >= place
-
     def message(self, message_id: str) -> Message | None:
         """Return the message of an id; None if there is none."""
         known = self._standing(message_id)

@@ -178,7 +178,7 @@ class Poll:
         epoch = self._epoch(logs)
         cursor = self._load()
         if epoch is None and adopt:
-            epoch = self._logs.adopt_messages(self._are_new)
+            epoch = self._adopted(logs)
         if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
             return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
         at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
@@ -187,10 +187,14 @@ class Poll:
             return []
         return self._caught_up(cursor, logs, now)
 
-    def _are_new(self, fd: int, start: int, end: int) -> bool:
-        from . import foreign_lines  # SQLite, for what only other programs write
+    def _adopted(self, logs: OpenLogs) -> int:
+        """Return the epoch of the messages log, in which another program wrote."""
+        from . import foreign_lines  # off the path of our own writers' mail
 
-        return foreign_lines.are_new(self._logs, fd, start, end)
+        epoch = self._logs.adopt_messages(lambda *at: foreign_lines.are_new(self._logs, *at))
+        if logs.messages is not None:
+            foreign_lines.prepare(self._logs, logs.messages, logs.messages_end)
+        return epoch
 
     def _epoch(self, logs: OpenLogs) -> int | None:
         if logs.messages is None:

@@ -42,13 +42,13 @@ def lines_read_by(chunks: Iterable[tuple[int, bytes]], sessions: Sequence[bytes]
 
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:
     """Return whether the line is a message with one of these ids, or spelt differently from ours. One look a line."""
-    found = _message_id(line)
+    found = message_id_of(line)
     return found is None or found in ids
 
 
 def may_begin_with(line: bytes, wanted: bytes) -> bool:
     """Return whether the line is a message whose id begins with the lower-case ``wanted``, in any case, or may be."""
-    found = _message_id(line)
+    found = message_id_of(line)
     return found is None or not found.isascii() or found.lower().startswith(wanted)
 
 
@@ -62,7 +62,7 @@ def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
     ours."""
     if b"\\u" in line or b"\\/" in line or any(address in line for address in addresses):
         return None
-    return _message_id(line)
+    return message_id_of(line)
 
 
 def addresses(reader: Reader) -> list[bytes]:
@@ -71,7 +71,8 @@ def addresses(reader: Reader) -> list[bytes]:
     return [f'"{word}"'.encode() for word in (ALL, *reader.lineage, *reader.tags, *roles, reader.name or ALL)]
 
 
-def _message_id(line: bytes) -> bytes | None:
+def message_id_of(line: bytes) -> bytes | None:
+    """Return the id of a message in our spelling; None for any other line."""
     begin = len(_ID)
     found = line[begin : line.find(b'"', begin)]
     return found if line.startswith(_ID) and b"\\" not in found else None

@@ -230,10 +230,28 @@ MUTANTS = (
         tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
     ),
     Mutant(
-        "the index tells where the message of an id stands first",
-        "foreign_lines.are_new",
-        ("index.begins_at(message_id, LIVE | start)", "index.begins_at(message_id, LIVE)"),
+        "the table of ids tells of every line before the foreign ones",
+        "IdTable._may_have",
+        ("= (*self._files, self._fresh)", "= (self._fresh,)"),
         tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
+    ),
+    Mutant(
+        "a small file of ids beside another large one counts for nothing",
+        "IdTable.__init__",
+        (" or beside != self._large", ""),
+        tests=f"{FOREIGN}::test_a_small_file_beside_another_large_one_counts_for_nothing",
+    ),
+    Mutant(
+        "the table of ids takes the small file's entries along",
+        "IdTable.save",
+        ("(one for file in small for one in file.entries())", "()"),
+        tests=f"{FOREIGN}::test_a_table_that_grew_bit_by_bit_holds_every_id",
+    ),
+    Mutant(
+        "no more lines of one hash are decoded than chance brings",
+        "IdTable._may_have",
+        ("turn == TWINS or ", ""),
+        tests=f"{FOREIGN}::test_ids_that_share_a_hash_are_not_all_decoded",
     ),
     Mutant(
         "what another program appended stays foreign until a poll looks",

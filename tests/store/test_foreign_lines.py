@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
-from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import creation, foreign_lines, user_state
+from agent_mailbox.store import creation, foreign_lines, id_table, user_state
 from tests.steps import steps
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ME, OTHER = "ann", "bob"
 
 
 def mailbox(place: Path, messages: int) -> Mailbox:
-    """A mailbox in which two sessions are up to date, with an index."""
+    """A mailbox in which two sessions are up to date, with a table of the ids."""
     place.mkdir()
     box = Mailbox(creation.create(str(place / "box"), {user_state.SWITCH: str(place)}))
     for who in (ME, OTHER):
@@ -28,7 +28,8 @@ def mailbox(place: Path, messages: int) -> Mailbox:
     box.send_all([Draft(sender=OTHER, to=(ME,), content=f"old {n}") for n in range(messages)])
     for who in (ME, OTHER):
         delivered(box, who)
-    Library(box).search("old", 1)
+    with box.logs.open() as live:
+        foreign_lines.prepare(box.logs, live.messages or 0, live.messages_end)
     return box
 
 
@@ -51,10 +52,10 @@ def epoch(box: Mailbox) -> int:
     return left[2]
 
 
-@pytest.fixture(params=["scan", "index"])
+@pytest.fixture(params=["scan", "table"])
 def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Mailbox:
     """A mailbox that is small, or counts as large."""
-    if request.param == "index":
+    if request.param == "table":
         monkeypatch.setattr(foreign_lines, "NEAR", 0)
     return mailbox(tmp_path / "one", 3)
 
@@ -93,16 +94,89 @@ def test_a_torn_end_is_not_read_on_from(box: Mailbox) -> None:
     assert delivered(box, ME) == ["foreign x-2"]
 
 
-def test_without_an_index_a_large_mailbox_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody builds one while others wait for the lock."""
+def test_without_a_table_a_large_mailbox_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once: nobody builds one while others wait for the lock, and the session that read it all leaves one."""
     box = mailbox(tmp_path / "one", 3)
-    (tmp_path / "one/box/.cache/index.sqlite").unlink()
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    monkeypatch.setattr(id_table, "LAG", 10)
+    before = epoch(box)
+    foreign(box, "x-1")
+    assert delivered(box, ME) == ["foreign x-1"]
+    after = epoch(box)
+    assert after != before
+    foreign(box, "x-2")
+    assert delivered(box, ME) == ["foreign x-2"]
+    assert epoch(box) == after
+
+
+SPELLINGS = ('{"id":"%s",', '{"id" : "%s",', '{"thread":null,"id":"%s",', '{"id":"\\u0078-1",')
+
+
+@pytest.mark.parametrize("spelt", SPELLINGS)
+def test_an_id_is_known_however_another_program_spells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelt: str
+) -> None:
+    """The table holds the id that the line is decoded to."""
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    box = mailbox(tmp_path / "one", 1)
+    line = (
+        spelt.replace("%s", "x-1")
+        + '"sender":"zed","recipient":"ann","timestamp":"2999-03-16T09:00:00Z","content":"a"}'
+    )
+    with open(box.logs.messages.path, "a") as file:
+        file.write(line + "\n")
+    assert delivered(box, ME) == ["a"]
+    foreign(box, "x-1")
+    assert delivered(box, ME) == []
+
+
+@pytest.mark.parametrize("most", [0, 3, 1000])
+def test_a_table_that_grew_bit_by_bit_holds_every_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Whether new entries go into the large file, into both or into the small one."""
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    box = mailbox(tmp_path / "one", 2)
+    monkeypatch.setattr(id_table, "_is_few", lambda fresh, _: fresh < most)
+    for turn in range(5):
+        foreign(box, f"x-{turn}")
+        assert delivered(box, ME) == [f"foreign x-{turn}"]
+    before = epoch(box)
+    for turn in range(5):
+        foreign(box, f"x-{turn}")
+        assert delivered(box, ME) == []
+        assert epoch(box) != before
+        before = epoch(box)
+
+
+def test_a_small_file_beside_another_large_one_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older large one lacks what the small one takes as known."""
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    box = mailbox(tmp_path / "one", 2)
+    large = tmp_path / "one/box/.cache" / id_table.TABLE
+    older, at = large.read_bytes(), large.stat().st_mtime_ns
+    for turn, is_few in enumerate((False, True)):
+        monkeypatch.setattr(id_table, "_is_few", lambda *_, few=is_few: few)
+        foreign(box, f"x-{turn}")
+        assert delivered(box, ME) == [f"foreign x-{turn}"]
+    large.write_bytes(older)
+    os.utime(large, ns=(at, at))
+    foreign(box, "x-0")
+    assert delivered(box, ME) == []
+
+
+def test_ids_that_share_a_hash_are_not_all_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anyone may choose them; the session then reads everything again."""
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    monkeypatch.setattr(id_table, "entry", lambda _kind, _word, place: place)
+    monkeypatch.setattr(id_table.word_table, "entry", lambda _kind, _word, place: place)
+    box = mailbox(tmp_path / "one", id_table.TWINS + 1)
     before = epoch(box)
     foreign(box, "x-1")
     assert delivered(box, ME) == ["foreign x-1"]
     assert epoch(box) != before
-    assert not (tmp_path / "one/box/.cache/index.sqlite").exists()
 
 
 def test_what_is_new_costs_the_same_in_a_mailbox_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
