@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .logs import Logs
 
 
-NEAR = 1 << 20
+NEAR = 64 << 10
 """Bytes of a log that are read about as fast as the table of ids is opened."""
 
 
