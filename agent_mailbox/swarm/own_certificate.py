@@ -1,8 +1,8 @@
 """The certificate that a gateway makes for itself: its own key vouches for it, as an authority does elsewhere.
 
-Belongs here: making and renewing it, and the context of a client that believes one key and nothing else. Whoever knows
-the key (an invitation tells it, a membership pins it) verifies each certificate that it signs: renewal is no news.
-The key signs no handshake: a second one, for TLS alone, does.
+Belongs here: making and renewing it, and the context of a client that believes one key and nothing else. An invitation
+tells the key, a membership pins it. So its peers verify each certificate that it signs, and a new one is no news to
+them. The key signs no handshake: a second one, for TLS alone, does.
 """
 
 from __future__ import annotations
