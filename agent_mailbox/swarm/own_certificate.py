@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..store.paths import storage_failed
 from ..store.system import sync_directory
-from .home import Home, write_private
+from .home import Home, mode_problem, write_private
 from .protocol import wire
 
 FILE = "certificate.pem"
@@ -52,7 +52,10 @@ def ready(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
 def _is_good(path: str, by: Ed25519PublicKey, host: str, at: datetime) -> bool:
     try:
         with open(path, "rb") as file:
-            found = x509.load_pem_x509_certificate(file.read(65536))
+            data = file.read(65536)
+        found, own = x509.load_pem_x509_certificate(data), serialization.load_pem_private_key(data, None)
+        if own.public_key() != found.public_key() or mode_problem(path):
+            return False
         by.verify(found.signature, found.tbs_certificate_bytes)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except Exception:  # a damaged file has many ways to fail; each ends in a new one

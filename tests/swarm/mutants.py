@@ -17,7 +17,7 @@ TOKENS = f"{PROTOCOL}::test_nobody_joins_by_a_token_that_is_not_ours"
 SAY = f"{REFUSALS}::test_what_is_signed_well_and_still_not_ours_to_take"
 REPLAY = f"{REFUSALS}::test_a_replay_has_no_second_effect"
 
-IDENTITY = "tests/swarm/test_identity.py"
+IDENTITY, PAIR = "tests/swarm/test_identity.py", "tests/swarm/test_pair.py"
 
 TAKEN = (
     (
@@ -412,6 +412,36 @@ TAKEN = (
         "pairing.gateway_of",
         ("_mailbox(home) == here)", "True)"),
         f"{BESIDE}::test_the_doctor_looks_at_no_gateway_of_another_mailbox",
+    ),
+    (
+        "an invitation's key counts alone",
+        "peer_client._trusts",
+        ("(key,) if only else", "(key,) if False else"),
+        f"{PAIR}::test_a_man_in_the_middle_hears_nothing",
+    ),
+    (
+        "an invitation's key made it",
+        "tokens._key",
+        ("        verified(token, key)", "        pass"),
+        f"{PAIR}::test_an_invitation_whose_key_was_replaced_is_refused_before_anything_is_sent",
+    ),
+    (
+        "the invitation's master answers",
+        "joining._entering",
+        ("    if invitation.key and ", "    if False and "),
+        f"{PAIR}::test_the_answer_names_the_invitations_key",
+    ),
+    (
+        "a key vouches for its endpoint's name alone",
+        "own_certificate.believing",
+        ("    made.minimum_version", "    made.check_hostname = False\n    made.minimum_version"),
+        f"{PAIR}::test_whose_word_for_a_certificate_counts",
+    ),
+    (
+        "a new key of the gateway has a new certificate",
+        "own_certificate._is_good",
+        ("        by.verify(found.signature, found.tbs_certificate_bytes)\n", ""),
+        f"{PAIR}::test_the_certificate_is_made_when_it_is_needed",
     ),
 )
 """(what is protected, the file under ``swarm/``, the patches …, the test that must fail)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -18,15 +19,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
-from agent_mailbox.swarm import own_certificate
+from agent_mailbox.swarm import joining, own_certificate
 from agent_mailbox.swarm.home import Home
+from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from tests.helpers import PATIENCE, ROOT, Program, refused, until
+from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, free_port
 from tests.swarm.test_protocol import NOW, SWARM
+from tests.swarm.wirework import Person
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+ENDPOINT = "https://127.0.0.1:8443/swarm"
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
@@ -64,12 +69,12 @@ def lan(tmp_path: Path, authority: Authority) -> Iterator[Any]:
 
 def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any) -> None:
     """Who joins is verified by the key it joined with, among those who joined, too. A new certificate is no news."""
-    a, b, c = (lan(name).serve() for name in ("alpha", "beta", "gamma"))
+    a, b, c = lan("alpha").serve(), lan("beta").serve(), lan("gamma")
     a.register("ann")
     assert b.pairs(a.call("swarm", "pair", "demo", "--session", "ann").stdout)["status"] == "accepted"
     assert c.pairs(a.call("swarm", "pair", "demo").stdout)["status"] == "accepted"
     until(lambda: b.members() == {"alpha", "beta", "gamma"})
-    c.send("gamma-agent", "swarm:demo", "to both")
+    c.ok("swarm", "send", "demo", "--from", "gamma-agent", "--body", "to both")
     until(lambda: (a.received(), b.received()) == (["to both"], ["to both"]))
     file = b.swarm_home / own_certificate.FILE
     assert file.stat().st_mode & 0o777 == 0o600
@@ -139,6 +144,55 @@ def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_p
     assert b.ledger.known().swarms == {}
 
 
+def _hears(files: tuple[str, str], ca_file: str | None = None, **trust: Any) -> bool:
+    """Does who shows that certificate at localhost hear a word of a request?"""
+    between = Between(*files)
+    try:
+        peers = Peers(networks=("127.0.0.0/8",), ca_file=ca_file)
+        answer = asyncio.run(peers.post(f"https://localhost:{between.port}/swarm", "join", b"{}", "me", **trust))
+        assert answer.status == 0
+        return any(between.heard)
+    finally:
+        between.close()
+
+
+def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Path) -> None:
+    """The peer's own key's, or an authority's, for the endpoint's name; nobody else's, and no expired one."""
+
+    def files(name: str, host: str = "localhost", by: Ed25519PrivateKey = KEY) -> tuple[str, str]:
+        data = own_certificate._made(by, by.public_key(), host, own_certificate._BEGIN)
+        return (_written(tmp_path / name, data),) * 2
+
+    key, signed = signing.public_of(KEY), (str(authority.cert), str(authority.key))
+    assert _hears(files("its own"), key=key)
+    assert _hears(files("its own"), key=key, only=True)
+    assert _hears(signed, str(authority.ca), key=key)
+    assert not _hears(signed, str(authority.ca), key=key, only=True)
+    assert not _hears(signed, key=key)
+    assert not _hears(files("its own"))
+    assert not _hears(files("other", by=OTHER), key=key)
+    assert not _hears(files("name", "elsewhere"), key=key, only=True)
+
+
+def test_the_answer_names_the_invitations_key(machine: Make) -> None:
+    """A member may invite, too: its invitation bears the key of the master, who answers."""
+    bob, carol = Person("bob"), machine("carol")
+    claims = tokens.Claims(swarm_id=SWARM, master="alpha", endpoint=ENDPOINT, iat=NOW // 1000, issuer="bob")
+    url = tokens.url(claims, tokens.make(claims, bob.key), signing.public_of(KEY))
+
+    def entering(of_master: Ed25519PrivateKey) -> Any:
+        members = [
+            {"agent_id": "alpha", "endpoint": ENDPOINT, "public_key": signing.public_of(of_master)},
+            {"agent_id": "bob", "endpoint": ENDPOINT, "public_key": signing.public_of(bob.key)},
+        ]
+        answer = {"swarm_id": SWARM, "name": "demo", "members": members}
+        return joining._entering(carol.ledger, carol.ledger.home.key(), tokens.parse_url(url), answer)
+
+    assert entering(KEY)["master"] == "alpha"
+    with pytest.raises(Refusal, match="another key than the invitation"):
+        entering(OTHER)
+
+
 def test_an_invitation_whose_key_was_replaced_is_refused_before_anything_is_sent() -> None:
     """The key must have signed the invitation: an attacker who rewrites one has to make it whole, and then it is
     another's invitation. A reader that knows no key reads the rest."""
@@ -160,7 +214,7 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "home"))
     home.prepare()
 
-    def made(key: Ed25519PrivateKey = KEY, endpoint: str = "https://127.0.0.1:8443/swarm", now: int = NOW) -> bytes:
+    def made(key: Ed25519PrivateKey = KEY, endpoint: str = ENDPOINT, now: int = NOW) -> bytes:
         with open(own_certificate.ready(home, key, endpoint, now), "rb") as file:
             return file.read()
 
@@ -169,9 +223,14 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     for more in ({"endpoint": "https://[fd00::1]/swarm"}, {"key": OTHER}, {"now": NOW + 15 * 365 * instant.DAY}):
         before = made()
         assert made(**more) != before  # type: ignore[arg-type]
-    (tmp_path / "home" / own_certificate.FILE).write_bytes(first[:300])
-    assert made() != first
-    (tmp_path / "home" / own_certificate.FILE).unlink()
+    path = tmp_path / "home" / own_certificate.FILE
+    for damaged in (first[:300], b"", made()[:260] + first[260:]):
+        path.write_bytes(damaged)
+        assert made() != damaged
+    open_to_others = made()
+    path.chmod(0o644)
+    assert made() != open_to_others
+    path.unlink()
     slow = own_certificate.x509.load_pem_x509_certificate(made(now=0))
     assert slow.not_valid_before_utc.year == 2020
     assert slow.not_valid_after_utc.year > 2035
