@@ -13,7 +13,7 @@ from ..core import frame
 from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
-from ..core.text import neutral
+from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents
 from ..mailbox.facade import Mailbox
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 TOKEN = 4
 """Characters that count as one token, as in the hooks' budget."""
 AGENTS = 50
-"""Agents that one call lists."""
+"""Agents that one answer lists."""
+SAID, WARNINGS = 500, 10
+"""Characters of an error or a warning, which may repeat what a call said; warnings of one call."""
 WHOLE = 1 << 16
 """Characters of the one message that a call asks for by its id."""
 
@@ -48,19 +50,23 @@ def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
             raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
         _ANSWERS[tool](app, app.desk(Mailbox), arguments(tool, given), write)
     except Exception as error:
-        write(_failure(app, boundary.known(error)))
+        known = boundary.known(error)
+        if known.code.startswith("output"):
+            raise known from None
+        write(_failure(app, known))
 
 
 def _failure(app: CallContext, error: MailboxError) -> ToolAnswer:
-    what, hint = boundary.told(error)
+    what, hint = (clipped(said, SAID) for said in boundary.told(error))
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
     return _answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
 
 
 def _answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
     """Return an answer with the warnings of the call before its text, and in its data."""
-    warned = "".join(f"warning: {line}\n" for line in app.warnings)
-    return ToolAnswer(warned + text, data | ({"warnings": app.warnings} if app.warnings else {}), failed)
+    warnings = [clipped(line, SAID) for line in app.warnings[:WARNINGS]]
+    warned = "".join(f"warning: {line}\n" for line in warnings)
+    return ToolAnswer(warned + text, data | ({"warnings": warnings} if warnings else {}), failed)
 
 
 def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
@@ -152,7 +158,7 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += map(neutral, sent.warnings)
     text = mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), frame.plain)
-    delivery = mail_output.reach_json(sent.delivery)
+    delivery = {way: parties[:AGENTS] for way, parties in mail_output.reach_json(sent.delivery).items()}
     write(_answer(app, text, {"message": {"id": sent.message.id}, "delivery": delivery}))
 
 

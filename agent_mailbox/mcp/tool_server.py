@@ -53,7 +53,10 @@ class ToolServer:
         """Serve until the client is gone."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the reading thread would hold up an orderly end
         ends = standard_streams.claim(self._taken)
-        anyio.run(self._serve, *ends)
+        try:
+            anyio.run(self._serve, *ends)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
         if self._one.acquire(timeout=PATIENCE):  # a record of mail that the client has
             self._one.release()
 
@@ -95,7 +98,7 @@ class ToolServer:
         try:
             with self._one:
                 self._answering(tool, given, call.write)
-        except (MailboxError, RuntimeError) as error:  # the client has an answer, or takes none; or the loop ended
+        except MailboxError as error:  # the client has an answer, or takes none
             sys.stderr.write(f"error: {error}\n")
         finally:
             self._calls.discard(call)
@@ -120,7 +123,10 @@ class _Call:
             raise Busy(f"it has an answer already; {answer.text.strip()}")
         self._handed = True
         taken = self._waiting[self.request] = threading.Event()
-        self._loop.call_soon_threadsafe(self._settle, answer)
+        try:
+            self._loop.call_soon_threadsafe(self._settle, answer)
+        except RuntimeError:
+            raise Busy("the client is gone; nothing was marked as read", code="output_blocked") from None
         if not taken.wait(PATIENCE) or self.answer.cancelled():
             raise Busy("the client did not take the answer; nothing was marked as read", code="output_blocked")
 
@@ -129,6 +135,13 @@ class _Call:
             self._waiting[self.request].set()
         else:
             self.answer.set_result(answer)
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error of a group; it ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _refusal(what: str, hint: str) -> types.CallToolResult:
