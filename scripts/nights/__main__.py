@@ -26,6 +26,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),
         {"AGENT_MAILBOX_NIGHT": "1"},
     ),
+    "mcp": (
+        "the MCP server by the protocol's own inspector",
+        (*PYTEST, "tests/mcp", "tests/e2e/test_mcp.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
 }
 """By name: what it is, its words, what its environment has beside."""
 HEAD = """# The long runs

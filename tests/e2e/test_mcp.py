@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tests.e2e.conftest import npm_file
 from tests.e2e.standin import conversation, in_turn, use
-from tests.helpers import MESSAGES, READS
+from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
+    from tests.helpers import Post
 
+INSPECTOR = "0.15.0"
 AT_ONCE: dict[str, str | None] = {"MCP_CONNECTION_NONBLOCKING": "0", "ENABLE_TOOL_SEARCH": "false"}
 """Has the client wait for the server before it asks the model, and tell the model of all tools."""
 
@@ -41,3 +48,24 @@ def test_a_model_reads_and_answers_its_mail_by_tools(client: Client) -> None:
     assert [m["content"] for m in post.objects(MESSAGES)] == ["READY_QUESTION", "READY_ANSWER"]
     assert post.objects(MESSAGES)[-1]["sender"] == "cy"
     assert [r["event"] for r in post.objects(READS)] == ["read", "ack"]
+
+
+@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="the inspector is large: scripts/night")
+def test_the_protocol_s_own_inspector_finds_the_tools_and_calls_them(post: Post) -> None:
+    """By its command line: the list as the protocol wants it, mail, and an error as the tool's own."""
+    inspector = npm_file("@modelcontextprotocol/inspector", INSPECTOR, ".bin/mcp-inspector")
+    post.register("cy")
+    post.send("bob", "cy", "READY_QUESTION")
+    told = {"AGENT_MAILBOX_SESSION": "cy", "AGENT_MAILBOX_DIR": str(post.box), "PYTHONPATH": str(ROOT)}
+    told |= {name: post.env[name] for name in post.env if name.startswith("AGENT_MAILBOX_TEST")}
+    given = [word for name, value in told.items() for word in ("-e", f"{name}={value}")]
+
+    def inspected(*words: str) -> Any:
+        command = [inspector, "--cli", *given, sys.executable, "-m", "agent_mailbox", "mcp", "--method", *words]
+        return json.loads(
+            subprocess.run(command, check=True, capture_output=True, env=post.env, timeout=PATIENCE).stdout
+        )
+
+    assert len(inspected("tools/list")["tools"]) == 5
+    assert "| READY_QUESTION" in inspected("tools/call", "--tool-name", "check")["content"][0]["text"]
+    assert inspected("tools/call", "--tool-name", "who", "--tool-arg", "session=user")["isError"] is True

@@ -122,7 +122,8 @@ def test_below_a_client_with_hooks_it_is_that_client_s_session(post: Post) -> No
     """Whatever its configuration or an argument says; an argument picks among the client's own sessions, of which the
     latest that a hook told of counts."""
     post.register(OTHER)
-    calls = [("who", {}), ("who", {"session": "one"}), ("who", {"session": OTHER}), ("who", {"session": "user"})]
+    calls: list[tuple[str, dict[str, Any]]] = [("who", {}), *(("who", {"session": s}) for s in ("one", OTHER, "user"))]
+    calls.append(("send", {"to": OTHER, "body": "x"}))
     with Client(post) as client:
         assert client.hook("one").rc == 0
         assert client.hook("two").rc == 0
@@ -130,8 +131,11 @@ def test_below_a_client_with_hooks_it_is_that_client_s_session(post: Post) -> No
         done = client.bash(program, "one", AGENT_MAILBOX_SESSION=OTHER)
     assert done.rc == 0, done
     told = [result["structuredContent"] for result in done.json]
-    assert [one.get("session") for one in told] == ["two", "one", None, None]
-    assert [one.get("error", {}).get("code") for one in told] == [None, None, "not_you", "not_you"]
+    assert [one.get("session") for one in told] == ["two", "one", None, None, None]
+    assert [one.get("error", {}).get("code") for one in told] == [None, None, "not_you", "not_you", None]
+    (sent,) = post.objects(MESSAGES)
+    assert sent["sender"] == "two"
+    assert "session:two" in sent["seal"]
 
 
 def test_a_terminal_is_not_the_person_s_to_a_tool(post: Post) -> None:
