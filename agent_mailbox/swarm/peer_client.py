@@ -204,6 +204,7 @@ class Peers:
         try:
             return await self._send(request, address, first)
         except httpx.ConnectError as error:
+            self._by_key.discard(where)  # it may have an authority's certificate by now
             if first == last or UNVERIFIED not in str(error):
                 raise
             try:
