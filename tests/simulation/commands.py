@@ -48,6 +48,8 @@ class Stage:
         self.judge = judge
         self.max_live = max_live
         self.count = 0
+        self.founded: int | None = None
+        """The call at which somebody was told that the mailbox is made."""
         self.requests: list[str] = []
         for number in range(agents):
             name = f"agent-{number}"
@@ -81,9 +83,11 @@ def pick(process: Process, words: Sequence[Any]) -> Any:
     return words[int(process.chance.random() * len(words))]
 
 
-def found(stage: Stage, process: Process) -> None:
+def found(stage: Stage, process: Process, me: Session | None = None) -> None:
     """Make the mailbox."""
     creation.create(BOX, system.environment())
+    if stage.founded is None:
+        stage.founded = stage.world.calls
 
 
 def register(stage: Stage, process: Process, me: Session) -> None:

@@ -15,7 +15,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation import commands, runs
+from tests.simulation import commands, plans
 from tests.simulation.commands import Stage
 from tests.simulation.judge import Judge
 from tests.simulation.world import Profile, World
@@ -36,9 +36,9 @@ DRAWN = re.compile(rb'"seal":"[^"]*"|\d{4}-\d\d-\d\dT[\d:.]+Z|\b[0-9a-f]{8}-[0-9
 Answers = list[tuple[str, tuple[tuple[str, ...], ...], str]]
 
 
-def jobs(seed: int) -> list[runs.Job]:
+def jobs(seed: int) -> list[plans.Job]:
     """The commands of a seed that can be compared."""
-    return [job for job in runs.jobs_of(seed, 60) if job[1] not in WITHOUT]
+    return [job for job in plans.jobs_of(seed, 60) if job[1] not in WITHOUT]
 
 
 def simulated(seed: int) -> Answers:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from tests.simulation import runs
+from tests.simulation import plans, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.simulation.runs import Result
 
-    Jobs = list[runs.Job]
+    Jobs = list[plans.Job]
     Made = list[tuple[tuple[str, int], str]]
     Breaks = Callable[[Jobs, Made], bool]
 
@@ -29,7 +29,7 @@ def shortened(found: Result, seconds: float = 20.0) -> Result:
     until = perf_counter() + seconds
     jobs, choices = list(found.jobs), list(found.made.items())
 
-    def breaks(jobs: list[runs.Job], choices: list[tuple[tuple[str, int], str]]) -> bool:
+    def breaks(jobs: list[plans.Job], choices: list[tuple[tuple[str, int], str]]) -> bool:
         again = runs.run(found.seed, jobs=jobs, only=dict(choices))
         return not wanted.isdisjoint(map(runs.kind, again.breaches))
 

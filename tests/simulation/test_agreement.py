@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.ids import uuid_of
-from tests.simulation import agreement, commands, runs
+from tests.simulation import agreement, commands, plans, runs
 from tests.simulation.commands import Stage
 from tests.simulation.disk import Disk
 from tests.simulation.judge import BOX, Judge
@@ -89,8 +89,8 @@ def test_what_is_written_again_takes_no_stamp_away() -> None:
 
 def test_where_locks_come_and_go_commands_fail_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system whose lock service is away for a while: no promise is broken."""
-    drawn = runs.profile_of
-    monkeypatch.setattr(runs, "profile_of", lambda seed: drawn(seed)._replace(lockless=True))
+    drawn = plans.profile_of
+    monkeypatch.setattr(plans, "profile_of", lambda seed: drawn(seed)._replace(lockless=True))
     results = [runs.run(seed, told=True) for seed in (3, 4)]
     assert [result.breaches for result in results] == [[], []]
     assert sum(result.acknowledged for result in results) > 0

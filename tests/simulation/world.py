@@ -89,6 +89,14 @@ TURNING = (
 """Calls behind which a process is half way: each world has one of these, and more happens at the next calls."""
 USUAL = {"open", "close", "read", "pread", "write", "fdatasync", "fsync", "fstat", "stat", "flock", "utime", "unlink"}
 """Calls of which some worlds choose a few, before which more happens."""
+AIMS = {
+    "fault": ("write", "fdatasync", "fsync", "fdatasync", "fsync", "open", "rename", "pwrite", "unlink", "ftruncate"),
+    "short": ("write", "write", "pwrite"),
+}
+"""Calls that are aimed at, by what shall befall them."""
+AIMED = ("write", "fdatasync", "fsync", "rename", "flock", "open", "open", "pread", "fstat", "stat", "utime", "unlink",
+         "pwrite", "ftruncate", "link", "listdir", "close", "time_ns", "mkdir")  # fmt: skip
+"""The same for all else: each kind of call as often as any other, so that rare ones are met."""
 TICK = 20_000
 """The ns of a call."""
 START = 1_767_225_600 * SECOND
@@ -149,6 +157,18 @@ class Profile(NamedTuple):
     """At how many calls behind a turning one more happens."""
     focused: bool = False
     """Do kills and faults come there, and hardly elsewhere? Else few long commands come to their end."""
+    aimed: float = 0.0
+    """How many processes are aimed at: one thing befalls each, before a call that is drawn when it starts."""
+    aims: tuple[str, ...] = ()
+    """The things that befall them."""
+
+
+class Aim(NamedTuple):
+    """What befalls a process before one of its calls: which of those with that name."""
+
+    kind: str
+    call: str
+    number: int
 
 
 class Process:
@@ -171,6 +191,9 @@ class Process:
         self.entropy = Random(f"urandom {world.seed} {name}")
         self.error: BaseException | None = None
         self.work = work
+        self.first = world.calls
+        """The call before its first."""
+        self.aim = world.choices.aim() if not world.quiet else None
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
@@ -231,6 +254,11 @@ class Choices:
         name, number = process.name, process.calls
         if self.only is not None:
             return self.only.get((name, number))
+        if process.aim is not None and process.aim.call == call:
+            process.aim = process.aim._replace(number=process.aim.number - 1)
+            if process.aim.number == 0:
+                made = self.made[name, number] = f"{process.aim.kind} {int(self.chance.random() * 1_000_000)}"
+                return made
         weight, drawn = self._weights.get(call, 1.0), self.chance.random()
         if process.heat:
             process.heat -= 1
@@ -248,6 +276,16 @@ class Choices:
         detail = int(self.chance.random() * 1_000_000)
         made = self.made[name, number] = f"{kind} {detail}"
         return made
+
+    def aim(self) -> Aim | None:
+        """What shall befall a process that starts, and where; most often at one of its first calls of a kind."""
+        profile = self.profile
+        if self.only is not None or self.chance.random() >= profile.aimed:
+            return None
+        kind = profile.aims[int(self.chance.random() * len(profile.aims))]
+        calls = AIMS.get(kind, AIMED)
+        number = 1 + int(self.chance.random() * 2 ** int(self.chance.random() * 6))
+        return Aim(kind, calls[int(self.chance.random() * len(calls))], number)
 
     def _rare_one(self, drawn: float) -> str:
         drawn *= self._rare
@@ -288,7 +326,7 @@ class World:
         self._failures_of_power = 0
         self._kinds: dict[str, Callable[[Process, str, tuple[Any, ...], int], None]] = {
             "switch": self._switch, "kill": self._kill, "stop": self._stop, "fault": self._fault, "full": self._full,
-            "jump": self._jump, "power": self._lose_power, "slow": self._slow,
+            "jump": self._jump, "power": self._lose_power, "slow": self._slow, "park": self._park, "long": self._long,
         }  # fmt: skip
         self._names: dict[str, Any] = {}
         self.doors: dict[str, Any] = {"world": self, **{name: self._door(name) for name in CALLS}}
@@ -379,6 +417,13 @@ class World:
         if self.profile.strict:
             process.rank *= self.choices.chance.random()
         self._leave(process)
+
+    def _park(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        process.rank = min(0.0, *(p.rank for p in self.processes)) - 1  # until nobody else can go on
+        self._leave(process)
+
+    def _long(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self._pause(process, (10 + detail % 4) * 60 * SECOND)
 
     def _kill(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
         self.kill(process)

@@ -1,0 +1,200 @@
+"""What a seed means: the kind of world, and the commands in it.
+
+Belongs here: drawing. Half of the seeds mean a *long* world, in which agents do everything for a day. The others mean a
+*drill*: few agents, and again and again a few commands beside each other that touch the same thing, with what they need
+prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet what nobody
+thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from tests.simulation.commands import WEIGHTS
+from tests.simulation.disk import SECOND
+from tests.simulation.world import Profile
+
+Job = tuple[int, str, int]
+"""A command: its place in the run, its name, the number of its agent."""
+REST, CALM, STORM, PAUSE = "rest", "calm", "storm", "pause"
+"""What the driver does between commands: wait until all have ended; that, and from then on nothing goes wrong; from
+then on it may; let so many minutes go by."""
+DRIVEN = (REST, CALM, STORM, PAUSE)
+EVERYONE = "everyone "
+"""Before a command: each agent does it."""
+
+
+class Scene(NamedTuple):
+    """What a drill repeats: commands that prepare it, and those that meet each other."""
+
+    weight: float
+    prepared: str
+    met: str
+    """Two to four of these, beside each other; a ``!`` behind those that always come."""
+    since: str = ""
+    """Done behind them, one after the other, and aimed at, too."""
+
+
+SCENES = {
+    "a release beside the steward": Scene(2, "send send everyone check", "release! run_steward! run_steward ack check"),
+    "a look beside the steward": Scene(
+        2, "send send everyone check", "run_steward! check hook peek reply ack send", "everyone check"
+    ),
+    "a steward behind another": Scene(
+        2, "send send_many everyone check", "run_steward! run_steward send foreign", "run_steward send check"
+    ),
+    "writers": Scene(2, "send", "send! send ack check register release send_many", "send check"),
+    "writers without locks": Scene(2, "send", "foreign! send! foreign send register check run_steward", "run_steward"),
+    "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
+    "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
+    "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),
+    "requests": Scene(1, "lead ask ask", "decide! decide! ask run_steward check", "run_steward check"),
+    "leaving": Scene(1.5, "send send", "retire freeze register! send! check reply run_steward hook", "check"),
+    "backups": Scene(0.5, "send everyone check", "back_up! run_steward! send ack check"),
+    "damage": Scene(1, "send everyone check", "damage! check! send hook run_steward register shim", "check"),
+    "beginnings": Scene(1, "", "found! found! found register send check hook", "found send"),
+    "anything": Scene(2, "send check", "* * *", "check"),
+}
+BEGINNINGS = "beginnings"
+
+
+class Plan(NamedTuple):
+    """All that a seed decides before the run."""
+
+    profile: Profile
+    jobs: list[Job]
+    max_live: int
+    width: int
+    found: bool = True
+    """Is the mailbox there before anything else?"""
+    pauses: float = 0.5
+    """How often hours go by while nobody is at work."""
+
+
+def plan_of(seed: int, count: int = 60) -> Plan:
+    """What the seed means."""
+    chance = Random(f"plan {seed}")
+    max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
+    if chance.random() < 0.5:
+        return Plan(profile_of(seed), jobs_of(seed, count), max_live, 2 + int(chance.random() * 4))
+    return drill(chance, profile_of(seed))
+
+
+def drill(chance: Random, long: Profile) -> Plan:
+    """A drill, in a world much like a long one's: its own seed decides which faults there are."""
+    total = sum(scene.weight for scene in SCENES.values())
+    drawn = chance.random() * total
+    name = ""
+    for name, scene in SCENES.items():
+        drawn -= scene.weight
+        if drawn < 0:
+            break
+    profile = long._replace(
+        switch=(0.0, 0.0, 0.02, 0.1, 0.3)[int(chance.random() * 5)],
+        strict=chance.random() < 0.85,
+        aimed=(0.3, 0.5, 0.8)[int(chance.random() * 3)],
+        aims=_aims(chance, jumps=long.jump > 0),
+    )
+    if chance.random() < 0.7:
+        profile = profile._replace(kill=0.0, stop=0.0, fault=0.0, short=0.0, full=0.0, power=0.0, slow=0.0)
+    agents = 2 + int(chance.random() * 2.5)
+    begins = name == BEGINNINGS
+    jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
+    for _ in range(1 if begins else 4 + int(chance.random() * 9)):
+        jobs += _round(chance, SCENES[name], agents)
+    numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
+    return Plan(profile, numbered, (0, 1, 1, 2)[int(chance.random() * 4)], 8, found=not begins, pauses=0.03)
+
+
+AIMS = ("park", "park", "kill", "fault", "short", "power", "long")
+
+
+def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:
+    """Which things befall aimed processes: a part of them, so that one is not hidden behind another."""
+    chosen = tuple(kind for kind in AIMS if chance.random() < 0.5 and not (kind == "power" and jumps))
+    return chosen or ("park",)
+
+
+def _round(chance: Random, scene: Scene, agents: int) -> list[tuple[str, int]]:
+    def who() -> int:
+        return int(chance.random() * agents)
+
+    jobs: list[tuple[str, int]] = [(CALM, 0)]
+    for command in scene.prepared.replace(EVERYONE, EVERYONE.strip() + "_").split():
+        _, everyone, each = command.rpartition("everyone_")
+        jobs += [(each, number) for number in range(agents)] if everyone else [(each, who())]
+    if chance.random() < 0.15:
+        jobs.append((PAUSE, 11 if chance.random() < 0.7 else 10 * 60))
+    jobs.append((STORM, 0))
+    words = scene.met.split()
+    met = [word.rstrip("!") for word in words if word.endswith("!")]
+    others = [word for word in words if not word.endswith("!")]
+    if others:
+        met += [others[int(chance.random() * len(others))] for _ in range(int(chance.random() * 3) + (len(met) < 2))]
+    met.sort(key=lambda _: chance.random())
+    jobs += [(_any(chance) if word == "*" else word, who()) for word in met]
+    for command in scene.since.replace(EVERYONE, EVERYONE.strip() + "_").split():
+        _, everyone, each = command.rpartition("everyone_")
+        jobs += [(REST, 0), *([(each, number) for number in range(agents)] if everyone else [(each, who())])]
+    return jobs
+
+
+def _any(chance: Random) -> str:
+    command, _ = WEIGHTS[int(chance.random() * len(WEIGHTS))]
+    name: str = command.__name__
+    return name
+
+
+def profile_of(seed: int) -> Profile:
+    """The kind of world that a seed means."""
+    chance = Random(f"profile {seed}")
+
+    def maybe(share: float, value: float) -> float:
+        return value if chance.random() < share else 0.0
+
+    jump = maybe(0.2, 0.001)
+    return Profile(
+        ordered=chance.random() < 0.4,
+        grain=(1, 1_000_000, 10_000_000, SECOND, 2 * SECOND)[int(chance.random() * 5)],
+        lockless=int(chance.random() * 20) == 0,
+        watchless=chance.random() < 0.3,
+        switch=(0.005, 0.02, 0.1, 0.3, 0.6)[int(chance.random() * 5)],
+        kill=maybe(0.6, (0.001, 0.003, 0.01)[int(chance.random() * 3)]),
+        stop=maybe(0.3, 0.001),
+        fault=maybe(0.4, (0.001, 0.003, 0.01)[int(chance.random() * 3)]),
+        short=maybe(0.3, (0.003, 0.01, 0.05)[int(chance.random() * 3)]),
+        full=maybe(0.15, 0.002),
+        jump=jump,
+        power=0.0 if jump else maybe(0.6, 0.0006),
+        slow=maybe(0.3, 0.002),
+        strict=chance.random() < 0.6,
+        spots=(0, 0, 1, 2)[int(chance.random() * 4)],
+        heat=(1, 3, 8)[int(chance.random() * 3)],
+        focused=chance.random() < 0.5,
+    )
+
+
+def jobs_of(seed: int, count: int) -> list[Job]:
+    """The commands that a seed means, in order, each with its agent."""
+    chance = Random(f"jobs {seed}")
+    agents = 2 + int(chance.random() * 4)
+    jobs: list[Job] = [(number, "register", number) for number in range(agents)]
+    # Each world has habits of its own; some do few things, and those often.
+    habits = ((0.0, 0.4, 1.0, 1.0, 4.0), (0.0, 0.0, 0.0, 1.0, 5.0))[int(chance.random() * 2)]
+    favourites = [habits[int(chance.random() * 5)] for _ in WEIGHTS]
+    favourites[0] = favourites[2] = 1.0
+    beside = ("", "", "", "release", "check", "send", "hook", "peek")[int(chance.random() * 8)]
+    count = count * (1, 2, 3)[int(chance.random() * 3)] // 3
+    total = sum(weight * more for (_, weight), more in zip(WEIGHTS, favourites, strict=True))
+    while len(jobs) < count:
+        drawn = chance.random() * total
+        chosen = ""
+        for (command, weight), more in zip(WEIGHTS, favourites, strict=True):
+            chosen, drawn = command.__name__, drawn - weight * more
+            if drawn < 0:
+                break
+        jobs.append((len(jobs), chosen, int(chance.random() * agents)))
+        if chosen == beside:  # the steward, from cron, at the wrong moment
+            jobs.append((len(jobs), "run_steward", 0))
+    return jobs
