@@ -225,7 +225,9 @@ class HeldLog(FileLock):
         if entry is None:
             kept.custody.note_broken(f"{self.path} is shorter than it was, or another file")
         elif entry.generation != kept.entry().generation:
-            kept.follow(entry)  # the writer that replaced the log was killed before it noted that
+            # The writer that replaced the log was killed before it noted that, perhaps before it synced the new name.
+            system.sync_directory(system.dirname(self.path))
+            kept.follow(entry)
         if entry is not None and entry.size < system.fstat(self.fd).st_size:
             self._count(kept, entry.size, left=True)
         self._entry = entry or kept.entry()

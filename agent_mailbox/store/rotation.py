@@ -14,6 +14,7 @@ the moved mail are still in the live log, and the next run moves them.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 
 from portalocker import LockException
 
@@ -227,7 +228,7 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
 def _refuse_broken(logs: Logs) -> None:
     """Refuse to move lines of a log that does not continue what our writers left: the person must see it unchanged."""
     for log in (logs.messages, logs.reads, logs.roster):
-        log.attentively(_every_line)
+        log.attentively(partial(_every_line, logs.directory))
     if logs.custody is not None and (why := logs.custody.broken()) is not None:
         raise Refused(
             f"{logs.directory} is not as it was left: {why}",
@@ -236,12 +237,16 @@ def _refuse_broken(logs: Logs) -> None:
         )
 
 
-def _every_line(fd: int, view: ProofView | None) -> None:
+def _every_line(directory: str, fd: int, view: ProofView | None) -> None:
     """Count the deciding lines, and note the replacement of a steward that was killed before it could."""
     if view is None:
         return
     if view.trusted and view.entry.generation != view.kept.entry().generation:
-        view.kept.follow(view.entry)
+        try:
+            system.sync_directory(directory)  # that steward may have died before: the old log would be another file
+            view.kept.follow(view.entry)
+        except OSError as error:
+            raise paths.storage_failed("note the new logs of", directory, error) from None
     for position, line in lines_of(fd, 0, boundary(fd, system.fstat(fd).st_size)):
         view.read(line, position)
 

@@ -71,6 +71,7 @@ def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
     Below the base, a copy of a sealed line would count, so move copies to the end, behind it.
     """
     system.fdatasync(log.fd)
+    system.sync_directory(system.dirname(log.path))  # a steward may have died before: the old log would be back
     before = kept.entry()
     entry = log_ends.left(log.path, before)
     lines, copies = _without_copies(kept, lines_of(log.fd, 0, entry.size), archived)

@@ -144,6 +144,16 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a replaced log is durable before it is noted by another than its steward",
+        "rotation._every_line",
+        (
+            "            system.sync_directory(directory)  # that steward may have died before: the old log would be "
+            "another file\n",
+            "",
+        ),
+        tests="",
+    ),
+    Mutant(
         "a small file is written whole",
         "system.write_whole",
         ("    while data:\n        data = data[write(fd, data) :]\n", "    write(fd, data)\n"),

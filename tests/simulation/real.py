@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation import commands, plans
 from tests.simulation.commands import Stage
-from tests.simulation.judge import Judge
+from tests.simulation.judge import BOX, Judge
 from tests.simulation.world import Profile, World
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def simulated(seed: int) -> Answers:
 
         act("found", lambda process: commands.found(stage, process))
         _each(seed, stage, judge, answers, act)
-        answers.append(_left({path: bytes(inode.data) for path, inode in world.disk.files(solid=False)}, commands.BOX))
+        answers.append(_left({path: bytes(inode.data) for path, inode in world.disk.files(solid=False)}, BOX))
     assert judge.breaches == []
     return answers
 

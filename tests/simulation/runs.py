@@ -45,14 +45,15 @@ def run(
     seed: int,
     *,
     count: int = 60,
+    plan: Plan | None = None,
     jobs: Sequence[Job] | None = None,
     only: dict[tuple[str, int], str] | None = None,
     told: bool = False,
     most: int = 200_000,
 ) -> Result:
-    """Run the world of a seed; ``jobs`` and ``only`` leave parts of it out."""
+    """Run the world of a seed, or of a plan; ``jobs`` and ``only`` leave parts of it out."""
     started = process_time()
-    plan = plan_of(seed, count)
+    plan = plan or plan_of(seed, count)
     world = World(seed, plan.profile, only)
     if told:
         world.story = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.store.stamps import VOUCHED
 from tests.simulation import shells
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ TAKEN_AWAY = {
 """Parts of the guard's text, and what the drawn states must notice to be gone."""
 
 
-CONCERNS = {"configuration": {"config.toml"}, "note": {*shells.VOUCHED}, "heart": {"heart"}, "future": {"times"}}
+CONCERNS = {"configuration": {"config.toml"}, "note": {*VOUCHED}, "heart": {"heart"}, "future": {"times"}}
 """Words of those, and the parts of a mailbox that such states have otherwise."""
 Drawn = tuple["Path", list[shells.State]]
 

@@ -234,7 +234,7 @@ class Choices:
         self.chance = Random(f"choices {seed}")
         self.profile = profile
         self.only = only
-        self.made: dict[tuple[str, int], str] = {}
+        self.made: dict[tuple[str, int], str] = dict(only or {})
         p = profile
         self._kinds = [
             ("kill", p.kill), ("stop", p.stop), ("fault", p.fault), ("short", p.short), ("full", p.full),

@@ -1,0 +1,46 @@
+"""Worlds that once broke a promise, as short as they were found, whatever the drawing of worlds becomes.
+
+``python -m tests.simulation.kept NAME SEED`` keeps the world of a seed that breaks one. Belongs here: writing such a
+world to a file, and running it again. A file holds what the seed meant then: the plan, the commands, the choices.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.simulation import runs, shorten
+from tests.simulation.plans import Plan, plan_of
+from tests.simulation.world import Profile
+
+PLACE = Path(__file__).parent / "worlds"
+
+
+def keep(name: str, seed: int) -> None:
+    """Write the shortened world of a seed to a file."""
+    found = runs.run(seed)
+    if not found.breaches:
+        raise SystemExit(f"seed {seed} breaks no promise")
+    short = shorten.shortened(found, seconds=120)
+    plan = plan_of(seed)
+    about = plan._asdict() | {"profile": plan.profile._asdict(), "jobs": [list(job) for job in short.jobs]}
+    made = [[process, number, what] for (process, number), what in short.made.items()]
+    story = list(shorten.words(short))
+    text = json.dumps({"seed": seed, "broke": short.breaches[0], "plan": about, "made": made, "story": story}, indent=1)
+    PLACE.mkdir(exist_ok=True)
+    (PLACE / f"{name}.json").write_text(text + "\n")
+
+
+def again(name: str) -> runs.Result:
+    """Run a kept world."""
+    kept = json.loads((PLACE / f"{name}.json").read_text())
+    about = kept["plan"]
+    profile = Profile(**about["profile"])
+    plan = Plan(**about | {"profile": profile, "jobs": [tuple(job) for job in about["jobs"]]})
+    only = {(process, number): what for process, number, what in kept["made"]}
+    return runs.run(kept["seed"], plan=plan, only=only)
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1], int(sys.argv[2]))
