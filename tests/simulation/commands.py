@@ -360,7 +360,7 @@ def _mine(stage: Stage, process: Process, me: Session) -> str | None:
     mine = [
         i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state == "read" and letters[i].acked
     ]
-    found: str | None = pick(process, mine[-8:]) if mine else None
+    found: str | None = pick(process, mine[-int(pick(process, (1, 2, 8))) :]) if mine else None
     return found
 
 
@@ -369,21 +369,15 @@ def ack(stage: Stage, process: Process, me: Session) -> None:
     message_id = _mine(stage, process, me)
     if message_id is not None:
         try:
-            stage.desk(me.id).ack(message_id, me.id)
+            with stage.judge.settling(me.id, message_id):
+                stage.desk(me.id).ack(message_id, me.id)
         except Refused:
             letter = stage.judge.letters[message_id]
             is_read = stage.judge.given.get((me.id, message_id), (FREE, None))[0] == "read"
             if is_read and not letter.was_released and not me.may_be_dead:
                 raise
             return
-        _settled(stage, me, message_id)
         stage.judge.acknowledge(("record", message_id, me.id, "ack"))
-
-
-def _settled(stage: Stage, me: Session, message_id: str) -> None:
-    """It was dealt with: whether it also is given back meanwhile, either may count."""
-    if stage.judge.given.get((me.id, message_id), (FREE, None))[0] in (FREE, RELEASING):
-        stage.judge.given[me.id, message_id] = MAYBE, None
 
 
 def release(stage: Stage, process: Process, me: Session) -> None:
@@ -409,13 +403,12 @@ def reply(stage: Stage, process: Process, me: Session) -> None:
     if parent.foreign:
         return
     letter = stage.letter(me.id, parent.sender, process)
+    draft = Draft(sender=me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
     try:
-        stage.desk(me.id).reply(
-            message_id, Draft(sender=me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
-        )
+        with stage.judge.settling(me.id, message_id):
+            stage.desk(me.id).reply(message_id, draft)
     except Refused:
         return  # its sender is gone
-    _settled(stage, me, message_id)
     stage.judge.sent(letter)
 
 

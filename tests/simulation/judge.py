@@ -14,6 +14,7 @@ product. It holds:
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Judge:
         self.watches: dict[int, set[str]] = {}
         """For each guard that looks at this moment: the messages that its session waits for."""
         self.decisions: dict[str, tuple[str, str]] = {}
+        self._settling: list[tuple[str, str]] = []
         self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
         self._lines: dict[bytes, Fact | None] = {}
         self.shown = self.acknowledged = self.checks = 0
@@ -316,6 +318,20 @@ class Judge:
             if (member, message_id) in self.given:
                 self.given[member, message_id] = RELEASING, None
 
+    @contextmanager
+    def settling(self, session_id: str, message_id: str) -> Iterator[None]:
+        """While a session acks or answers a message that is also given back: either may count, however this ends."""
+        self._settling.append((session_id, message_id))
+        try:
+            yield
+        finally:
+            self._settling.remove((session_id, message_id))
+            self._may_count(session_id, message_id)
+
+    def _may_count(self, session_id: str, message_id: str) -> None:
+        if self.given.get((session_id, message_id), (FREE, None))[0] in (FREE, RELEASING):
+            self.given[session_id, message_id] = MAYBE, None
+
     def dying(self, session: Session) -> None:
         """A session may die from now on: what it owes is given back then."""
         session.may_be_dead = True
@@ -332,6 +348,8 @@ class Judge:
         for member in self.sessions[session_id].line:
             if self.given.get((member, message_id), (FREE, None))[0] == RELEASING:
                 self.given[member, message_id] = FREE, None
+            if (member, message_id) in self._settling:
+                self._may_count(member, message_id)
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. Half of the seeds mean a *long* world, in which agents do everything for a day. The others mean a
+Belongs here: drawing. Three of ten seeds mean a *long* world, in which agents do everything for a day. The others mean a
 *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with what they need
 prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet what nobody
 thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
@@ -37,15 +37,15 @@ class Scene(NamedTuple):
 
 
 SCENES = {
-    "a release beside the steward": Scene(2, "send send everyone check", "release! run_steward! run_steward ack check"),
+    "a release beside the steward": Scene(5, "send everyone check", "release! run_steward! run_steward ack release"),
     "a look beside the steward": Scene(
-        2, "send send everyone check", "run_steward! check hook peek reply ack send", "everyone check"
+        4, "send send everyone check", "check! run_steward! hook peek reply ack send", "everyone check"
     ),
     "a steward behind another": Scene(
         2, "send send_many everyone check", "run_steward! run_steward send foreign", "run_steward send check"
     ),
     "writers": Scene(2, "send", "send! send ack check register release send_many", "send check"),
-    "writers without locks": Scene(2, "send", "foreign! send! foreign send register check run_steward", "run_steward"),
+    "writers without locks": Scene(2, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
     "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
     "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
     "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),
@@ -66,6 +66,8 @@ class Plan(NamedTuple):
     jobs: list[Job]
     max_live: int
     width: int
+    victims: tuple[int, ...] = ()
+    """The places of commands that are held at a drawn call until nobody else can go on."""
     found: bool = True
     """Is the mailbox there before anything else?"""
     pauses: float = 0.5
@@ -76,7 +78,7 @@ def plan_of(seed: int, count: int = 60) -> Plan:
     """What the seed means."""
     chance = Random(f"plan {seed}")
     max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
-    if chance.random() < 0.5:
+    if chance.random() < 0.3:
         return Plan(profile_of(seed), jobs_of(seed, count), max_live, 2 + int(chance.random() * 4))
     return drill(chance, profile_of(seed))
 
@@ -101,13 +103,15 @@ def drill(chance: Random, long: Profile) -> Plan:
     agents = 2 + int(chance.random() * 2.5)
     begins = name == BEGINNINGS
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
+    victims: list[int] = []
     for _ in range(1 if begins else 4 + int(chance.random() * 9)):
-        jobs += _round(chance, SCENES[name], agents)
+        jobs += _round(chance, SCENES[name], agents, len(jobs), victims)
     numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
-    return Plan(profile, numbered, (0, 1, 1, 2)[int(chance.random() * 4)], 8, found=not begins, pauses=0.03)
+    max_live = (0, 0, 1, 2)[int(chance.random() * 4)]
+    return Plan(profile, numbered, max_live, 8, tuple(victims), found=not begins, pauses=0.03)
 
 
-AIMS = ("park", "park", "kill", "fault", "short", "power", "long")
+AIMS = ("park", "kill", "fault", "short", "power", "long")
 
 
 def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:
@@ -116,7 +120,7 @@ def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:
     return chosen or ("park",)
 
 
-def _round(chance: Random, scene: Scene, agents: int) -> list[tuple[str, int]]:
+def _round(chance: Random, scene: Scene, agents: int, begun: int, victims: list[int]) -> list[tuple[str, int]]:
     def who() -> int:
         return int(chance.random() * agents)
 
@@ -132,7 +136,8 @@ def _round(chance: Random, scene: Scene, agents: int) -> list[tuple[str, int]]:
     others = [word for word in words if not word.endswith("!")]
     if others:
         met += [others[int(chance.random() * len(others))] for _ in range(int(chance.random() * 3) + (len(met) < 2))]
-    met.sort(key=lambda _: chance.random())
+    if chance.random() < 0.75:  # the first one named, if those beside it are to overtake it
+        victims.append(begun + len(jobs) + (0 if chance.random() < 0.6 else int(chance.random() * len(met))))
     jobs += [(_any(chance) if word == "*" else word, who()) for word in met]
     for command in scene.since.replace(EVERYONE, EVERYONE.strip() + "_").split():
         _, everyone, each = command.rpartition("everyone_")

@@ -55,6 +55,7 @@ def run(
     started = process_time()
     plan = plan or plan_of(seed, count)
     world = World(seed, plan.profile, only)
+    world.victims = frozenset(map(str, plan.victims))
     if told:
         world.story = []
     jobs = plan.jobs if jobs is None else list(jobs)

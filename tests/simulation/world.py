@@ -164,7 +164,7 @@ class Profile(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What befalls a process before one of its calls: which of those with that name."""
+    """What befalls a process before one of its calls: which of those with that name, or of all (no name)."""
 
     kind: str
     call: str
@@ -193,7 +193,8 @@ class Process:
         self.work = work
         self.first = world.calls
         """The call before its first."""
-        self.aim = world.choices.aim() if not world.quiet else None
+        self.command = name.partition(" ")[2].partition(" ")[0]
+        self.aim = world.choices.aim(self) if not world.quiet else None
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
@@ -254,7 +255,7 @@ class Choices:
         name, number = process.name, process.calls
         if self.only is not None:
             return self.only.get((name, number))
-        if process.aim is not None and process.aim.call == call:
+        if process.aim is not None and process.aim.call in ("", call):
             process.aim = process.aim._replace(number=process.aim.number - 1)
             if process.aim.number == 0:
                 made = self.made[name, number] = f"{process.aim.kind} {int(self.chance.random() * 1_000_000)}"
@@ -277,15 +278,22 @@ class Choices:
         made = self.made[name, number] = f"{kind} {detail}"
         return made
 
-    def aim(self) -> Aim | None:
-        """What shall befall a process that starts, and where; most often at one of its first calls of a kind."""
-        profile = self.profile
-        if self.only is not None or self.chance.random() >= profile.aimed:
+    def aim(self, process: Process) -> Aim | None:
+        """What shall befall a process that starts, and where: at any of its calls, or at one of the first of a kind."""
+        if self.only is not None:
             return None
-        kind = profile.aims[int(self.chance.random() * len(profile.aims))]
+        chance, profile = self.chance, self.profile
+        length = process.world.lengths.get(process.command, 150)
+        if process.name.partition(" ")[0] in process.world.victims:
+            return Aim("park", "", 1 + int(chance.random() * length))
+        if chance.random() >= profile.aimed:
+            return None
+        kind = profile.aims[int(chance.random() * len(profile.aims))]
+        if kind not in AIMS and chance.random() < 0.4:
+            return Aim(kind, "", 1 + int(chance.random() * length))
         calls = AIMS.get(kind, AIMED)
-        number = 1 + int(self.chance.random() * 2 ** int(self.chance.random() * 6))
-        return Aim(kind, calls[int(self.chance.random() * len(calls))], number)
+        number = 1 + int(chance.random() * 2 ** int(chance.random() * 6))
+        return Aim(kind, calls[int(chance.random() * len(calls))], number)
 
     def _rare_one(self, drawn: float) -> str:
         drawn *= self._rare
@@ -313,6 +321,10 @@ class World:
         self.story: list[str] | None = None
         self.met: dict[Met, int] = {}
         self.processes: list[Process] = []
+        self.lengths: dict[str, int] = {}
+        """How many calls each command made when one last came to its end."""
+        self.victims: frozenset[str] = frozenset()
+        """The places of commands that are held until nobody else can go on."""
         self.running: Process | None = None
         self.hub = getcurrent()
         self.quiet = False
@@ -535,6 +547,8 @@ class World:
         process.turns += 1
         self.running = None
         if process.ended:
+            if not process.dead:
+                self.lengths[process.command] = process.calls
             self._bury(process)
         if self.is_off:
             self.power_off()
