@@ -48,8 +48,6 @@ class Stage:
         self.judge = judge
         self.max_live = max_live
         self.count = 0
-        self.founded: int | None = None
-        """The call at which somebody was told that the mailbox is made."""
         self.requests: list[str] = []
         for number in range(agents):
             name = f"agent-{number}"
@@ -86,8 +84,8 @@ def pick(process: Process, words: Sequence[Any]) -> Any:
 def found(stage: Stage, process: Process, me: Session | None = None) -> None:
     """Make the mailbox."""
     creation.create(BOX, system.environment())
-    if stage.founded is None:
-        stage.founded = stage.world.calls
+    if stage.judge.founded is None:
+        stage.judge.founded = stage.world.calls
 
 
 def register(stage: Stage, process: Process, me: Session) -> None:

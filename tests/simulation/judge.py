@@ -122,6 +122,8 @@ class Judge:
         """Each showing: the session, and the beginnings of the texts."""
         self.appended: set[str] = set()
         """What foreign programs appended whole since the last power failure."""
+        self.founded: int | None = None
+        """The call at which somebody was told that the mailbox is made."""
         self.torn = False
         self.steward_died = -1
         """The last call at which a steward was killed: it may not have fetched what was written beside it."""
@@ -144,6 +146,8 @@ class Judge:
 
     def acknowledge(self, *facts: Fact) -> None:
         """Something was confirmed: it must be durable now, and for ever."""
+        if self.founded is None:
+            return  # nobody was told yet that the mailbox is made, and its own name may be lost
         self.acknowledged += 1
         for fact in facts:
             self.facts[fact] = self.world.calls
@@ -239,7 +243,7 @@ class Judge:
 
     def sent(self, letter: Letter) -> None:
         """A sender was told that its message is sent."""
-        if letter.acked is None:
+        if letter.acked is None and self.founded is not None:
             letter.acked = self.world.calls
             self._stamps(letter)
         self.acknowledge(("message", letter.id))
@@ -297,7 +301,7 @@ class Judge:
         facts: list[Fact] = []
         for message_id in ids:
             if self.given.get((session_id, message_id), (FREE, None))[0] == SHOWN:
-                self.given[session_id, message_id] = READ, None
+                self.given[session_id, message_id] = MAYBE if self.founded is None else READ, None
                 facts.append(("record", message_id, session_id, "read"))
         if facts:
             self.acknowledge(*facts)
@@ -340,8 +344,8 @@ class Judge:
             if who == session.id and state == READ and letter.ack and letter.is_role:
                 self.given[who, message_id] = MAYBE, None
         for letter in self.letters.values():  # dead letters, which the steward may archive
-            if letter.to in session.line:
-                self.given.setdefault((session.id, letter.id), (MAYBE, None))
+            if letter.to in session.line and self.given.get((session.id, letter.id), (FREE, None))[0] == FREE:
+                self.given[session.id, letter.id] = MAYBE, None
 
     def released(self, session_id: str, message_id: str) -> None:
         """It was told that the message is given back."""

@@ -42,10 +42,10 @@ SCENES = {
         4, "send send everyone check", "check! run_steward! hook peek reply ack send", "everyone check"
     ),
     "a steward behind another": Scene(
-        2, "send send_many everyone check", "run_steward! run_steward send foreign", "run_steward send check"
+        3, "send send_many everyone check", "run_steward! run_steward send foreign", "run_steward send check"
     ),
-    "writers": Scene(2, "send", "send! send ack check register release send_many", "send check"),
-    "writers without locks": Scene(2, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
+    "writers": Scene(4, "send", "send! send ack check register release send_many", "send check"),
+    "writers without locks": Scene(4, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
     "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
     "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
     "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),
@@ -95,7 +95,7 @@ def drill(chance: Random, long: Profile) -> Plan:
     profile = long._replace(
         switch=(0.0, 0.0, 0.02, 0.1, 0.3)[int(chance.random() * 5)],
         strict=chance.random() < 0.85,
-        aimed=(0.3, 0.5, 0.8)[int(chance.random() * 3)],
+        aimed=(0.3, 0.6, 0.9)[int(chance.random() * 3)],
         aims=_aims(chance, jumps=long.jump > 0),
     )
     if chance.random() < 0.7:
@@ -111,13 +111,15 @@ def drill(chance: Random, long: Profile) -> Plan:
     return Plan(profile, numbered, max_live, 8, tuple(victims), found=not begins, pauses=0.03)
 
 
-AIMS = ("park", "kill", "fault", "short", "power", "long")
+AIMS = ("park", "kill", "fault", "fault", "short", "power", "long")
 
 
 def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:
-    """Which things befall aimed processes: a part of them, so that one is not hidden behind another."""
-    chosen = tuple(kind for kind in AIMS if chance.random() < 0.5 and not (kind == "power" and jumps))
-    return chosen or ("park",)
+    """Which things befall aimed processes: often one alone, so that it is not hidden behind another."""
+    there = [kind for kind in AIMS if not (kind == "power" and jumps)]
+    if chance.random() < 0.5:
+        return (there[int(chance.random() * len(there))],)
+    return tuple(kind for kind in there if chance.random() < 0.4) or ("park",)
 
 
 def _round(chance: Random, scene: Scene, agents: int, begun: int, victims: list[int]) -> list[tuple[str, int]]:

@@ -147,7 +147,7 @@ def _settle(it: Driver) -> None:
     _reap(it)
     world.quiet = True
     world.disk.full = False
-    if it.stage.founded is None:
+    if it.judge.founded is None:
         _start(it, 999, "found", lambda process: commands.found(it.stage, process))
         _until_idle(it)
     world.now += 2 * LAPSES  # what the killed had claimed goes back
@@ -204,7 +204,7 @@ def _reap(it: Driver) -> None:
         command = process.name.split(" ")[1]
         if it.world.story is not None:
             it.world.story.append(f"  {process.name} ends: {type(error).__name__}: {error}")
-        early = it.stage.founded is None or it.stage.founded > process.first
+        early = it.judge.founded is None or it.judge.founded > process.first
         if not (early and isinstance(error, MailboxError)) and not commands.expected(error, command, process):
             where = traceback.extract_tb(error.__traceback__)[-1]
             it.judge.breach(f"{process.name}: {type(error).__name__}: {error} ({where.name}:{where.lineno})")

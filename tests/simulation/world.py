@@ -90,7 +90,7 @@ TURNING = (
 USUAL = {"open", "close", "read", "pread", "write", "fdatasync", "fsync", "fstat", "stat", "flock", "utime", "unlink"}
 """Calls of which some worlds choose a few, before which more happens."""
 AIMS = {
-    "fault": ("write", "fdatasync", "fsync", "fdatasync", "fsync", "open", "rename", "pwrite", "unlink", "ftruncate"),
+    "fault": ("fdatasync", "fdatasync", "fdatasync", "fsync", "fsync", "write", "open", "rename", "pwrite", "unlink"),
     "short": ("write", "write", "pwrite"),
 }
 """Calls that are aimed at, by what shall befall them."""
