@@ -140,6 +140,8 @@ class Kept:
         """Note how the log will be after its replacement: until then both entries count."""
         from .small_files import replace_file  # only to replace a log
 
+        # Whoever noted the last replacement may have died before its sync. What was announced then is about to go.
+        system.sync_directory(system.dirname(self.path))
         replace_file(self.path + NEXT, entry.text())
 
     def follow(self, entry: LogEnd) -> None:

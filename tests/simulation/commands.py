@@ -22,7 +22,7 @@ from agent_mailbox.store import creation, system
 from agent_mailbox.upkeep import backup, doctor, steward
 from tests.simulation import guard
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import BOX, FREE, LIVE, MAYBE, READ, RELEASING, Judge, Letter, Session
+from tests.simulation.judge import BOX, FREE, LIVE, READ, Judge, Letter, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -466,7 +466,7 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     system.close(fd)
     if stage.judge.torn:
         stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
-    elif letter.begun > stage.judge.steward_died:
+    elif letter.begun > stage.judge.steward_died and file is not None and stage.world.is_at(LIVE[0], file.inode):
         stage.judge.appended.add(letter.id)
 
 

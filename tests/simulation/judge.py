@@ -28,6 +28,8 @@ ARCHIVE = f"{BOX}/agent-mailbox-archive"
 LIVE = (f"{BOX}/agent-mailbox.jsonl", f"{BOX}/agent-mailbox-reads.jsonl", f"{BOX}/agent-roster.jsonl")
 QUIET = f"{BOX}/.cache/quiet/"
 HOUR = 3600 * 1_000_000_000
+REPLACING = ("run_steward", "repair")
+"""Commands that replace a log, and then fetch what foreign programs wrote to the old one meanwhile."""
 LAPSES = HOUR // 6
 """A claim goes back after so long."""
 Fact = tuple[str, ...]
@@ -308,7 +310,7 @@ class Judge:
 
     def interrupted(self, process: Process) -> None:
         """A process ended badly: what it showed may be shown again."""
-        if process.dead and " run_steward" in process.name:
+        if (process.dead or process.faults - {"fsync", "fdatasync"}) and process.command in REPLACING:
             self.steward_died = self.world.calls
             self.appended.clear()
         for key, (state, by) in self.given.items():

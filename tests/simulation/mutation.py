@@ -154,6 +154,12 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "the note of a replacement is durable before the next one is announced",
+        "Kept.announce",
+        ("        system.sync_directory(system.dirname(self.path))\n", ""),
+        tests="",
+    ),
+    Mutant(
         "a small file is written whole",
         "system.write_whole",
         ("    while data:\n        data = data[write(fd, data) :]\n", "    write(fd, data)\n"),

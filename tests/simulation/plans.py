@@ -1,9 +1,9 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. Three of ten seeds mean a *long* world, in which agents do everything for a day. The others mean a
-*drill*: few agents, and again and again a few commands beside each other that touch the same thing, with what they need
-prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet what nobody
-thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
+Belongs here: drawing. Three of ten seeds mean a *long* world, in which agents do everything for a day. The others mean
+a *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with what they
+need prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet what
+nobody thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
 """
 
 from __future__ import annotations
@@ -85,13 +85,8 @@ def plan_of(seed: int, count: int = 60) -> Plan:
 
 def drill(chance: Random, long: Profile) -> Plan:
     """A drill, in a world much like a long one's: its own seed decides which faults there are."""
-    total = sum(scene.weight for scene in SCENES.values())
-    drawn = chance.random() * total
-    name = ""
-    for name, scene in SCENES.items():
-        drawn -= scene.weight
-        if drawn < 0:
-            break
+    names = list(SCENES)
+    name = chance.choices(names, [SCENES[name].weight for name in names])[0]
     profile = long._replace(
         switch=(0.0, 0.0, 0.02, 0.1, 0.3)[int(chance.random() * 5)],
         strict=chance.random() < 0.85,

@@ -23,6 +23,7 @@ from tests.simulation.world import Killed, Met, Process, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+
 class Result(NamedTuple):
     """How a run ended."""
 

@@ -185,6 +185,8 @@ class Process:
         self.dead = self.ended = self.stopped = False
         self.hurt = False
         """Was one of its calls made to fail?"""
+        self.faults: set[str] = set()
+        """Those calls."""
         self.wakes: int | None = None
         self.ready: Callable[[], bool] | None = None
         self.chance = Random(f"{world.seed} {name}")
@@ -286,7 +288,7 @@ class Choices:
         length = process.world.lengths.get(process.command, 150)
         if process.name.partition(" ")[0] in process.world.victims:
             return Aim("park", "", 1 + int(chance.random() * length))
-        if chance.random() >= profile.aimed:
+        if not profile.aimed or chance.random() >= profile.aimed:
             return None
         kind = profile.aims[int(chance.random() * len(profile.aims))]
         if kind not in AIMS and chance.random() < 0.4:
@@ -453,6 +455,7 @@ class World:
         process.wakes, process.stopped = None, False
 
     def _fault(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        process.faults.add(name)
         if name in ("fsync", "fdatasync"):
             file = process.files.get(words[0])
             process.hurt = True
@@ -611,6 +614,13 @@ class World:
     def appeared(self, path: str) -> None:
         """A file was made."""
         self.on_appeared(path)
+
+    def is_at(self, path: str, inode: Inode | None) -> bool:
+        """Is that the file at the path?"""
+        try:
+            return self.kernel.look_up(path) is inode
+        except OSError:
+            return False
 
     def renamed(self) -> None:
         """Names changed, or became durable."""
