@@ -457,7 +457,7 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
         f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
         f'"2026-01-01T00:00:00.000Z","content":"{letter.content}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
     ).encode()
-    torn = process.chance.random() < 0.4
+    torn = process.chance.random() < 0.4 and stage.world.seed % 2 == 0
     stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
     system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)

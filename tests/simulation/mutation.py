@@ -154,6 +154,15 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a replaced log is durable before the next writer notes it",
+        "HeldLog._look_at_what_was_left",
+        (
+            "            system.sync_directory(system.dirname(self.path))\n            kept.follow(entry)\n",
+            "            kept.follow(entry)\n",
+        ),
+        tests="",
+    ),
+    Mutant(
         "the note of a replacement is durable before the next one is announced",
         "Kept.announce",
         ("        system.sync_directory(system.dirname(self.path))\n", ""),

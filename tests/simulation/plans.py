@@ -46,6 +46,8 @@ SCENES = {
     ),
     "writers": Scene(4, "send", "send! send ack check register release send_many", "send check"),
     "writers without locks": Scene(4, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
+    "a steward beside writers without locks": Scene(2, "send everyone check", "run_steward! foreign! foreign send"),
+    "the roster": Scene(1.5, "", "register! lead register freeze ask decide", "register lead register"),
     "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
     "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
     "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),

@@ -171,6 +171,16 @@ class Aim(NamedTuple):
     number: int
 
 
+def _now(aims: list[Aim], call: str) -> Aim | None:
+    """Count a call down; the aim that meant it, if one did."""
+    met = None
+    for place, aim in enumerate(aims):
+        if aim.call in ("", call):
+            aims[place] = aim._replace(number=aim.number - 1)
+            met = aim if aim.number == 1 else met
+    return met
+
+
 class Process:
     """A process: what it runs, its open files, the calls it made."""
 
@@ -196,7 +206,7 @@ class Process:
         self.first = world.calls
         """The call before its first."""
         self.command = name.partition(" ")[2].partition(" ")[0]
-        self.aim = world.choices.aim(self) if not world.quiet else None
+        self.aims = [] if world.quiet else world.choices.aims(self)
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
@@ -257,11 +267,9 @@ class Choices:
         name, number = process.name, process.calls
         if self.only is not None:
             return self.only.get((name, number))
-        if process.aim is not None and process.aim.call in ("", call):
-            process.aim = process.aim._replace(number=process.aim.number - 1)
-            if process.aim.number == 0:
-                made = self.made[name, number] = f"{process.aim.kind} {int(self.chance.random() * 1_000_000)}"
-                return made
+        if process.aims and (aim := _now(process.aims, call)) is not None:
+            made = self.made[name, number] = f"{aim.kind} {int(self.chance.random() * 1_000_000)}"
+            return made
         weight, drawn = self._weights.get(call, 1.0), self.chance.random()
         if process.heat:
             process.heat -= 1
@@ -280,22 +288,23 @@ class Choices:
         made = self.made[name, number] = f"{kind} {detail}"
         return made
 
-    def aim(self, process: Process) -> Aim | None:
+    def aims(self, process: Process) -> list[Aim]:
         """What shall befall a process that starts, and where: at any of its calls, or at one of the first of a kind."""
+        profile, chance = self.profile, self.chance
+        aims: list[Aim] = []
         if self.only is not None:
-            return None
-        chance, profile = self.chance, self.profile
+            return aims
         length = process.world.lengths.get(process.command, 150)
         if process.name.partition(" ")[0] in process.world.victims:
-            return Aim("park", "", 1 + int(chance.random() * length))
+            aims.append(Aim("park", "", 1 + int(chance.random() * length)))
         if not profile.aimed or chance.random() >= profile.aimed:
-            return None
+            return aims
         kind = profile.aims[int(chance.random() * len(profile.aims))]
         if kind not in AIMS and chance.random() < 0.4:
-            return Aim(kind, "", 1 + int(chance.random() * length))
+            return [*aims, Aim(kind, "", 1 + int(chance.random() * length))]
         calls = AIMS.get(kind, AIMED)
         number = 1 + int(chance.random() * 2 ** int(chance.random() * 6))
-        return Aim(kind, calls[int(chance.random() * len(calls))], number)
+        return [*aims, Aim(kind, calls[int(chance.random() * len(calls))], number)]
 
     def _rare_one(self, drawn: float) -> str:
         drawn *= self._rare
