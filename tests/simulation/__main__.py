@@ -17,6 +17,8 @@ from tests.simulation import runs, shorten
 from tests.simulation.world import Met
 
 ROOT = Path(__file__).absolute().parents[2]
+LINES = 80
+"""How much of a story is told: its end."""
 
 
 class Sums:
@@ -80,7 +82,8 @@ def report(result: runs.Result, *, shrink: bool = True) -> None:
         print(
             f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
         )
-        for line in shorten.words(short):
+        told = list(shorten.words(short))
+        for line in told[-LINES:]:
             print(f"    {line[:300]}")
     sys.stdout.flush()
 

@@ -39,7 +39,7 @@ HELPERS = (
 """Functions of the door that consist of calls."""
 PAGE = ROOT / "docs/internals/simulation.md"
 FIGURES = ROOT / "docs/internals/simulation-coverage.json"
-KINDS = ("switch", "kill", "stop", "slow", "fault", "short", "full", "jump", "power")
+KINDS = ("switch", "park", "kill", "stop", "slow", "long", "fault", "short", "full", "jump", "power")
 LIBERTIES = (
     "A call happens at once and whole; others run before it or after it. A power failure may take any part of it.",
     "A sector of 512 bytes is written whole or not at all. A lost sector within a longer file reads as zeros.",
@@ -57,11 +57,13 @@ LIBERTIES = (
     " tells one alone, another could acknowledge what was dropped.",
     "The clock jumps in some worlds, and the power fails in others, never both in one.",
     "After a power failure a quiet stamp may be back until its session starts or checks, as its client does.",
-    "The steward compacts a roster of 15 lines, and moves mail above 2 to 9 live messages.",
+    "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
+    "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
     " these come last. The order is not judged in such worlds.",
-    "A foreign program may have a log open while the steward replaces it. If the steward is killed before it fetches"
-    " such late lines, they stay in the old file, which has no name any more. No line of ours can: we look again.",
+    "A foreign program may have a log open while the steward replaces it. What it writes behind the rename, or what a"
+    " killed steward did not fetch, stays in the old file, which has no name any more. No line of ours can: we look"
+    " again.",
     "The search index is outside: SQLite does its own input and output. So is what no door leads to: terminals,"
     " crontab, the ancestors of a process. The model of the shell guard leaves out a doorbell's process and a tool's"
     " input.",
@@ -144,6 +146,11 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "The shell guard is a model (`tests/simulation/guard.py`). Drawn directories hold it to the real dash, bash",
         "and busybox (`tests/simulation/shells.py`).",
         "",
+        "Three of ten seeds mean a long world, in which agents do everything for a day. The others mean a drill",
+        "(`tests/simulation/plans.py`): a few commands beside each other, again and again. One of them is held at a",
+        "drawn call until the others have ended (`park`), and one thing may befall each. Worlds that broke a promise",
+        "are kept with all their choices (`tests/simulation/worlds`).",
+        "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",
         "as on the real system, and leave the same files (`tests/simulation/real.py`).",
@@ -184,6 +191,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
     for mutant in mutation.ours():
         if mutant.without in found:
             lines.append(_row(mutant.without, found[mutant.without]["runs"]))
+    untried = [mutant.without for mutant in mutation.ours() if mutant.without not in found]
+    lines += ["", "Not tried yet:", "", *(f"- {what}" for what in untried)] if untried else []
     lines += ["", "Not for it to find:", "", *(f"- {what}: {why}" for what, why in sorted(OUTSIDE.items()))]
     lines += ["", "## Liberties", "", "The world differs from a real one:", "", *(f"- {text}" for text in LIBERTIES)]
     lines += ["", "Not simulated yet:", "", *(f"- {text}" for text in MISSING), ""]
