@@ -47,7 +47,7 @@ SCENES = {
     "writers": Scene(4, "send", "send! send ack check register release send_many", "send check"),
     "writers without locks": Scene(4, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
     "a steward beside writers without locks": Scene(2, "send everyone check", "run_steward! foreign! foreign send"),
-    "the roster": Scene(1.5, "", "register! lead register freeze ask decide", "register lead register"),
+    "the roster": Scene(3, "", "register! lead register freeze ask decide", "register lead register"),
     "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
     "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
     "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),
@@ -72,6 +72,8 @@ class Plan(NamedTuple):
     """The places of commands that are held at a drawn call until nobody else can go on."""
     found: bool = True
     """Is the mailbox there before anything else?"""
+    power_at_end: bool = False
+    """Does the power fail once all is done?"""
     pauses: float = 0.5
     """How often hours go by while nobody is at work."""
 
@@ -105,7 +107,8 @@ def drill(chance: Random, long: Profile) -> Plan:
         jobs += _round(chance, SCENES[name], agents, len(jobs), victims)
     numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
     max_live = (0, 0, 1, 2)[int(chance.random() * 4)]
-    return Plan(profile, numbered, max_live, 8, tuple(victims), found=not begins, pauses=0.03)
+    power = not long.jump and chance.random() < 0.5
+    return Plan(profile, numbered, max_live, 8, tuple(victims), not begins, power_at_end=power, pauses=0.03)
 
 
 AIMS = ("park", "kill", "fault", "fault", "short", "power", "long")

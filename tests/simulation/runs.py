@@ -114,6 +114,8 @@ def _drive(it: Driver) -> None:
         if not world.turn():
             judge.breach("nobody can go on: " + ", ".join(f"{p.name} at {p.last}" for p in world.living()))
         _reap(it)
+    if not judge.breaches and it.plan.power_at_end:
+        world.power_off()  # what is counted or noted, and not durable, shows then
     if not judge.breaches:
         _settle(it)
 

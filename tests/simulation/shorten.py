@@ -35,6 +35,8 @@ def shortened(found: Result, seconds: float = 20.0) -> Result:
 
     if not breaks(jobs, choices):
         return found
+    rounds = _fewer(_rounds(jobs), lambda some: breaks(_jobs(some), choices), until)
+    jobs = _jobs(rounds)
     for _ in range(2):
         jobs = _fewer_jobs(jobs, choices, breaks, until)
         names = {str(place) for place, _, _ in jobs}
@@ -42,6 +44,20 @@ def shortened(found: Result, seconds: float = 20.0) -> Result:
         choices = ours if breaks(jobs, ours) else choices
         choices = _fewer_choices(jobs, choices, breaks, until)
     return runs.run(found.seed, jobs=jobs, only=dict(choices), told=True)
+
+
+def _rounds(jobs: Jobs) -> list[Jobs]:
+    """The rounds of a drill, which hardly need each other; a long world is one."""
+    found: list[Jobs] = [[]]
+    for job in jobs:
+        if job[1] == plans.CALM:
+            found.append([])
+        found[-1].append(job)
+    return found
+
+
+def _jobs(rounds: list[Jobs]) -> Jobs:
+    return [job for round_ in rounds for job in round_]
 
 
 def _fewer_jobs(jobs: Jobs, choices: Made, breaks: Breaks, until: float) -> Jobs:

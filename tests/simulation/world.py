@@ -303,7 +303,7 @@ class Choices:
         if kind not in AIMS and chance.random() < 0.4:
             return [*aims, Aim(kind, "", 1 + int(chance.random() * length))]
         calls = AIMS.get(kind, AIMED)
-        number = 1 + int(chance.random() * 2 ** int(chance.random() * 6))
+        number = 1 + int(chance.random() * 2 ** int(chance.random() * (3 if kind == "fault" else 6)))
         return [*aims, Aim(kind, calls[int(chance.random() * len(calls))], number)]
 
     def _rare_one(self, drawn: float) -> str:
