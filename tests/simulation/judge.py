@@ -275,7 +275,14 @@ class Judge:
         state, by = self.given.get((session.id, letter.id), (FREE, None))
         if state == READ:
             self.breach(f"{session.id} is shown {letter.id} a second time")
-        elif state == SHOWN and by is not None and not by.dead and not by.ended and by is not process:
+        elif (
+            state == SHOWN
+            and by is not None
+            and not by.dead
+            and not by.ended
+            and by is not process
+            and not self._delivers(session, process)
+        ):
             self.breach(f"{session.id} is shown {letter.id} by {by.name} and by {process.name} at once")
         if letter.is_role:
             for other in self.sessions.values():
@@ -285,6 +292,11 @@ class Judge:
                 if other is not session and (state == READ or busy) and not other.may_be_dead:
                     self.breach(f"{session.id} and {other.id} are shown {letter.id}, which is for one of {letter.to}")
         self.given[session.id, letter.id] = SHOWN, process
+
+    def _delivers(self, session: Session, process: Process) -> bool:
+        """Does the process hold the session's delivery lock? Then nobody else does: another that failed gave it up."""
+        lock = self.world.kernel.look_up(f"{BOX}/agent-heartbeats/{session.id}").lock
+        return any(file is lock for file in process.files.values())
 
     def _claims(self, other: Session, session: Session, by: Process) -> bool:
         """Does the other still claim what a process showed it, and could not record?"""
