@@ -61,7 +61,7 @@ LIBERTIES = (
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
     " these come last. The order is not judged in such worlds.",
-    "A foreign program may have a log open while the steward replaces it. What it writes behind the rename, or what a"
+    "A foreign program may have a log open while the steward replaces it. Lines behind the rename, or those that a"
     " killed steward did not fetch, stays in the old file, which has no name any more. No line of ours can: we look"
     " again.",
     "The search index is outside: SQLite does its own input and output. So is what no door leads to: terminals,"
