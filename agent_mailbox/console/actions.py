@@ -100,6 +100,7 @@ def resend(now: Looking, fields: Fields) -> str:
         thread=message.id,
         ack=message.ack,
         priority=message.priority,
+        id=fields.get("message_id") or None,
     )
     if message.type == "control":
         raise Refused("a control message cannot be forwarded", "make a new request instead")

@@ -19,12 +19,14 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ..core.text import visible
 from ..errors import MailboxError
+from ..mailbox.sending import random_id
 from ..store.logs import Logs
 from . import actions, details, presenters, views
 from .desk import Desk
@@ -42,8 +44,13 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
+    from .gate import Session
+
 HERE = Path(__file__).parent
 MAX_FIELDS = 32
+SETTLED = (200, 400, 404, 409)
+"""The statuses after which it is known whether a message was sent. Its form then gets another id; after any other, a
+second try has the same id and sends no second message."""
 
 
 class Static(StaticFiles):
@@ -60,9 +67,9 @@ class Console:
 
     def __init__(self, directory: str, hosts: AllowedHosts) -> None:
         self.desk = Desk(directory)
-        self.gate = Gate(time.monotonic)
-        self.hosts = hosts
         self.hub = Hub()
+        self.gate = Gate(time.monotonic, self.hub.dismiss)
+        self.hosts = hosts
         self.surveyor = Surveyor(directory, self._counted)
         self.watcher = Watcher(Logs(directory), self._changed)
         self.reader = EventReader(directory, self._templates())
@@ -118,7 +125,12 @@ class Console:
             routes=routes,
             middleware=[guard],
             lifespan=lifespan,
-            exception_handlers={TooMuch: _too_much, MailboxError: _failed, Exception: _failed},
+            exception_handlers={
+                TooMuch: _too_much,
+                ClientDisconnect: _left,
+                MailboxError: _failed,
+                Exception: _failed,
+            },
         )
 
     # -- looking ------------------------------------------------------------------------------------------------------
@@ -144,12 +156,18 @@ class Console:
                 context["details"] = {"problem": answered(error)[0]}
             context |= details.rail(now, survey)
             context["covered"] = now.library.covered() if self.desk.prepares else None
-        said, request.state.session.said = request.state.session.said, []
+        # From here without the lock: other windows need not wait for this page's rendering.
+        if context.get("wants_dead"):
+            self.surveyor.want_dead()
+        session: Session = request.state.session
+        said, session.said = session.said, []
+        written, session.written = session.written, {}
         here = presenters.link(path, **params)
         rest = {key: value for key, value in params.items() if key != "open"}
         text = self.reader.templates.get_template(template).render(
             **context, path=path, params=params, here=here, closed=presenters.link(path, **rest),
             opens=lambda message_id: presenters.link(path, **rest, open=message_id), said=said, number=number,
+            written=written, new_id=random_id,
         )  # fmt: skip
         return HTMLResponse(text, status)
 
@@ -184,9 +202,13 @@ class Console:
         except Exception as error:
             problem, status = answered(error)
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
+        if status in SETTLED:
+            fields["message_id"] = random_id()
         if request.headers.get("accept") == "application/json":
-            return JSONResponse({"kind": kind, "said": said}, status)
-        request.state.session.said.append((kind, said))
+            return JSONResponse({"kind": kind, "said": said, "message_id": fields.get("message_id")}, status)
+        session: Session = request.state.session
+        session.said.append((kind, said))
+        session.written = fields if kind == "problem" else {}
         return RedirectResponse(_local(fields.get("next", "")), 303)
 
     async def _enter(self, request: Request) -> Response:
@@ -238,6 +260,11 @@ def _local(path: str) -> str:
 
 def _too_much(*_: object) -> Response:
     return PlainTextResponse("the request is too large\n", 413)
+
+
+def _left(*_: object) -> Response:
+    """Answer nobody: the browser left amid its request."""
+    return PlainTextResponse("the request ended early\n", 400)
 
 
 def _failed(_: Request, error: Exception) -> Response:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import codec
 from ..core.control import authority, transitions
 from ..core.control import messages as m
 from ..core.records import USER, Record
-from ..core.text import ascii_json
-from . import markup, presenters
+from . import calls, markup, presenters
+from .json_text import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from markupsafe import Markup
 
@@ -26,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Card(Record):
-    """An open request. ``mine``: the person may decide it; ``given``: the tool's input as JSON."""
+    """An open request. ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as
+    one reviews it. ``expires``: the instant (ms) after which no answer counts, or None."""
 
     id: str
     flow: str
@@ -38,8 +37,10 @@ class Card(Record):
     waits: str
     until: str
     until_iso: str
+    expires: int | None
     title: str
     given: str
+    call: tuple[calls.Part, ...]
     parts: tuple[tuple[str, Markup | str], ...]
     reason: str
     message_id: str
@@ -60,10 +61,12 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
         mine=mine and authority.commands(USER, request.asker, now, roster),
         iso=presenters.iso(request.asked),
         waits=presenters.ago(request.asked, now),
-        until="" if expires is None else presenters.clock(expires),
+        until="" if expires is None else presenters.moment(expires, now),
         until_iso="" if expires is None else presenters.iso(expires),
+        expires=expires,
         title=_asks(request, roster),
-        given="" if given is None else _pretty(given),
+        given="" if given is None else pretty(given),
+        call=calls.parts(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
         parts=tuple((name, what) for name, what in _parts(payload).items() if what),
         reason=presenters.line(getattr(payload, "reason", "")),
         message_id=request.message_id,
@@ -97,14 +100,3 @@ def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
     if isinstance(payload, m.PermissionRequest) and payload.input is None:
         return {"Call": presenters.line(payload.arguments)}
     return {}
-
-
-def _pretty(value: Any, indent: str = "") -> str:
-    """Return JSON for a person to read and edit, one short value per line, nothing hidden."""
-    inner = indent + "  "
-    if isinstance(value, dict) and value:
-        rows = [f"{inner}{codec.dumps(str(key))}: {_pretty(item, inner)}" for key, item in value.items()]
-        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
-    if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(inner + _pretty(item, inner) for item in value) + f"\n{indent}]"
-    return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))

@@ -59,9 +59,10 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
             "run `agent-mailbox console` at a terminal, or add --open",
         )
     directory = app.mailbox.directory
-    from .console_server import Server, ask_for_links, end_in_order, opened
+    from .console_server import Server, ask_for_links, end_in_order, log_to_stderr, opened
 
     end_in_order()
+    log_to_stderr()
     server = Server(directory, host, port)
     if not server.console.hosts.is_loopback:
         app.warn(

@@ -6,6 +6,7 @@ by a private file in the browser. It never appears in a log, nor in a command li
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from ..core.text import visible_text
 from ..errors import Refused, StorageFailed
 from .app import Console
+from .connections import TimelyRequests
 from .gate import LINK_SECONDS
 from .guard import AllowedHosts
 
@@ -47,6 +50,25 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
+class _Inert(logging.Formatter):
+    """Escapes what an exception quotes: it may be mail, and this goes to a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible_text(super().format(record))
+
+
+def log_to_stderr() -> None:
+    """Write unexpected errors to standard error with their traceback. Refused connections are no errors: whoever opens
+    many could push the link out of the person's sight."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Inert())
+    for name in ("uvicorn", __package__):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.ERROR)
+        logger.propagate = False
+
+
 class _Ending(uvicorn.Server):
     """Closes the streams of open pages before it waits for connections, which they would keep open."""
 
@@ -70,7 +92,7 @@ class Server:
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
-            http="h11", loop="asyncio",
+            http=TimelyRequests, loop="asyncio",
         )  # fmt: skip
         self._server = _Ending(config, self.console.hub)
 

@@ -23,18 +23,17 @@ if TYPE_CHECKING:
 
 def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
     """Return a message, its receipts, its thread, and the possible actions."""
-    found = now.mailbox.find(message_id)
-    message, roster = found.message, now.roster
+    found = now.library.found(message_id)
+    message, roster, clock = found.message, now.roster, now.mailbox.now()
     chain, reads = now.library.thread(message.id)
-    records = now.mailbox.receipts(message)
     lineage = roster.lineage(USER)
     given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
     return {
         "problem": None,
         "row": presenters.row(message, reads, roster, whole=True),
         "archived": found.archived,
-        "receipts": presenters.history(message, records, roster),
-        "thread": [(presenters.row(m, reads, roster), presenters.title(m)) for m in chain[:MOST]],
+        "receipts": presenters.history(message, list(found.receipts), roster, clock),
+        "thread": [(presenters.row(m, reads, roster, now=clock), presenters.title(m)) for m in chain[:MOST]],
         "readers": _readers(message, reads, roster) if not found.archived else [],
         "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
         "is_acked": found.reads.acked(message, lineage),
@@ -83,7 +82,8 @@ def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
     gone = now.gone()
     states = [shown_state(line.agent, gone) for line in survey.lines.values()]
     return {
-        "waiting": mine + len(now.letters()) + len(survey.owed),
+        "decisions": mine,
+        "mail": len(now.letters()) + len(survey.owed),
         "pending": len(requests) + len(survey.unread) if survey.unread is not None else None,
         "dead": len(survey.dead) if survey.dead is not None else None,
         "agents": states.count(ALIVE),

@@ -1,13 +1,16 @@
 """Errors as pages.
 
-Belongs here: each error's HTTP status (RFC 9110) and its text for the page.
+Belongs here: each error's HTTP status (RFC 9110) and its text for the page; the log of those that are bugs.
 """
 
 from __future__ import annotations
 
+import logging
+
 from ..core.text import visible
 from ..errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NotFound, StorageFailed
 
+log = logging.getLogger(__name__)
 STATUS = {Malformed: 400, BadData: 400, NotFound: 404, Ambiguous: 404, Busy: 503, StorageFailed: 500}
 
 
@@ -16,5 +19,6 @@ def answered(error: Exception) -> tuple[dict[str, str], int]:
     if isinstance(error, MailboxError):
         told = {"what": visible(error.what).rstrip("."), "hint": visible(error.hint)}
         return told, next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
+    log.error("unexpected error", exc_info=error)
     what = f"unexpected error: {type(error).__name__}: {error}"
     return {"what": visible(what), "hint": "this is a bug of agent-mailbox; try to reload the page"}, 500

@@ -21,17 +21,22 @@ MAX_SESSIONS = 16
 
 
 class Session:
-    """A signed-in browser. ``said``: the notices that its next page shows."""
+    """A signed-in browser. ``said``: the notices that its next page shows; ``written``: the form that was refused;
+    ``is_over``: signed out, or too old."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
+        self.written: dict[str, str] = {}
+        self.is_over = False
 
 
 class Gate:
-    """The launch link, valid once and briefly, and the sessions behind the cookies. ``clock``: monotonic seconds."""
+    """The launch link, valid once and briefly, and the sessions behind the cookies. ``clock``: monotonic seconds.
+    ``ended`` is called with each session that is over: it must lose what it has open."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], ended: Callable[[Session], None] = lambda _: None) -> None:
         self._clock = clock
+        self._ended = ended
         self._links: dict[bytes, float] = {}
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
@@ -49,8 +54,12 @@ class Gate:
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest(cookie)] = Session()
         while len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+            self._end(self._sessions.popitem(last=False)[1])
         return cookie
+
+    def _end(self, session: Session) -> None:
+        session.is_over = True
+        self._ended(session)
 
     def session(self, cookie: str | None) -> Session | None:
         """Return the session of a cookie, if any."""
@@ -58,8 +67,9 @@ class Gate:
 
     def leave(self, cookie: str | None) -> None:
         """Forget a session."""
-        if cookie:
-            self._sessions.pop(_digest(cookie), None)
+        session = self._sessions.pop(_digest(cookie), None) if cookie else None
+        if session is not None:
+            self._end(session)
 
 
 def _digest(secret: str) -> bytes:

@@ -13,6 +13,7 @@ import re
 import secrets
 import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..core import codec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from ..store.logs import Logs
+    from .gate import Session
 
 QUEUE = 256
 """Events that a page may be behind: some seconds of a flood."""
@@ -143,7 +145,7 @@ class OpenPage:
     """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session;
     ``rests``: disconnected until the person looks at it."""
 
-    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: object = None) -> None:
+    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session | None = None) -> None:
         self.write = write
         self.owner = owner
         self.rests = False
@@ -162,6 +164,11 @@ class OpenPage:
         if not self.queue.full():
             self.queue.put_nowait(None)
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether its session is over: nothing more may be told, not even what is queued."""
+        return self.owner is not None and self.owner.is_over
+
 
 class Hub:
     """All open pages. Belongs to the event loop; other threads call only ``tell``."""
@@ -172,6 +179,7 @@ class Hub:
         self._kept: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         self._pages: dict[OpenPage, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pen = ThreadPoolExecutor(1, "pages")  # one thread: who writes reads the roster and renders
 
     def belong(self, loop: asyncio.AbstractEventLoop) -> None:
         """Set the event loop that serves the pages."""
@@ -206,6 +214,18 @@ class Hub:
             page.end()
         self._pages.clear()
 
+    def dismiss(self, owner: Session) -> None:
+        """End the streams of a session that is over."""
+        for page in [page for page in self._pages if page.owner is owner]:
+            self._pages.pop(page, None)
+            page.end()
+
+    async def _written(self, page: OpenPage, number: str, event: Event) -> bytes:
+        """Return an event as the page's update, made beside the event loop; nothing if the session ended meanwhile."""
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(self._pen, lambda: b"" if page.is_over else _spelt(number, page.write(event)))
+        return b"" if page.is_over else made
+
     def _missed(self, last: str) -> list[tuple[str, Event]]:
         """Return the events after the given one; a resync if they are forgotten."""
         run, _, number = last.partition(".")
@@ -216,6 +236,8 @@ class Hub:
 
     async def stream(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
         """Yield a page's Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until either side ends."""
+        if page.is_over:  # it ended since the request was let in
+            return
         mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []
         for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
             self._pages.pop(oldest, None)
@@ -226,8 +248,8 @@ class Hub:
             missed = self._missed(last)  # without an await since the page was added: no event is lost
             yield b"retry: 1000\n\n"
             for number, event in missed:
-                yield _spelt(number, page.write(event))
-            while True:
+                yield await self._written(page, number, event)
+            while not page.is_over:
                 try:
                     item = await asyncio.wait_for(page.queue.get(), PING)
                 except TimeoutError:
@@ -237,7 +259,7 @@ class Hub:
                     if page.rests:
                         yield b"event: rest\ndata: until it is looked at\n\n"
                     return
-                yield _spelt(item[0], page.write(item[1]))
+                yield await self._written(page, *item)
         finally:
             self._pages.pop(page, None)
 

@@ -1,6 +1,6 @@
 """Turn events into updates of an open page: new rows for a list, notices that other parts are stale.
 
-Belongs here: from an event to the names and texts to send. Runs in the event loop, so it reads only the roster.
+Belongs here: from an event to the names and texts to send. One thread runs it, beside the event loop.
 """
 
 from __future__ import annotations

@@ -76,9 +76,11 @@ class Row(Record):
     roles: str
     is_person: bool
     to: tuple[tuple[str, str], ...]
+    at: int
     iso: str
     clock: str
     day: str
+    exactly: str
     subject: str
     body: Markup | str
     cut: bool
@@ -105,6 +107,18 @@ def clock(millis: int) -> str:
 def day(millis: int) -> str:
     """Return the local date in words."""
     return time.strftime("%A, %-d %B %Y", time.localtime(millis / 1000))
+
+
+def moment(millis: int, now: int) -> str:
+    """Return the local time, with its day unless that is today's: ``Mon 16 Mar, 14:30``."""
+    at, today = time.localtime(millis / 1000), time.localtime(now / 1000)
+    form = "%H:%M" if at[:3] == today[:3] else "%a %-d %b, %H:%M" if at[0] == today[0] else "%-d %b %Y, %H:%M"
+    return time.strftime(form, at)
+
+
+def exactly(millis: int) -> str:
+    """Return the local day, time and time zone, for a tooltip."""
+    return time.strftime("%A, %-d %B %Y, %H:%M:%S %Z", time.localtime(millis / 1000))
 
 
 def iso(millis: int) -> str:
@@ -192,11 +206,13 @@ def row(
     home: str = "",
     said: Mapping[str, str] = NOTHING,
     after: Row | None = None,
+    now: int | None = None,
 ) -> Row:
     """Return a message as a row.
 
     ``whole``: do not cut its body. ``home``: the page's address, not repeated as the recipient. ``said``: parents in a
-    few words, by id. ``after``: the row above.
+    few words, by id. ``after``: the row above. ``now`` (ms): the row stands in no list with days, so its time names its
+    day.
     """
     agent = roster.get(message.sender)
     content, cut = message.content, not whole and len(message.content) > LONG
@@ -212,9 +228,11 @@ def row(
         roles=", ".join(roles),
         is_person=message.sender == USER,
         to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
+        at=message.timestamp,
         iso=iso(message.timestamp),
-        clock=clock(message.timestamp),
+        clock=clock(message.timestamp) if now is None else moment(message.timestamp, now),
         day=day(message.timestamp),
+        exactly=exactly(message.timestamp),
         subject=line(message.subject or ""),
         body="" if is_control or is_news else markup.html(content),
         cut=cut,
@@ -239,11 +257,19 @@ def title(message: Message) -> str:
     return clipped(line(message.subject or message.content[:400]), 80)
 
 
-def history(message: Message, records: list[Read], roster: Roster) -> list[dict[str, Any]]:
+def history(message: Message, records: list[Read], roster: Roster, now: int) -> list[dict[str, Any]]:
     """Return a message's receipts as table rows, sending first."""
     words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
-    found = [{"iso": iso(message.timestamp), "clock": clock(message.timestamp), "what": "sent", "via": "", "cost": ""}]
-    found[0]["who"] = name(message.sender, roster)
+    found = [
+        {
+            "iso": iso(message.timestamp),
+            "clock": moment(message.timestamp, now),
+            "what": "sent",
+            "who": name(message.sender, roster),
+            "via": "",
+            "cost": "",
+        }
+    ]
     titles = claims.by_title(records)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
@@ -251,7 +277,7 @@ def history(message: Message, records: list[Read], roster: Roster) -> list[dict[
         found.append(
             {
                 "iso": iso(record.timestamp),
-                "clock": clock(record.timestamp),
+                "clock": moment(record.timestamp, now),
                 "what": f"{what} by title" if record in titles else what,
                 "who": name(record.session_id, roster),
                 "via": visible(record.via) if record.via and ":" in record.via else "",

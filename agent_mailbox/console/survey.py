@@ -18,6 +18,7 @@ from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..mailbox.agents import last_seen
 from ..mailbox.facade import Mailbox
+from ..mailbox.queries import Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,8 +55,8 @@ class Survey(Record):
     unread: tuple[Message, ...] | None = None
 
 
-def take(mailbox: Mailbox) -> Survey:
-    """Count now; raises ``MailboxError``."""
+def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
+    """Count now, the dead letters of a large log only if they are wanted; raises ``MailboxError``."""
     now, roster, seen = mailbox.now(), mailbox.logs.read_roster(), mailbox.logs.last_seen()
     asking = mailbox.logs.asking(mailbox.config.ttls)
     lines = {}
@@ -71,6 +72,8 @@ def take(mailbox: Mailbox) -> Survey:
         dead = dead_letters.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
         pending = tuple(m for m in state.messages.values() if m.id not in gone_ids and not readers(m, state.reads))
+    elif wants_dead:
+        dead = Library(mailbox).dead_letters(None)
     owed = tuple(obligations.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
 
@@ -85,6 +88,7 @@ class Surveyor:
         self._over = threading.Event()
         self._first = threading.Event()
         self._thread = threading.Thread(target=self._run, name="survey", daemon=True)
+        self._wants_dead = False
         self.newest = Survey()
 
     def start(self) -> None:
@@ -92,6 +96,11 @@ class Surveyor:
         self._due.set()
         self._thread.start()
         self._first.wait(PATIENCE)
+
+    def want_dead(self) -> None:
+        """Request the dead letters, for a page that shows them; once, as each such page asks again."""
+        self._wants_dead = True
+        self._due.set()
 
     def changed(self) -> None:
         """Request a new count after a write."""
@@ -119,6 +128,7 @@ class Surveyor:
 
     def _count(self) -> None:
         try:
-            self.newest = take(self._mailbox)
+            wants_dead, self._wants_dead = self._wants_dead, False
+            self.newest = take(self._mailbox, wants_dead)
         except MailboxError:
             pass  # busy, or a failing disk: the next change asks again

@@ -14,7 +14,7 @@ from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Position
-from ..mailbox.selection import Selection
+from ..mailbox.selection import Selection, chooses
 from . import cards, charts, presenters
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     """Return the rows of a page that lists mail, and the link to older ones."""
     chosen = selection(path, params)
     assert chosen is not None
-    page = now.library.page(chosen, _place(params.get("before", "")), PAGE)
+    before = _place(params.get("before", ""))
+    page = now.library.page(chosen, before, PAGE)
+    if before is None and params.get("open"):
+        before = _just_after(now, chosen, params["open"], {m.id for m in page.messages})
+        page = now.library.page(chosen, before, PAGE) if before is not None else page
     roster = now.roster
     older = None
     if page.before is not None:
@@ -89,8 +93,15 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     return {
         "rows": rows,
         "older": older,
-        "is_newest": not params.get("before"),
+        "is_newest": before is None,
     }
+
+
+def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collection[str]) -> Position | None:
+    """Return the position behind an opened message that the list has but its newest page has not."""
+    found, _ = now.library.known([message_id] if message_id not in listed else [])
+    belongs = chooses(chosen, now.roster)
+    return next((Position(m.timestamp + 1, "") for m in found if belongs(m)), None)
 
 
 def _place(given: str) -> Position | None:
@@ -113,9 +124,9 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "title": "Waiting on you",
         "cards": mine,
         "asked": asked,
-        "letters": [presenters.row(item.message, none, roster) for item in letters[:MOST]],
+        "letters": [presenters.row(item.message, none, roster, now=clock) for item in letters[:MOST]],
         "more_letters": max(len(letters) - MOST, 0),
-        "owed": [presenters.row(message, none, roster) for message in survey.owed[:MOST]],
+        "owed": [presenters.row(message, none, roster, now=clock) for message in survey.owed[:MOST]],
     }
 
 
@@ -127,17 +138,24 @@ def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "title": "Pending",
         "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
         "uncounted": unread is None,
-        "rows": [presenters.row(message, claims.Reads(), roster) for message in (unread or ())[-MOST:]],
+        "rows": [presenters.row(message, claims.Reads(), roster, now=clock) for message in (unread or ())[-MOST:]],
         "more": max(len(unread or ()) - MOST, 0),
     }
 
 
 def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     """Return the dead letters, newest last."""
-    letters = now.library.dead_letters(None) if survey.dead is None else survey.dead
+    letters, clock = survey.dead or (), now.mailbox.now()
     said = {RECIPIENT_DEAD: "its recipient died"}
-    rows = [(presenters.row(m, claims.Reads(), now.roster), said.get(why, why)) for m, why in letters[-MOST:]]
-    return {"title": "Dead letters", "letters": rows, "more": max(len(letters) - MOST, 0)}
+    rows = [
+        (presenters.row(m, claims.Reads(), now.roster, now=clock), said.get(why, why)) for m, why in letters[-MOST:]
+    ]
+    return {
+        "title": "Dead letters",
+        "letters": rows,
+        "more": max(len(letters) - MOST, 0),
+        "wants_dead": survey.dead is None,
+    }
 
 
 def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:

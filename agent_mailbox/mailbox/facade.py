@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 MIN_MESSAGE_PREFIX = 4
 """Characters by which a message id may be shortened to: a few thousand messages rarely share four."""
 
+PATIENCE = 1.0
+"""Seconds that a look-up waits for another's question to the index, which takes milliseconds; a scan may take longer
+than any wait."""
+
 
 class FoundMessage(Record):
     """A message looked up by id, with all that is recorded about it, oldest first.
@@ -149,7 +153,8 @@ class Mailbox(Posting, Delivery, Registry):
         if self.is_large():
             from ..store.index import MailIndex  # SQLite, which a small mailbox does not need
 
-            found = MailIndex(self.logs, self.archive).ask(lambda index: _indexed(message_id, index), at_once=True)
+            index = MailIndex(self.logs, self.archive)
+            found = index.ask(lambda view: _indexed(message_id, view), at_once=True, patience=PATIENCE)
             if found is not None:
                 return found
         return self._scanned(message_id)

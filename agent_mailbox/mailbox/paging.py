@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from itertools import chain
 
-from ..core import claims
+from ..core import claims, threads
 from ..core.inbox import MailState
 from ..core.records import Record
+from ..errors import NotFound
 from ..store.index_keys import NEWS
 from ..store.logs import end_of, parse_messages, parse_reads
+from .facade import FoundMessage
 from .queries import Library
 from .selection import candidates, chooses
 
@@ -111,6 +113,25 @@ class Browsing(Library):
         ids = {m.id for m in found[-limit:]}
         records = dict.fromkeys(self._records())
         return Recent(tuple(found[-limit:]), tuple(r for r in records if r.message_id in ids), len(found) <= limit)
+
+    def found(self, message_id: str) -> FoundMessage:
+        """Return what ``Mailbox.find`` does; with ``newest_alone`` look through the newest mail alone, by the whole
+        id."""
+        if not self.newest_alone:
+            return self._mailbox.find(message_id)
+        state = self.everything()
+        message = state.messages.get(message_id)
+        if message is None:
+            raise NotFound(f"no message {message_id!r} in the newest mail", "wait until the search index is built")
+        records = tuple(record for record in self._records() if record.message_id == message_id)
+        return FoundMessage(message=message, receipts=records, position=0)
+
+    def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
+        """Return the thread as ``Library.thread`` does; with ``newest_alone`` as far as the newest mail holds it."""
+        if not self.newest_alone:
+            return super().thread(message_id)
+        state = self.everything()
+        return threads.thread_of(self.found(message_id).message.id, state.messages), state.reads
 
     def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
         """Return the messages of these ids, as far as they exist, with their reads."""

@@ -69,16 +69,17 @@ class MailIndex:
         self._archive = archive
         self._path = logs.cache(FILE)
 
-    def ask(self, question: Callable[[IndexView], T], *, at_once: bool = False) -> T | None:
+    def ask(self, question: Callable[[IndexView], T], *, at_once: bool = False, patience: float = 0.0) -> T | None:
         """Return the answer from an index caught up with the logs, rebuilt if need be; None if there is no index.
 
-        ``at_once``: also None if the answer would wait for another process, or for more than ``NEWS`` bytes of logs.
+        ``at_once``: also None if the answer would wait longer than ``patience`` (seconds) for another process, or for
+        more than ``NEWS`` bytes of logs.
         """
         if sqlite3 is None or not self._logs.derives:
             return None
         try:
             system.make_directory(system.dirname(self._path))
-            lock = FileLock(self._logs.cache(LOCK), 0 if at_once else self._logs.wait).__enter__()
+            lock = FileLock(self._logs.cache(LOCK), patience if at_once else self._logs.wait).__enter__()
         except (OSError, MailboxError):
             return None
         try:

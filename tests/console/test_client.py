@@ -49,6 +49,7 @@ def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the
             beside.locator("#body").fill("CHANNEL_WORD to all of you")
             beside.get_by_role("button", name="Send").click()
             beside.get_by_text("CHANNEL_WORD").wait_for()
+            card.get_by_text("Change the input").click()
             card.locator("textarea").fill('{"command": "touch given; echo CHANGED_OUTPUT", "description": "another"}')
             card.get_by_role("button", name="Approve").click()
             card.wait_for(state="detached")

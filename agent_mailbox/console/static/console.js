@@ -15,24 +15,100 @@ let stream = null;
 
 const load = async (url) => {
   const answer = await fetch(url, { headers: { accept: "text/html" }, credentials: "same-origin" });
-  if (answer.status === 401) location.reload();
+  if (answer.status === 401) {
+    signedOut();
+    throw new Error("signed out");
+  }
   return parsed(await answer.text());
 };
 
 // -- notices ------------------------------------------------------------------------------------------------------
 
-const say = (kind, text) => {
+// The notice stands over the page, wherever that is scrolled to. A problem stays until it is closed.
+const SHOWN = 10000;
+let fades = 0;
+const say = (kind, text, link) => {
   const line = document.createElement("p");
   const what = document.createElement("strong");
+  const close = document.createElement("button");
   line.className = `said ${kind}`;
   what.textContent = kind === "done" ? "Done: " : kind === "problem" ? "Refused: " : "";
-  line.append(what, text);
+  close.type = "button";
+  close.className = "quiet";
+  close.textContent = "Close";
+  close.addEventListener("click", unsay);
+  line.append(what, text, " ");
+  if (link) {
+    const a = document.createElement("a");
+    a.href = link.href;
+    a.textContent = link.text;
+    line.append(a, " ");
+  }
+  line.append(close);
   $("#said").replaceChildren(line);
+  clearTimeout(fades);
+  fades = kind === "problem" ? 0 : setTimeout(unsay, SHOWN);
+};
+const unsay = () => {
+  const there = $("#said").children.length;
+  clearTimeout(fades);
+  $("#said").replaceChildren();
+  return Boolean(there);
+};
+
+// -- requests call the person ----------------------------------------------------------------------------------------
+
+const call = (decisions) => {
+  const before = Number(body.dataset.decisions);
+  body.dataset.decisions = decisions;
+  const icon = $("#icon");
+  icon.href = decisions ? icon.dataset.waiting : icon.dataset.calm;
+  if (decisions <= before || document.hasFocus() || !window.Notification || Notification.permission !== "granted") return;
+  const words = `${decisions} ${decisions === 1 ? "request waits" : "requests wait"} for your decision`;
+  const notice = new Notification("agent-mailbox", { body: words, tag: "agent-mailbox" });
+  notice.onclick = () => { window.focus(); notice.close(); };
+};
+const asks = $("#notify");
+if (asks && window.Notification && window.isSecureContext && Notification.permission === "default") {
+  asks.hidden = false;
+  asks.addEventListener("click", async () => { asks.hidden = (await Notification.requestPermission()) !== "default"; });
+}
+
+// -- time that passes ------------------------------------------------------------------------------------------------
+
+const spelt = (seconds) => {
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const at = Math.max(parts.findIndex(([size]) => seconds >= size), 0);
+  if (seconds < 60) return `${seconds} s`;
+  const [[size, unit], next] = [parts[at], parts[at + 1]];
+  const rest = Math.floor((seconds % size) / next[0]);
+  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
+};
+let expired = 0;
+const tick = () => {
+  const now = Date.now();
+  for (const time of $$("time[data-since]")) {
+    const seconds = Math.max(Math.floor((now - Date.parse(time.dateTime)) / 1000), 0);
+    time.textContent = seconds < 60 ? `${seconds} s` : spelt(seconds - seconds % 60);
+  }
+  for (const left of $$("[data-until]")) {
+    const seconds = Math.ceil((Number(left.dataset.until) - now) / 1000);
+    left.textContent = seconds > 0 ? `(${spelt(seconds)} left)` : "(expired)";
+    if (seconds <= 0) expire(left.closest(".card"));
+  }
+};
+const expire = (card) => {
+  card.classList.add("expired");
+  $$("button", card).forEach((button) => { button.disabled = true; });
+  if (Date.now() - expired > 5000) { // the server leaves it out from now on
+    expired = Date.now();
+    setTimeout(() => stale("main"), 3000);
+  }
 };
 
 // -- updating a page -----------------------------------------------------------------------------------------------
 
-const busy = (node) =>
+const busy = (node) => $("details[open]", node) ? true :
   node.contains(document.activeElement) && document.activeElement !== node
     ? ["INPUT", "TEXTAREA", "SELECT", "BUTTON"].includes(document.activeElement.tagName) || dirty(node)
     : dirty(node);
@@ -94,6 +170,7 @@ const refresh = async () => {
       if (at) $(`#rail a[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
     }
     document.title = page.title;
+    call(Number(page.body.dataset.decisions || 0));
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
@@ -102,6 +179,7 @@ const refresh = async () => {
       const now = $$(".card", old).map((card) => card.id);
       const more = now.filter((id) => !before.includes(id)).length;
       if (before.some((id, at) => now[at] !== id)) moved = Date.now();
+      tick();
       if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     if (wanted.has("all") && $("[data-live]") && $("[data-live]", page)) $("[data-live]").replaceChildren(...$("[data-live]", page).children);
@@ -135,24 +213,43 @@ const add = (text) => {
   if (!list || !row || document.getElementById(row.id)) return;
   const follow = atEnd();
   $("[data-nothing]", list)?.remove();
-  const { parent, day } = row.dataset;
-  const above = $$(".message", list).at(-1);
-  if (above?.dataset.day !== day) {
-    const line = document.createElement("p");
-    const word = document.createElement("span");
-    line.className = "day";
-    line.dataset.day = word.textContent = day;
-    line.append(word);
-    list.append(line);
-  }
+  const { parent } = row.dataset;
+  const rows = $$(".message", list);
+  const above = rows.findLast((other) => Number(other.dataset.at) <= Number(row.dataset.at)); // as a reload orders them
+  if (!above && rows.length && $("[data-older]", list)) return; // it belongs to an older page
   if (parent) {
     const about = document.getElementById(`m-${parent}`);
     if (above && [above.dataset.key, above.dataset.parent].includes(parent)) row.classList.add("follows");
     else if (about) $("[data-said]", row).textContent = `${$(".who", about).innerText}: ${$(".subject, .control, .body", about).innerText.slice(0, 80)}`;
   }
-  list.append(row);
+  if (above) above.after(row);
+  else if (rows.length) rows[0].before(row);
+  else list.append(row);
+  days(list);
   trim(list, true);
   if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
+};
+// Puts each day above its first message.
+const days = (list) => {
+  let last = "";
+  const lines = new Map($$(".day", list).map((line) => [line.dataset.day, line]));
+  const used = new Set();
+  for (const row of $$(".message", list)) {
+    const { day } = row.dataset;
+    if (day === last) continue;
+    last = day;
+    let line = used.has(lines.get(day)) ? null : lines.get(day);
+    if (!line) {
+      const word = document.createElement("span");
+      line = document.createElement("p");
+      line.className = "day";
+      line.dataset.day = word.textContent = day;
+      line.append(word);
+    }
+    used.add(line);
+    if (row.previousElementSibling !== line) row.before(line);
+  }
+  lines.forEach((line) => used.has(line) || line.remove());
 };
 // Removes rows beyond the limit, at the end that is out of sight.
 const trim = (list, fromTop) => {
@@ -164,7 +261,7 @@ const trim = (list, fromTop) => {
     const first = $(".message", list);
     const at = new URL(location.href);
     at.searchParams.delete("open");
-    at.searchParams.set("before", `${Date.parse($("time", first).dateTime) + 1000}.${first.dataset.key}`);
+    at.searchParams.set("before", `${first.dataset.at}.${first.dataset.key}`);
     if (link) link.href = at.pathname + at.search;
   }
   if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
@@ -204,7 +301,10 @@ const listen = () => {
   at.set("last", heard);
   stream = new EventSource(`/events?${at}`);
   stream.onopen = () => state(true, "live");
-  stream.onerror = () => state(false, "not live; reconnecting");
+  stream.onerror = () => {
+    state(false, "not live; reconnecting");
+    if (stream?.readyState === EventSource.CLOSED) lost(); // the browser does not try again by itself
+  };
   const on = (name, does) => stream.addEventListener(name, (event) => {
     heard = event.lastEventId || heard;
     does(event);
@@ -226,8 +326,47 @@ const listen = () => {
   });
 };
 
+// A console that was started anew, or signed out of, refuses the stream. The page asks, ever less often, until it may
+// go on; what is written in it stays.
+const SOONEST = 1000;
+const SELDOM = 15000;
+let asking = 0;
+let pause = SOONEST;
+const lost = () => {
+  stream?.close();
+  stream = null;
+  clearTimeout(asking);
+  asking = setTimeout(again, pause);
+  pause = Math.min(pause * 2, SELDOM);
+};
+const again = async () => {
+  clearTimeout(asking);
+  asking = 0;
+  if (stream) return;
+  const answer = await fetch("/receipts?ids=").catch(() => null);
+  if (answer?.ok) {
+    pause = SOONEST;
+    unsay();
+    listen();
+  } else {
+    if (answer?.status === 401) signedOut();
+    if (!asking) lost();
+  }
+};
+const signedOut = () => {
+  state(false, "signed out");
+  if ($("#said .signed-out")) return;
+  say("problem", "You are signed out here. Open a link of agent-mailbox console in this browser; this page then goes on by itself.", { href: "/", text: "Sign in again" });
+  $("#said p").classList.add("signed-out");
+  if (!asking && (!stream || stream.readyState === EventSource.CLOSED)) lost();
+};
+
 // The oldest of many windows rests: a browser opens few connections to one server.
-const wake = () => { if (!stream && !document.hidden) listen(); };
+const wake = () => {
+  if (stream || document.hidden) return;
+  if (asking) again();
+  else listen();
+};
 window.addEventListener("focus", wake);
 document.addEventListener("visibilitychange", wake);
 
@@ -283,6 +422,7 @@ let came = null;
 let opening = 0;
 const open = async (href, keep = true) => {
   const mine = ++opening;
+  const from = location.href;
   if (keep) came = document.activeElement;
   const page = await load(href);
   if (mine !== opening) return; // another message was opened since
@@ -291,8 +431,9 @@ const open = async (href, keep = true) => {
   aside.replaceChildren(...fresh.children);
   aside.hidden = false;
   body.classList.add("detailed");
-  history.replaceState(null, "", href);
+  if (keep && new URL(href, from).href !== location.href) history.pushState(null, "", href); // Back closes it
   aside.scrollTop = 0;
+  restore(aside);
   const head = $("h2", aside);
   if (head && keep) {
     head.tabIndex = -1;
@@ -300,12 +441,19 @@ const open = async (href, keep = true) => {
   }
 };
 const shut = () => {
-  const aside = $("#details");
-  if (aside.hidden) return false;
+  if ($("#details").hidden) return false;
   const at = new URL(location.href);
-  opening += 1;
   at.searchParams.delete("open");
-  history.replaceState(null, "", at);
+  history.pushState(null, "", at);
+  return hide();
+};
+window.addEventListener("popstate", () => {
+  if (new URLSearchParams(location.search).get("open")) open(location.href, false).catch(() => {});
+  else hide();
+});
+const hide = () => {
+  const aside = $("#details");
+  opening += 1;
   aside.hidden = true;
   aside.replaceChildren();
   body.classList.remove("detailed");
@@ -323,26 +471,56 @@ document.addEventListener("submit", async (event) => {
     return;
   }
   form.dataset.sending = "1";
+  const draft = form.dataset.draft;
   const beside = form.closest("#details"); // before the answer, which may replace the form
   const fields = new URLSearchParams(new FormData(form));
   if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
   try {
     const answer = await fetch(form.action, { method: "POST", body: fields, headers: { accept: "application/json" } });
+    if (answer.status === 401) {
+      unsay();
+      signedOut();
+      return;
+    }
     const told = await answer.json();
     say(told.kind, told.said);
+    if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
     if (told.kind === "done") {
       form.reset();
+      if (draft) forget(draft);
       if (form.closest(".card")) {
         form.closest(".card").remove();
         moved = Date.now();
       }
-      if (beside && !beside.hidden) open(location.href, false);
-      stale("main");
+      if (beside && !beside.hidden) open(location.href, false).catch(() => {});
     }
+    if (told.kind === "done" || form.matches(".decide")) stale("main");
   } catch {
     say("problem", "The console does not answer. Your text is still here.");
+  } finally {
+    delete form.dataset.sending;
   }
-  delete form.dataset.sending;
+});
+
+// -- drafts ----------------------------------------------------------------------------------------------------------
+
+// They stay in this window, also over a reload, until they are sent or it is closed or signed out.
+const kept = ["body", "subject", "message_id"];
+const attempt = (does) => { try { return does(); } catch { return null; } }; // a browser may refuse its storage
+const forget = (draft) => attempt(() => sessionStorage.removeItem(draft));
+const restore = (where) => $$("form[data-draft]", where).forEach((form) => {
+  const found = attempt(() => JSON.parse(sessionStorage.getItem(form.dataset.draft)));
+  if (!found || form.elements.body.value) return;
+  kept.filter((name) => form.elements[name] && found[name]).forEach((name) => { form.elements[name].value = found[name]; });
+});
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (!form?.dataset.draft) return;
+  if (!form.elements.body.value) forget(form.dataset.draft);
+  else attempt(() => sessionStorage.setItem(form.dataset.draft, JSON.stringify(Object.fromEntries(new FormData(form)))));
+});
+document.addEventListener("submit", (event) => {
+  if (new URL(event.target.action).pathname === "/leave") attempt(() => sessionStorage.clear());
 });
 
 // -- keys ----------------------------------------------------------------------------------------------------------
@@ -368,6 +546,7 @@ const keys = {
     const at = current();
     if (at !== document.activeElement) return false;
     const a = $("[data-open], [data-go]", at);
+    $$("details.change", at).forEach((d) => { d.open = true; });
     if (!a) $("textarea, input:not([type=hidden])", at)?.focus();
     else if (a.dataset.open !== undefined) open(a.href);
     else a.click();
@@ -387,7 +566,7 @@ const keys = {
 const decide = (which) => {
   const at = current()?.matches(".card") ? current() : $("#main .card");
   const button = at && $(which, at);
-  if (!button) return;
+  if (!button || button.disabled) return;
   at.scrollIntoView({ block: "nearest" });
   button.focus(); // only Enter confirms: one key alone decides nothing
   say("news", `${which === ".approve" ? "Approve" : "Deny"}: press Enter to confirm, Esc to cancel.`);
@@ -401,8 +580,8 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && !$("dialog[open]")) {
     if (field) (event.target.closest(".card, .message") || $("#main")).focus({ preventScroll: true });
     else if (event.target.matches(".card button")) event.target.closest(".card").focus({ preventScroll: true });
-    else shut();
-  } else if (!field && !event.ctrlKey && !event.metaKey && !event.altKey && !$("dialog[open]")) {
+    else unsay() || shut();
+  } else if (!field && $("#single-keys").checked && !event.ctrlKey && !event.metaKey && !event.altKey && !$("dialog[open]")) {
     const place = Date.now() - leader < 1500 && go[event.key];
     if (place) location.assign(place);
     else if (!Object.hasOwn(keys, event.key) || keys[event.key]() === false) return;
@@ -410,8 +589,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+const single = $("#single-keys");
+single.checked = attempt(() => localStorage.getItem("single-keys")) !== "off";
+single.addEventListener("change", () => attempt(() => localStorage.setItem("single-keys", single.checked ? "on" : "off")));
 $("#keys-button").hidden = false;
 $("#keys-button").addEventListener("click", keys["?"]);
+restore(document);
+tick();
+setInterval(tick, 1000);
 watch();
 listen();
 if (window.innerWidth <= 720) $$("#rail details").forEach((d) => { d.open = false; });

@@ -1,0 +1,119 @@
+"""A tool call's input as a person reviews it: an edit as a diff, a command as a command, every other field by its name.
+
+Belongs here: from the input to parts of text. The parts leave nothing out, and no two different texts look the same.
+Only a line feed ends a line; an escape stands for each character that does not print. Templates escape the texts.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from ..core.records import Record
+from ..core.text import visible
+from .json_text import pretty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MOST_COMPARED = 40_000
+"""Pairs of lines that are compared; a larger change is shown as its old text and its new one. Comparing may take the
+third power of the lines."""
+SAME, GONE, NEW = " ", "-", "+"
+_WRITES = {"Write": "content", "NotebookEdit": "new_source"}
+"""The field of a tool's input that is a new text, by tool."""
+
+
+class Run(Record):
+    """Lines of a text that share a ``sign`` (of a diff; empty in a text that is no diff)."""
+
+    sign: str
+    text: str
+
+
+class Part(Record):
+    """A field of the input, or the difference that two fields make: ``label``, whether it is a diff, its text."""
+
+    label: str
+    is_diff: bool
+    runs: tuple[Run, ...]
+
+
+def parts(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Return the whole input of a call in the order it is given."""
+    edits = given.get("edits")
+    if tool == "MultiEdit" and isinstance(edits, list) and edits and all(map(_is_edit, edits)):
+        rest = {key: value for key, value in given.items() if key != "edits"}
+        each = [_edit(edit, f"edit {number} of {len(edits)}: ") for number, edit in enumerate(edits, 1)]
+        return (*_fields(rest), *(part for found in each for part in found))
+    if tool == "Edit" and _is_edit(given):
+        return tuple(_edit(given))
+    written = _WRITES.get(tool)
+    return tuple(
+        Part(_exact(key), True, _marked(NEW, value.split("\n")))
+        if key == written and isinstance(value, str)
+        else _field(key, value)
+        for key, value in given.items()
+    )
+
+
+def _is_edit(given: Any) -> bool:
+    texts = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else [None]
+    return all(isinstance(text, str) for text in texts)
+
+
+def _edit(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+    rest = {key: value for key, value in given.items() if key not in ("old_string", "new_string")}
+    yield from _fields(rest, prefix)
+    runs = _difference(given["old_string"].split("\n"), given["new_string"].split("\n"))
+    yield Part(f"{prefix}change", True, tuple(runs))
+
+
+def _fields(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+    return (_field(key, value, prefix) for key, value in given.items())
+
+
+def _field(key: str, value: Any, prefix: str = "") -> Part:
+    text = "\n".join(map(_exact, value.split("\n"))) if isinstance(value, str) else pretty(value)
+    return Part(prefix + _exact(key), False, (Run("", text),))
+
+
+def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs of lines that are the same, gone or new."""
+    begin = _common(old, new)
+    end = _common(old[begin:][::-1], new[begin:][::-1])
+    yield from _marked(SAME, old[:begin])
+    old_core, new_core = old[begin : len(old) - end], new[begin : len(new) - end]
+    if len(old_core) * len(new_core) > MOST_COMPARED:
+        changes = [(0, len(old_core), 0, len(new_core), False)]
+    else:
+        found = SequenceMatcher(None, old_core, new_core, autojunk=False).get_opcodes()
+        changes = [(i1, i2, j1, j2, tag == "equal") for tag, i1, i2, j1, j2 in found]
+    for i1, i2, j1, j2, is_same in changes:
+        if is_same:
+            yield from _marked(SAME, old_core[i1:i2])
+        else:
+            yield from _marked(GONE, old_core[i1:i2])
+            yield from _marked(NEW, new_core[j1:j2])
+    yield from _marked(SAME, old[len(old) - end :])
+
+
+def _common(these: Sequence[str], those: Sequence[str]) -> int:
+    """Return how many lines at the beginning are the same."""
+    different = (place for place, (one, other) in enumerate(zip(these, those, strict=False)) if one != other)
+    return next(different, min(len(these), len(those)))
+
+
+def _marked(sign: str, lines: Sequence[str]) -> tuple[Run, ...]:
+    return (Run(sign, "".join(f"{sign} {_exact(line)}\n" for line in lines)),) if lines else ()
+
+
+def _exact(line: str) -> str:
+    """Return a line with everything that does not print as an escape, white space other than spaces and tabs too."""
+    if line.isprintable():
+        return line
+    return "".join(char if char == "\t" else visible(char) if not char.isspace() else _spelt(char) for char in line)
+
+
+def _spelt(char: str) -> str:
+    return char if char == " " else f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"

@@ -1,0 +1,364 @@
+"""The page that stays open all day: what ends, what comes back, what is seen, what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import uvicorn
+
+from agent_mailbox.console import presenters, views
+from agent_mailbox.console.connections import TimelyRequests
+from agent_mailbox.console.console_server import _Inert
+from agent_mailbox.console.desk import Looking
+from agent_mailbox.console.error_pages import answered
+from agent_mailbox.console.gate import MAX_SESSIONS, Gate
+from agent_mailbox.console.live import Event, Hub, OpenPage
+from agent_mailbox.console.survey import Survey
+from agent_mailbox.core.instant import DAY
+from agent_mailbox.mailbox.queries import Library
+from tests.console.conftest import Running, Window
+from tests.console.test_live import Stream, named, played, some
+from tests.helpers import MESSAGES, Post, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+
+# -- what ends --------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_ends_when_its_session_is_signed_out(running: Running) -> None:
+    """And tells nothing more, however soon the mail comes."""
+    running.post.register("ada")
+    stream = Stream(running, "page=/archive")
+    stream.next("stale")
+    assert running.ask("/leave", {}).status == 303
+    running.post.send("ada", "user", "SECRET")
+    assert "SECRET" not in "".join(event["data"] for event in stream.events())
+    stream.close()
+
+
+def test_a_stream_ends_with_a_session_that_gives_way_to_a_newer_one() -> None:
+    """What was queued for it is told no more; a stream that begins after that ends at once."""
+
+    async def play() -> None:
+        hub = Hub()
+        gate = Gate(time.monotonic, hub.dismiss)
+        owner = gate.session(gate.exchange(gate.link()))
+        page = OpenPage(named, owner)
+        stream = hub.stream(page, hub.number)
+        await some(stream, 1)
+        hub.publish([Event("reads", None, ("QUEUED",))])
+        for _ in range(MAX_SESSIONS):
+            gate.exchange(gate.link())
+        assert not [part async for part in stream if b"QUEUED" in part]
+        assert [part async for part in hub.stream(OpenPage(named, owner), hub.number)] == []
+        assert len(hub) == 0
+
+    played(play())
+
+
+def test_a_page_is_written_beside_the_event_loop() -> None:
+    """A slow roster delays that page alone."""
+
+    async def play() -> None:
+        hub, loops = Hub(), []
+
+        def write(event: Event) -> list[tuple[str, str]]:
+            try:
+                loops.append(asyncio.get_running_loop())
+            except RuntimeError:
+                loops.append(None)
+            return named(event)
+
+        stream = hub.stream(OpenPage(write), hub.number)
+        await some(stream, 1)
+        hub.publish([Event("roster")])
+        await some(stream, 1)
+        assert loops == [None]
+        hub.close()
+
+    played(play())
+
+
+def test_requests_that_do_not_arrive_whole_are_closed() -> None:
+    """Of nothing, a head, a body; a whole request, its connection kept, and a slow answer are let be."""
+
+    class Quick(TimelyRequests):
+        seconds = 0.15
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["type"] == "http.request":
+            if scope["path"] == "/slow":
+                await asyncio.sleep(0.4)
+                await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+                await send({"type": "http.response.body", "body": b"ok"})
+                return
+
+    async def play() -> None:
+        config = uvicorn.Config(app, http=Quick, lifespan="off", log_config=None, loop="asyncio")
+        server = uvicorn.Server(config)
+        listening = socket.create_server(("127.0.0.1", 0))
+        serving = asyncio.create_task(server.serve([listening]))
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+        port = listening.getsockname()[1]
+        while not server.started:
+            await asyncio.sleep(0.01)
+        for sent in (b"", head, head + b"\r\nxx"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+        writer.close()
+        server.should_exit = True
+        await serving
+
+    played(play())
+
+
+def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """What it quotes moves no cursor; a refusal is no error."""
+
+    def failing() -> None:
+        raise ValueError("quoted \x1b[2J mail")
+
+    try:
+        failing()
+    except ValueError as error:
+        said, status = answered(error)
+    assert (status, "unexpected error" in said["what"]) == (500, True)
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    text = _Inert().format(record)
+    assert "in failing" in text
+    assert "\x1b" not in text
+
+
+# -- what is sent and kept --------------------------------------------------------------------------------------------
+
+
+def field(page: str, name: str) -> str:
+    """The value of a page's hidden field."""
+    found = re.search(f'name="{name}" value="([^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def test_a_message_sent_twice_by_a_retry_is_one(running: Running) -> None:
+    """A lost answer leaves the form with the same id; an answer that came gives it another."""
+    running.post.register("ada", "--name", "Ada")
+    made = field(running.ask("/direct?with=ada").text, "message_id")
+    answers = [running.does("/send", to="ada", body="once", message_id=made) for _ in range(2)]
+    assert [m["id"] for m in running.post.objects(MESSAGES)] == [made]
+    assert answers[0]["message_id"] not in (made, None)
+    again = running.ask(f"/archive?open={made}").text
+    answer = field(again, "message_id")
+    for _ in range(2):
+        running.does("/reply", id=made, body="answer", message_id=answer)
+    assert [m["id"] for m in running.post.objects(MESSAGES)] == [made, answer]
+
+
+def test_without_script_a_refused_form_keeps_what_was_written(running: Running) -> None:
+    """Once, in the form that it was written into."""
+    running.post.register("ada", "--name", "Ada")
+    place = "/direct?with=ada"
+    written = "KEPT " * 20_000
+    assert running.ask("/send", {"to": "ada", "body": written, "subject": "S1", "next": place}).status == 303
+    page = running.ask(place).text
+    assert "Refused:" in page
+    assert written.strip() in page
+    assert 'value="S1"' in page
+    assert "KEPT" not in running.ask(place).text
+
+
+# -- what is counted and where ----------------------------------------------------------------------------------------
+
+
+def test_the_title_counts_decisions_and_not_mail(running: Running) -> None:
+    """Broadcasts stop nobody; a request that has timed out waits for nobody."""
+    post = running.post
+    post.register("ada", "--name", "Ada", "--lead", "user")
+    post.send("ada", "all", "noise")
+    page = running.ask("/agents").text
+    assert "<title>Agents" in page
+    assert 'data-decisions="0"' in page
+    ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "x"}', "--session", "ada")
+    post.ok(*ask)
+    page = running.ask("/agents").text
+    assert "<title>(1) Agents" in page
+    assert "icon-waiting" in page.partition('id="icon"')[2].partition(" data-calm")[0] or "icon-waiting" in page
+    post.ok(*ask, "--timeout", "0")
+    assert "<title>(1) Agents" in running.ask("/agents").text
+
+
+def test_a_link_to_an_old_message_shows_it_in_its_place(running: Running) -> None:
+    """Where the newest page has it no more; a message of another list moves nothing."""
+    post = running.post
+    post.register("ada")
+    first = post.send("ada", "all", "long ago")
+    other = post.send("ada", "user", "elsewhere")
+    lines = "".join(f'{{"recipient": "all", "content": "bulk {n}"}}\n' for n in range(views.PAGE + 5))
+    post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
+    page = running.ask(f"/channel?to=all&open={first}").text
+    assert f'id="m-{first}"' in page
+    assert "The newest messages" in page
+    newest = running.ask(f"/channel?to=all&open={other}").text
+    assert "The newest messages" not in newest
+    assert f"bulk {views.PAGE + 4}" in newest
+
+
+def test_a_time_of_another_day_names_its_day() -> None:
+    """Today's is the time alone."""
+    noon = 1_773_662_400_000
+    assert re.fullmatch(r"\d\d:\d\d", presenters.moment(noon, noon))
+    assert re.fullmatch(r"\w{3} \d+ \w{3}, \d\d:\d\d", presenters.moment(noon - 3 * DAY, noon))
+    assert re.fullmatch(r"\d+ \w{3} 2025, \d\d:\d\d", presenters.moment(noon - 300 * DAY, noon))
+
+
+def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page asks for the count and does not wait: it held every other window for twenty seconds."""
+    post.register("ada")
+    monkeypatch.setattr(Library, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
+    made = views.dead(Looking(str(post.box)), Survey(), {})
+    assert (made["letters"], made["wants_dead"]) == ([], True)
+
+
+# -- what is seen -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def talk(post: Post) -> Iterator[Running]:
+    """A console whose channel is longer than a screen."""
+    post.register("ada", "--name", "Ada", "--lead", "user")
+    for n in range(30):
+        post.append(MESSAGES, {"id": f"00000000-0000-4000-8000-{n:012}", "sender": "ada", "recipient": "all",
+                               "content": f"line {n}", "timestamp": f"2026-03-1{n // 10}T10:{n:02}:00Z"})  # fmt: skip
+    with Running(post) as console:
+        yield console.enter()
+
+
+def test_what_a_button_answered_is_seen_and_a_draft_survives(talk: Running, browser: Browser) -> None:
+    """At the end of a long channel, where one writes; over another page and a reload; until it is sent."""
+    window = Window(browser, talk, viewport={"width": 390, "height": 700})
+    page = window.go("/channel?to=all")
+    page.get_by_role("link", name="Menu").wait_for()
+    assert page.evaluate("document.querySelector('.to-rail').getBoundingClientRect().bottom") < 60
+    page.locator("#body").fill(" " * 3)
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.locator("#said .problem").wait_for()
+    box = page.locator("#said .problem").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 700
+    page.get_by_role("button", name="Close", exact=True).click()
+    page.locator("#body").fill("half a thought")
+    made = page.locator(".compose [name=message_id]").input_value()
+    window.go("/agents")
+    page = window.go("/channel?to=all")
+    assert page.locator("#body").input_value() == "half a thought"
+    assert page.locator(".compose [name=message_id]").input_value() == made
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.locator(".message", has_text="half a thought").wait_for()
+    until(lambda: page.locator("#body").input_value() == "")
+    assert page.locator(".compose [name=message_id]").input_value() != made
+    assert window.go("/channel?to=all").locator("#body").input_value() == ""
+    assert window.problems == ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]
+
+
+def test_back_closes_the_panel_and_single_keys_can_be_off(talk: Running, browser: Browser) -> None:
+    """Back leads to the list, not away from it; a switched-off key does nothing, also after a reload."""
+    window = Window(browser, talk)
+    window.go("/agents")
+    page = window.go("/channel?to=all")
+    page.locator(".message .open").last.click()
+    page.locator("#reply").wait_for()
+    page.go_back()
+    page.locator("#details").wait_for(state="hidden")
+    assert page.url.endswith("/channel?to=all")
+    page.keyboard.press("?")
+    page.get_by_label("Keys without Ctrl").uncheck()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page = window.go("/channel?to=all")
+    page.keyboard.press("/")
+    page.keyboard.press("?")
+    assert page.evaluate("document.activeElement.id") != "find"
+    assert page.get_by_role("dialog").count() == 0
+    assert window.problems == []
+
+
+def test_a_message_that_comes_in_stands_where_a_reload_puts_it(talk: Running, browser: Browser) -> None:
+    """By the time it was sent, with the day above it."""
+    window = Window(browser, talk)
+    page = window.go("/channel?to=all")
+    for n, at in enumerate(("2026-03-11T10:15:30Z", "2026-03-12T23:00:00Z", "2026-03-11T23:00:00Z")):
+        talk.post.append(MESSAGES, {"id": f"00000000-0000-4000-9000-{n:012}", "sender": "ada", "recipient": "all",
+                                    "content": f"late {n}", "timestamp": at})  # fmt: skip
+        page.locator(".message", has_text=f"late {n}").wait_for()
+    order = "[...document.querySelectorAll('.list .message, .list .day')].map(n => n.dataset.key || n.dataset.day)"
+    came = page.evaluate(order)
+    assert came == window.go("/channel?to=all").evaluate(order)
+    assert len(came) == 30 + 3 + 3
+
+
+def test_a_request_is_reviewed_as_it_is_and_expires_before_one_s_eyes(talk: Running, browser: Browser) -> None:
+    """A diff, the JSON behind a toggle; when its time is over nobody can press, and it goes."""
+    given = '{"file_path": "/a.py", "old_string": "one\\ntwo", "new_string": "one\\n2"}'
+    ask = ("control", "request", "permission", "--tool", "Edit", "--input", given, "--session", "ada")
+    talk.post.ok(*ask, "--timeout", "90")
+    window = Window(browser, talk)
+    window.page.clock.install()
+    page = window.go("/")
+    card = page.locator(".card")
+    assert [card.locator(sign).inner_text().rstrip("\n") for sign in ("del", "ins")] == ["- two", "+ 2"]
+    assert not card.locator("textarea").is_visible()
+    page.clock.run_for(2000)
+    left = card.locator(".left").inner_text()
+    assert re.fullmatch(r"\(1 min( \d+ s)? left\)", left), left
+    page.clock.run_for(100_000)
+    card.get_by_text("(expired)").first.wait_for()
+    assert card.get_by_role("button", name="Approve").is_disabled()
+
+
+def test_a_page_that_outlives_its_console_comes_back(post: Post, browser: Browser) -> None:
+    """It says to sign in again, keeps what is written, and goes on when another window of the browser has."""
+    post.register("ada", "--name", "Ada")
+    with Running(post) as console:
+        window = Window(browser, console.enter())
+        page = window.go("/channel?to=all")
+        page.locator("#body").fill("still here")
+        port = console.port
+        console.kill()
+    with Running(post, "--port", port) as again:
+        page.get_by_text("You are signed out here").wait_for()
+        page.get_by_role("button", name="Send", exact=True).click()
+        post.send("ada", "all", "MEANWHILE")
+        beside = window.context.new_page()
+        beside.goto(again.link)
+        beside.wait_for_selector(".link-state.live")
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+        page.locator(".message", has_text="MEANWHILE").wait_for()
+        assert page.locator("#body").input_value() == "still here"
+        assert page.locator("#said .said").count() == 0
+
+
+def test_targets_are_large_enough(talk: Running, browser: Browser, axe: Path) -> None:
+    """WCAG 2.5.8, which axe checks only when told to."""
+    page = Window(browser, talk).go("/channel?to=all&open=00000000-0000-4000-8000-000000000029")
+    page.evaluate(axe.read_text())
+    found = page.evaluate(
+        "() => axe.run(document, {runOnly: ['target-size'], rules: {'target-size': {enabled: true}}})"
+    )
+    assert [node["html"] for wrong in found["violations"] for node in wrong["nodes"]] == []

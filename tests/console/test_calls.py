@@ -1,0 +1,59 @@
+"""A call as the person reviews it: the change as a diff, all of the input, nothing that looks like something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_mailbox.console import calls
+
+
+def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:
+    """The parts by their labels; a diff's lines carry their signs."""
+    return [(part.label, "".join(run.text for run in part.runs)) for part in calls.parts(tool, given)]
+
+
+def test_an_edit_is_a_diff_and_its_other_fields_stand_beside_it() -> None:
+    """Line by line; what stays is there, too."""
+    given = {"file_path": "/a.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "replace_all": True}
+    assert shown("Edit", given) == [
+        ("file_path", "/a.py"),
+        ("replace_all", "true"),
+        ("change", "  one\n- two\n+ 2\n  three\n"),
+    ]
+
+
+def test_each_edit_of_several_is_a_diff_and_a_new_file_is_all_new() -> None:
+    """With the fields that an edit has beside its texts."""
+    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "", "replace_all": True}]
+    assert shown("MultiEdit", {"file_path": "/a", "edits": edits})[1:] == [
+        ("edit 1 of 2: change", "- a\n+ b\n"),
+        ("edit 2 of 2: replace_all", "true"),
+        ("edit 2 of 2: change", "- c\n+ \n"),
+    ]
+    assert shown("Write", {"file_path": "/a", "content": "x\ny\n"})[1] == ("content", "+ x\n+ y\n+ \n")
+
+
+def test_a_here_document_has_its_lines_and_no_field_is_left_out() -> None:
+    """Of a command, of an input that only looks like an edit, of a tool nobody knows."""
+    command = "cat > f <<'EOF'\nrm -rf \"$HOME\"\nEOF"
+    given = {"command": command, "run_in_background": True, "odd": {"deep": ["x"]}}
+    assert shown("Bash", given)[:2] == [("command", command), ("run_in_background", "true")]
+    assert '"deep"' in shown("Bash", given)[2][1]
+    for odd in ({"old_string": 1, "new_string": "x"}, {"edits": [{"old_string": "x"}]}, {"content": ["x"]}):
+        for tool in ("Edit", "MultiEdit", "Write", "Other"):
+            assert [label for label, _ in shown(tool, odd)] == list(odd)
+
+
+def test_no_two_different_texts_look_the_same() -> None:
+    """A carriage return ends no line, and what does not print is an escape."""
+    texts = ["a\nb", "a\rb", "a\x0bb", "a\u2028b", "a\u00a0b", "a b", "a\x1bb", "a\u202eb", "a\nb\n", "a\tb", "a    b"]
+    assert len({shown("Bash", {"command": text})[0][1] for text in texts}) == len(texts)
+    assert all(run.isprintable() or run in "\n\t" for text in texts for run in shown("Bash", {"c": text})[0][1])
+
+
+def test_a_hostile_change_costs_little_and_is_whole() -> None:
+    """More lines than are compared: the old ones, then the new ones."""
+    old, new = (["x", "y"] * 20_000, ["y", "x", "z"] * 15_000)
+    text = shown("Edit", {"old_string": "\n".join(old), "new_string": "\n".join(new)})[0][1]
+    assert [line[2:] for line in text.splitlines() if line[0] in " -"] == old
+    assert [line[2:] for line in text.splitlines() if line[0] in " +"] == new
