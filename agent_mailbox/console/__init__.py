@@ -3,10 +3,11 @@
     serve     the listening socket, the launch link, the end
     gate      launch links and sessions · guard: checks of every request, headers of every answer
     app       the routes · views: the pages · actions: the buttons · presenters: records as a page shows them
-    details cards   the rail and an opened message · requests
+    details cards   the rail and an opened message · requests, whose inputs ``calls`` spells
     desk      the mailbox behind locks · survey: figures about all agents, counted in the background
     live      news, from the watched logs to every open page · stream: an event as a page's update
-    markup    untrusted text as inert HTML · charts: the pictures of the timeline
+    markup    untrusted text as inert HTML · charts: the pictures of the timeline, of what ``tallies`` counted
+    connections  closes requests that do not arrive whole
 
 Holds no mailbox rule: it reads and acts through the facade, as ``user``. Only it imports the libraries of the extra
 ``console``. It may die at any moment; no agent waits for it.

@@ -14,13 +14,15 @@ from ..core.address import MODES
 from ..core.cost import costs
 from ..core.instant import HOUR
 from . import presenters
+from .tallies import UNTOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.paging import Recent
+    from .tallies import Hour, HourlyMail
 
 WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
 GRAPH = 420
@@ -29,15 +31,16 @@ BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min")
 """Upper bounds of delivery times in seconds, with labels; longer times count as "more"."""
 
 
-def pictures(stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
-    """Return the figures and shapes for the template, for instants in ms."""
-    messages = [m for m in stretch.messages if m.timestamp <= until]
-    known = {m.id: m for m in messages}
+def pictures(tally: HourlyMail, stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
+    """Return the figures and shapes for the template, for instants in ms. ``stretch``: the newest messages, whose
+    delivery times and costs are shown."""
+    known = {m.id: m for m in stretch.messages if m.timestamp <= until}
     return {
-        "total": len(messages),
-        "whole": stretch.whole,
-        "hours_chart": hours_chart(messages, roster, since, until),
-        "graph": graph(messages, roster),
+        "total": tally.total,
+        "told": tally.told,
+        "timed": len(known),
+        "hours_chart": hours_chart(tally.hours, since, until),
+        "graph": graph(tally.pairs, roster),
         "latency": latency(stretch, known),
         "costs": [
             (presenters.name(c.sender, roster), c.mode, c.messages, c.tokens)
@@ -46,23 +49,16 @@ def pictures(stretch: Recent, roster: Roster, since: int, until: int) -> dict[st
     }
 
 
-def mode_of(message: Message, roster: Roster) -> str:
-    """Return the most specific mode of a message's addresses."""
-    found = {roster.mode(address) for address in message.recipients}
-    return next((mode for mode in MODES if mode in found), MODES[0])
-
-
-def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: int) -> dict[str, Any]:
+def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[str, Any]:
     """Return stacked bars: one per hour, or per several hours of a long time, with a layer per mode."""
-    hours = max(math.ceil((until - since) / HOUR), 1)
+    modes = (*MODES, UNTOLD) if any(UNTOLD in hour.modes for hour in hours_of.values()) else MODES
     until = math.ceil(until / HOUR) * HOUR
+    hours = max((until - since + since % HOUR) // HOUR, 1)
     step = max(math.ceil(hours / 48), 1)
     first = until - math.ceil(hours / step) * step * HOUR
     counts: list[Counter[str]] = [Counter() for _ in range(math.ceil(hours / step))]
-    for message in messages:
-        place = int((message.timestamp - first) // (step * HOUR))
-        if 0 <= place < len(counts):
-            counts[place][mode_of(message, roster)] += 1
+    for at, hour in hours_of.items():
+        counts[min(max((at - first) // (step * HOUR), 0), len(counts) - 1)].update(hour.modes)
     top = _round_up(max((sum(c.values()) for c in counts), default=0))
     room, slot = HEIGHT - FOOT - 8, (WIDTH - LEFT) / len(counts)
     bars, labels, rows = [], [], []
@@ -70,7 +66,7 @@ def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: 
     for place, count in enumerate(counts):
         begin = first + place * step * HOUR
         x, y = LEFT + place * slot, float(HEIGHT - FOOT)
-        for mode in MODES:
+        for mode in modes:
             if count[mode]:
                 high = count[mode] / top * room
                 y -= high
@@ -79,12 +75,12 @@ def hours_chart(messages: Sequence[Message], roster: Roster, since: int, until: 
         if place % every == 0:
             labels.append({"x": x, "text": name})
         if count:
-            rows.append((name, [count[mode] for mode in MODES], sum(count.values())))
+            rows.append((name, [count[mode] for mode in modes], sum(count.values())))
     totals = Counter(mode for count in counts for mode in count.elements())
     ticks = [{"y": HEIGHT - FOOT - part * room, "text": f"{top * part:g}"} for part in (0, 0.5, 1)]
     return {
-        "bars": bars, "labels": labels, "rows": rows, "ticks": ticks, "modes": MODES, "step": step,
-        "totals": [(mode, totals[mode]) for mode in MODES], "width": WIDTH, "height": HEIGHT, "left": LEFT,
+        "bars": bars, "labels": labels, "rows": rows, "ticks": ticks, "modes": modes, "step": step,
+        "totals": [(mode, totals[mode]) for mode in modes], "width": WIDTH, "height": HEIGHT, "left": LEFT,
         "foot": HEIGHT - FOOT,
     }  # fmt: skip
 
@@ -97,12 +93,12 @@ def _round_up(value: int) -> int:
     return next(int(part * size) for part in (1, 2, 4, 5, 10) if part * size >= value)
 
 
-def graph(messages: Sequence[Message], roster: Roster) -> dict[str, Any]:
-    """Return parties on a circle, with an arrow per pair; its width and number show the messages."""
+def graph(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, Any]:
+    """Return parties on a circle, with an arrow per pair; its width and number show the messages. ``written``: how many
+    each sender wrote to each address."""
     pairs: Counter[tuple[str, str]] = Counter()
-    for message in messages:
-        for address in message.recipients:
-            pairs[(_party(message.sender, roster), _target(address, roster))] += 1
+    for (sender, address), count in written.items():
+        pairs[(_party(sender, roster), _target(address, roster))] += count
     weight: Counter[str] = Counter()
     for (sender, target), count in pairs.items():
         weight[sender] += count

@@ -18,6 +18,7 @@ from ..mailbox.facade import Mailbox
 from ..mailbox.paging import Browsing
 from ..store.index import FILE
 from . import presenters
+from .tallies import Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +49,7 @@ class Looking:
         self.mailbox = Mailbox(directory, prove=prove)
         self.control = self.mailbox.control
         self.library = Browsing(self.mailbox)
+        self.tallies = Tallies(self.library)
 
     @property
     def roster(self) -> Roster:

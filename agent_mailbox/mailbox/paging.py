@@ -10,6 +10,7 @@ from itertools import chain
 
 from ..core import claims, threads
 from ..core.inbox import MailState
+from ..core.instant import HOUR
 from ..core.records import Record
 from ..errors import NotFound
 from ..store.index_keys import NEWS
@@ -102,10 +103,29 @@ class Browsing(Library):
         """Return the newest ``limit`` messages since an instant (ms)."""
 
         def answer(view: IndexView) -> Recent:
-            found, _ = view.newest(view.between((), since), lambda _: True, limit + 1)
+            found = view.chosen(view.between((), since), lambda _: True, limit + 1)
             return Recent(tuple(found[-limit:]), tuple(view.records(found[-limit:])), len(found) <= limit)
 
         return self._ask(answer) or self._looked_through(since, limit)
+
+    def hours(self, since: int, until: int) -> dict[int, int]:
+        """Return how many messages each hour has, by the instant (ms) it begins at."""
+        counted = self._ask(lambda view: view.hours(since, until, HOUR))
+        if counted is not None:
+            return counted
+        found: dict[int, int] = {}
+        for message in self.everything().messages.values():
+            if since <= message.timestamp <= until:
+                begin = message.timestamp - message.timestamp % HOUR
+                found[begin] = found.get(begin, 0) + 1
+        return found
+
+    def within(self, since: int, until: int) -> list[Message]:
+        """Return the messages from one instant (ms) to another, newest last."""
+        found = self._ask(lambda view: view.chosen(view.between((), since, until), lambda _: True, 0))
+        if found is not None:
+            return found
+        return [m for m in self.everything().messages.values() if since <= m.timestamp <= until]
 
     def _looked_through(self, since: int, limit: int) -> Recent:
         everything = self.everything()
@@ -136,6 +156,8 @@ class Browsing(Library):
     def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
         """Return the messages of these ids, as far as they exist, with their reads."""
         wanted = [*dict.fromkeys(ids)]
+        if not wanted:
+            return [], claims.Reads()
 
         def answer(view: IndexView) -> tuple[list[Message], claims.Reads]:
             found = [message for message in map(view.message, wanted) if message is not None]

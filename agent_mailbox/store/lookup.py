@@ -104,6 +104,11 @@ class IndexView:
         self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int
     ) -> tuple[list[Message], Reads]:
         """Return the newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
+        found = self.chosen(candidates, wanted, limit)
+        return found, self._reads_of(found)
+
+    def chosen(self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int) -> list[Message]:
+        """Return the same messages without their reads."""
         found: list[Message] = []
         before = None
         for row in candidates:
@@ -116,7 +121,12 @@ class IndexView:
                 if len(found) == limit:
                     break
         found.reverse()
-        return found, self._reads_of(found)
+        return found
+
+    def hours(self, since: int, until: int, hour: int) -> dict[int, int]:
+        """Return how many messages each hour has, by the instant (ms) it begins at; ``hour`` in ms. Twins count."""
+        query = "SELECT timestamp / ? * ?, count(*) FROM messages WHERE timestamp BETWEEN ? AND ? GROUP BY 1"
+        return dict(self._db.execute(query, (hour, hour, since, until)))
 
     def ids(self, wanted: str, *, prefix: bool) -> set[str]:
         """Return the ids equal to the wanted text, else (if ``prefix``) those that begin with it; case is ignored."""

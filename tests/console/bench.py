@@ -12,6 +12,7 @@ import os
 import random
 import statistics
 import tempfile
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -33,7 +34,15 @@ new MutationObserver(() => document.querySelectorAll('.message:not([data-timed])
   requestAnimationFrame(() => { window.at[m.dataset.key] = Date.now(); });
 })).observe(document.querySelector('[data-live]'), {childList: true, subtree: true});
 """
-PATHS = {"first page": "/", "a channel": "/channel?to=project:p1", "agents": "/agents", "all mail": "/archive"}
+PATHS = {
+    "first page": "/",
+    "a channel": "/channel?to=project:p1",
+    "agents": "/agents",
+    "all mail": "/archive",
+    "dead letters": "/dead",
+    "timeline": "/timeline?hours=168",
+}
+TIMES = 15
 
 
 def fill(post: Post, count: int) -> None:
@@ -113,6 +122,7 @@ def pages(post: Post, idle: float) -> Iterator[tuple[str, float]]:
             yield f"{name}, ms", median(lambda path=path: timed(lambda: console.ask(path)), 15)  # type: ignore[misc]
         older = f"/archive?before={wall_clock() - 40 * 86_400_000}.x"
         yield "an older page, ms", median(lambda: timed(lambda: console.ask(older)), 9)
+        yield from acts(console)
         before = cpu(console.pid)
         time.sleep(idle)
         yield f"processor time while idle, % of one (over {idle:g} s)", (cpu(console.pid) - before) / idle * 100
@@ -120,6 +130,47 @@ def pages(post: Post, idle: float) -> Iterator[tuple[str, float]]:
     begun = time.perf_counter()
     with Running(post) as console:
         yield "start, again, s", time.perf_counter() - begun
+
+
+def acts(console: Running) -> Iterator[tuple[str, float]]:
+    """What a person does with messages: alone, and while another window opens one after the other."""
+    while "search index is being built" in console.ask("/").text:
+        time.sleep(0.5)
+    old, live = some_ids(console.post)
+    does: dict[str, Callable[[int], object]] = {
+        "open an old message": lambda n: console.ask(f"/archive?open={old[n]}"),
+        "open a live message": lambda n: console.ask(f"/archive?open={live[n]}"),
+        "reply": lambda n: console.ask("/reply", {"id": old[n], "body": "timed"}),
+        "ack": lambda n: console.ask("/ack", {"id": live[n]}),
+    }
+    for beside in (False, True):
+        over = threading.Event()
+        other = threading.Thread(target=_open_on, args=(console, old, over if beside else None), daemon=True)
+        other.start()
+        for name, act in {**does, "a channel": lambda _: console.ask(PATHS["a channel"])}.items():
+            numbers = iter(range(TIMES))
+            took = median(lambda act=act, numbers=numbers: timed(lambda: act(next(numbers))), TIMES)  # type: ignore[misc]
+            if beside or name in does:
+                yield f"{name}{' beside another window that opens one' if beside else ''}, ms", took
+        over.set()
+        other.join()
+
+
+def some_ids(post: Post) -> tuple[list[str], list[str]]:
+    """Ids from the archive (from the log if there is none) and from the live log."""
+    live = [record["id"] for record in post.objects(MESSAGES)[:TIMES]]
+    archives = [path for path in post.file("agent-mailbox-archive").glob("*.jsonl") if "reads" not in path.name]
+    if not archives:
+        return live, live
+    with open(archives[0], "rb") as file:
+        return [json.loads(next(file))["id"] for _ in range(TIMES)], live
+
+
+def _open_on(console: Running, ids: Sequence[str], over: threading.Event | None) -> None:
+    """Open messages until it is over (None: it is at once)."""
+    while over is not None and not over.is_set():
+        for message_id in ids:
+            console.ask(f"/archive?open={message_id}")
 
 
 def screen(post: Post, times: int) -> tuple[float, float]:

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import re
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
 
-from agent_mailbox.console import presenters, views
+from agent_mailbox.console import presenters, tallies, views
 from agent_mailbox.console.connections import TimelyRequests
 from agent_mailbox.console.console_server import _Inert
 from agent_mailbox.console.desk import Looking
@@ -20,11 +21,17 @@ from agent_mailbox.console.error_pages import answered
 from agent_mailbox.console.gate import MAX_SESSIONS, Gate
 from agent_mailbox.console.live import Event, Hub, OpenPage
 from agent_mailbox.console.survey import Survey
-from agent_mailbox.core.instant import DAY
+from agent_mailbox.core import instant
+from agent_mailbox.core.instant import DAY, HOUR
+from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.store import index
+from agent_mailbox.store.index_keys import NEWS
+from agent_mailbox.store.lock import FileLock
 from tests.console.conftest import Running, Window
 from tests.console.test_live import Stream, named, played, some
-from tests.helpers import MESSAGES, Post, until
+from tests.helpers import MESSAGES, Post, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,6 +242,40 @@ def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
     monkeypatch.setattr(Library, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
     made = views.dead(Looking(str(post.box)), Survey(), {})
     assert (made["letters"], made["wants_dead"]) == ([], True)
+
+
+def test_a_look_up_beside_another_one_does_not_read_everything(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits the milliseconds for which another window, or a command, has the index."""
+    long = "x" * 60_000
+    post.append(MESSAGES, *(record(id=f"long-{n}", sender="ada", content=long) for n in range(NEWS // len(long) + 2)))
+    mailbox = Mailbox(str(post.box))
+    assert Library(mailbox).thread("long-3")[0]
+    monkeypatch.setattr(Mailbox, "_scanned", lambda *_: pytest.fail("read everything"))
+    lock = FileLock(str(post.file(".cache", index.LOCK)), 0).take()
+    threading.Timer(0.05, lock.release).start()
+    assert mailbox.find("long-3").message.id == "long-3"
+
+
+def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
+    """Each look reads a bounded number, newest first; the number is whole at once, the modes are after some looks."""
+    post.register("ada", "--tags", "project:x")
+    old, new = ((wall_clock() - hours * HOUR) // 1000 * 1000 for hours in (30, 2))
+    addresses = ("ada", "all", "project:x")
+    lines = [
+        {"id": f"m{n:05}", "sender": "bo", "recipient": addresses[n % 3], "content": "x", "timestamp": instant.text(at)}
+        for n, at in enumerate([old] * tallies.MOST_READ + [new] * 60)
+    ]
+    post.append(MESSAGES, *lines)
+    looking = Looking(str(post.box))
+    first = views.timeline(looking, Survey(), {"hours": "72"})
+    assert (first["total"], first["told"], sum(t for _, t in first["hours_chart"]["totals"])) == (3060, 60, 3060)
+    assert dict(first["hours_chart"]["totals"])[tallies.UNTOLD] == tallies.MOST_READ
+    whole = views.timeline(looking, Survey(), {"hours": "72"})
+    assert whole["told"] == 3060
+    assert dict(whole["hours_chart"]["totals"]) == {"direct": 1020, "role": 0, "tag": 1020, "broadcast": 1020}
+    assert sum(count for _, _, count in whole["graph"]["rows"]) == 3060
+    post.append(MESSAGES, {**lines[-1], "id": "late"})
+    assert views.timeline(looking, Survey(), {"hours": "72"})["total"] == 3061
 
 
 # -- what is seen -----------------------------------------------------------------------------------------------------

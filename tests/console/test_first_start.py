@@ -37,6 +37,9 @@ def test_pages_cover_the_newest_mail_until_the_index_is_there(post: Post) -> Non
         assert "newest word" in page
         assert "oldest word" not in page
         assert console.ask("/timeline").status == 200
+        newest = lines[-1]["id"]
+        assert "No agent was shown this message yet" in console.ask(f"/?open={newest}").text
+        assert "in the newest mail" in console.ask("/?open=long-0").text
         lock.release()
         until(lambda: BUILDING not in console.ask("/").text)
         page = console.ask("/search?q=word").text

@@ -276,8 +276,7 @@ def _slept(seconds: float) -> bool:
 def test_hours_are_whole() -> None:
     """The pictures' bars begin at the hour."""
     from agent_mailbox.console.charts import hours_chart
-    from agent_mailbox.core.roster import Roster
 
-    chart = hours_chart([], Roster(), 100 * HOUR + 7, 124 * HOUR + 7)
+    chart = hours_chart({}, 100 * HOUR + 7, 124 * HOUR + 7)
     assert len(chart["labels"]) > 1
     assert all(label["text"].endswith(chart["labels"][0]["text"][-2:]) for label in chart["labels"])

@@ -20,6 +20,7 @@ from pathlib import Path
 from tests.faults import (
     mutants_claims,
     mutants_clocks,
+    mutants_console,
     mutants_control,
     mutants_dead,
     mutants_mcp,
@@ -474,6 +475,7 @@ MUTANTS = (
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
+    *mutants_console.MUTANTS,
     *mutants_dead.MUTANTS,
     *mutants_mcp.MUTANTS,
     *mutants_permissions.MUTANTS,
