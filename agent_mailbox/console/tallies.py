@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..core.address import MODES
-from ..core.instant import HOUR
+from ..core.instant import DAY, HOUR
 from ..core.records import Record
 
 if TYPE_CHECKING:
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..mailbox.paging import Browsing
 
-MOST_READ = 3000
+MOST_READ = 2000
 """Messages that one look reads: a tenth of a second of work. An hour with more is never told apart."""
 MOST_PAIRS = 300
 """Pairs of sender and address that are kept of an hour."""
+LONGEST = 8 * DAY
+"""Milliseconds for which an hour is kept: longer than the longest timeline."""
 UNTOLD = "other"
 """The mode of messages that were not told apart."""
 
@@ -63,19 +65,38 @@ class Tallies:
     def take(self, since: int, until: int, roster: Roster) -> HourlyMail:
         """Return the tally of the whole hours from ``since`` to ``until`` (ms)."""
         counts = self._library.hours(since - since % HOUR, until)
-        left = MOST_READ
-        self._known = {at: hour for at, hour in self._known.items() if at >= until - 8 * 24 * HOUR}
-        hours = {}
+        self._known = {at: hour for at, hour in self._known.items() if until - at < LONGEST}
+        for begin, end in self._to_read(counts):
+            self._read(begin, min(end + HOUR - 1, until), counts, roster)
+        hours = {at: self._known.get(at) for at in counts}
+        found = {
+            at: hour if hour is not None and hour.count == counts[at] else Hour(counts[at], {UNTOLD: counts[at]}, {})
+            for at, hour in hours.items()
+        }
+        total = sum(counts.values())
+        return HourlyMail(found, total, total - sum(hour.modes.get(UNTOLD, 0) for hour in found.values()))
+
+    def _to_read(self, counts: Mapping[int, int]) -> list[tuple[int, int]]:
+        """Return the hours to read as first and last of each range without known hours: a range takes one question."""
+        ranges: list[tuple[int, int]] = []
+        left, goes_on = MOST_READ, False
         for at, count in sorted(counts.items(), reverse=True):
             known = self._known.get(at)
-            if (known is None or known.count != count) and count <= left:
-                left -= count
-                known = self._known[at] = _told(self._library.within(at, min(at + HOUR - 1, until)), count, roster)
-            if known is None or known.count != count:
-                known = Hour(count, {UNTOLD: count}, {})
-            hours[at] = known
-        total = sum(counts.values())
-        return HourlyMail(hours, total, total - sum(hour.modes.get(UNTOLD, 0) for hour in hours.values()))
+            if (known is not None and known.count == count) or count > left:
+                goes_on = False
+                continue
+            left -= count
+            ranges.append((at, ranges.pop()[1] if goes_on else at))
+            goes_on = True
+        return ranges
+
+    def _read(self, since: int, until: int, counts: Mapping[int, int], roster: Roster) -> None:
+        by_hour: dict[int, list[Message]] = {}
+        for message in self._library.within(since, until):
+            by_hour.setdefault(message.timestamp - message.timestamp % HOUR, []).append(message)
+        for at in counts:
+            if since <= at <= until:
+                self._known[at] = _told(by_hour.get(at, ()), counts[at], roster)
 
 
 def _told(messages: Iterable[Message], count: int, roster: Roster) -> Hour:

@@ -33,8 +33,8 @@ MUTANTS = (
     ),
     Mutant(
         "a look at the timeline reads a bounded number of messages",
-        "Tallies.take",
-        (" and count <= left", ""),
+        "Tallies._to_read",
+        (" or count > left", ""),
         tests=f"{ALL_DAY}::test_the_timeline_counts_all_that_it_says_it_counts",
     ),
     Mutant(
