@@ -35,7 +35,6 @@ from tests.helpers import MESSAGES, Post, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -399,13 +398,3 @@ def test_a_page_that_outlives_its_console_comes_back(post: Post, browser: Browse
         page.locator(".message", has_text="MEANWHILE").wait_for()
         assert page.locator("#body").input_value() == "still here"
         assert page.locator("#said .said").count() == 0
-
-
-def test_targets_are_large_enough(talk: Running, browser: Browser, axe: Path) -> None:
-    """WCAG 2.5.8, which axe checks only when told to."""
-    page = Window(browser, talk).go("/channel?to=all&open=00000000-0000-4000-8000-000000000029")
-    page.evaluate(axe.read_text())
-    found = page.evaluate(
-        "() => axe.run(document, {runOnly: ['target-size'], rules: {'target-size': {enabled: true}}})"
-    )
-    assert [node["html"] for wrong in found["violations"] for node in wrong["nodes"]] == []
