@@ -137,11 +137,12 @@ def acts(console: Running) -> Iterator[tuple[str, float]]:
     while "search index is being built" in console.ask("/").text:
         time.sleep(0.5)
     old, live = some_ids(console.post)
+    asked = iter(_asked(console.post, 2 * TIMES))
     does: dict[str, Callable[[int], object]] = {
         "open an old message": lambda n: console.ask(f"/archive?open={old[n]}"),
         "open a live message": lambda n: console.ask(f"/archive?open={live[n]}"),
-        "reply": lambda n: console.ask("/reply", {"id": old[n], "body": "timed"}),
-        "ack": lambda n: console.ask("/ack", {"id": live[n]}),
+        "reply": lambda n: _done(console.does("/reply", id=old[n], body="timed")),
+        "ack": lambda _: _done(console.does("/ack", id=next(asked))),
     }
     for beside in (False, True):
         over = threading.Event()
@@ -164,6 +165,18 @@ def some_ids(post: Post) -> tuple[list[str], list[str]]:
         return live, live
     with open(archives[0], "rb") as file:
         return [json.loads(next(file))["id"] for _ in range(TIMES)], live
+
+
+def _asked(post: Post, count: int) -> list[str]:
+    """Ids of messages that ask the person for an ack."""
+    lines = (json.dumps({"recipient": "user", "content": f"asked {n}", "ack": True}) for n in range(count))
+    post.ok("send", "--from", "agent01", "--jsonl", "-", stdin="".join(f"{line}\n" for line in lines))
+    return [m["id"] for m in post.objects(MESSAGES) if m["content"].startswith("asked ")][-count:]
+
+
+def _done(told: dict[str, object]) -> None:
+    """A refusal would be quick, and measures nothing."""
+    assert told["kind"] == "done", told
 
 
 def _open_on(console: Running, ids: Sequence[str], over: threading.Event | None) -> None:
