@@ -53,6 +53,8 @@ def test_no_two_different_texts_look_the_same() -> None:
 
 def test_a_hostile_change_costs_little_and_is_whole() -> None:
     """More lines than are compared: the old ones, then the new ones."""
+    few = {"old_string": "\n".join(["x", "y"] * 150), "new_string": "\n".join(["y", "x", "z"] * 100)}
+    assert [run.sign for part in calls.parts("Edit", few) for run in part.runs] == ["-", "+"]
     old, new = (["x", "y"] * 20_000, ["y", "x", "z"] * 15_000)
     text = shown("Edit", {"old_string": "\n".join(old), "new_string": "\n".join(new)})[0][1]
     assert [line[2:] for line in text.splitlines() if line[0] in " -"] == old
