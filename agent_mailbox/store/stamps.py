@@ -47,6 +47,8 @@ EVERYONE = None
 QUIET = "quiet"
 UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
 ENDS = "ends"
+_PRIME = 9_999_999_967
+"""Largest of ten digits: no change of one digit is a multiple of it."""
 MANY = 500
 """Stamps of which the whole directory is put aside: to remove ten thousand one by one takes ten starts of Python. Their
 sessions look once more than they need, and so do those of other mailboxes that have stamps in it."""
@@ -218,8 +220,9 @@ class Trail:
         except OSError:
             return None
         try:
-            inode, size, epoch = system.read(fd, 100).split()
-            return int(inode), int(size), int(epoch)
+            *said, check = map(int, system.read(fd, 100).split())
+            inode, size, epoch = said
+            return (inode, size, epoch) if check == _check(inode, size, epoch) else None
         except (OSError, ValueError):
             return None
         finally:
@@ -243,7 +246,8 @@ class Trail:
 
         One small write replaces the same bytes, so that a reader sees the old note or the new.
         """
-        self._write(self._end(path), b"%020d %020d %020d" % (inode, size, epoch), 0)
+        said = (inode, size, epoch)
+        self._write(self._end(path), b"%020d %020d %020d %010d" % (*said, _check(*said)), 0)
 
     def date(self, path: str, time: int) -> None:
         """Give the note of a log the log's time (ns), now that it holds what the note says."""
@@ -316,6 +320,11 @@ class Trail:
                 system.close(fd)
         except OSError:
             pass
+
+
+def _check(inode: int, size: int, epoch: int) -> int:
+    """Return a number that tells a damaged note: one that is too far ahead would hide what other programs write."""
+    return (inode * 3 + size * 5 + epoch * 7) % _PRIME
 
 
 def _asides(directory: str) -> list[str]:

@@ -21,6 +21,7 @@ The groups:
   check    check with nothing new, against the plain scheme, and the memory of both
   send     a durable send, against the plain scheme
   roster   registering, retiring and listing agents, a send after a change, the stamps of all
+  foreign  check with five new lines by another program
   search   a search for a rare word
   owed     a known session's start with nothing new, and its status
   poll     a poll inside a process

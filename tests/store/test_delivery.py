@@ -148,12 +148,13 @@ def test_a_look_beside_a_check_of_the_same_session_is_no_error(holder: Mailbox, 
 
 def test_a_roster_written_down_since_its_log_was_opened_is_taken(holder: Mailbox, post: Post) -> None:
     """Another registers, and its rollbook is found by one that looked at the log's end before that."""
-    fd = holder.logs.roster.open()
+    logs = Mailbox(holder.directory).logs  # which has read nothing yet
+    fd = logs.roster.open()
     assert fd is not None
     end = os.fstat(fd).st_size
     Mailbox(str(post.box)).register(Registration(session_id="cat", name="kit"), "user")
     assert Mailbox(str(post.box)).logs.read_roster().get("cat") is not None
-    assert {"bob", "cat"} <= holder.logs._folded_roster(fd, end, holder.logs.roster.view()).agents.keys()
+    assert {"bob", "cat"} <= logs._folded_roster(fd, end, logs.roster.view()).agents.keys()
     os.close(fd)
 
 

@@ -60,6 +60,20 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
     return mailbox(tmp_path / "one", 3)
 
 
+def test_a_damaged_note_of_the_log_s_end_hides_no_second_line_of_an_id(box: Mailbox) -> None:
+    """One digit says that our writer got far beyond: then nothing behind would be another program's."""
+    first = box.send(Draft(sender=ME, to=(ME,), content="a note to oneself")).message.id
+    assert delivered(box, OTHER) == []
+    note = os.path.join(box.directory, ".cache", "ends", "agent-mailbox")
+    with open(note, "r+b") as file:
+        said = bytearray(file.read())
+        said[29] ^= 1
+        file.seek(0)
+        file.write(said)
+    foreign(box, first, to="all")
+    assert delivered(box, OTHER) == []
+
+
 def test_new_ids_leave_every_session_where_it_stood(box: Mailbox) -> None:
     """Also between lines of our own writers, before anybody looked."""
     before = epoch(box)
