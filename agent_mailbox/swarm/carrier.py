@@ -131,7 +131,7 @@ class Carrier:
         waiting: dict[str, str] = {}
         for parcel in list(self.outbox.fold.open.values()):  # a copy: other threads add to it
             for peer in parcel.event["peers"]:
-                if peer["agent_id"] in parcel.open:
+                if parcel.is_open_for(peer["agent_id"]):
                     waiting.setdefault(peer["endpoint"], peer["agent_id"])
         for endpoint in waiting:
             state = self._states.setdefault(endpoint, _Peer())
@@ -184,7 +184,7 @@ class Carrier:
             (parcel, peer["agent_id"])
             for parcel in list(self.outbox.fold.open.values())
             for peer in parcel.event["peers"]
-            if peer["endpoint"] == endpoint and peer["agent_id"] in parcel.open
+            if peer["endpoint"] == endpoint and parcel.is_open_for(peer["agent_id"])
         ]
 
     async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
@@ -208,7 +208,7 @@ class Carrier:
         event: dict[str, Any] = {"event": kind, "id": parcel.id, "peer": agent, "at": instant.text(now)}
         if kind != DELIVERED:
             event = {**event, "why": answer.message, "status": answer.status}
-        return {**event, "tries": parcel.open.get(agent, 0)}, answer
+        return {**event, "tries": parcel.peers[agent][1]}, answer
 
     def _pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
         if now >= self.outbox.until(parcel):

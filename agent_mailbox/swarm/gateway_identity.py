@@ -123,9 +123,8 @@ def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
     key that is lost end here; their masters have to kick the old one before this agent can join again.
     """
     present = signing.public_of(home.key()) if os.path.lexists(home.path(names.KEY)) else None
-    ended: list[str] = []
 
-    def decide(known: Knowledge) -> Sequence[Event]:
+    def decide(known: Knowledge) -> tuple[Sequence[Event], list[str]]:
         lost = strangers(known, present)
         ours = [s for s in known.swarms.values() if s.state == ACTIVE and s not in lost]
         if ours:
@@ -133,11 +132,11 @@ def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
                 f"gateway key is known to its swarms: {_aliases(ours)}",
                 "run `agent-mailbox swarm leave SWARM` for each, take the new key, and join by new invitations",
             )
-        ended[:] = [swarm.alias for swarm in lost]
-        return [ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
+        events = [ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
+        return events, [swarm.alias for swarm in lost]
 
     ledger.identified()
-    ledger.decide(decide)
+    _, ended = ledger.settle(decide)
     if present is not None:
         aside = home.path(f"{names.KEY}.until-{instant.text(ledger.now())}")
         try:

@@ -7,7 +7,7 @@ who reuses another's id must not make that message a duplicate.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -223,8 +223,3 @@ def notice(swarm_tag: str, message_id: str, subject: str, content: str, about: d
         priority="low",
         extra={"swarm": {**about, "message_id": message_id, "event": True}},
     )
-
-
-def remote_mail(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages that came from swarms."""
-    return [m for m in messages if m.sender.startswith("swarm:") and isinstance((m.extra or {}).get("swarm"), dict)]

@@ -163,16 +163,13 @@ def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:
 
     A membership, or a request by another invitation, stays.
     """
-    stopped = False
 
-    def decide(known: Knowledge) -> list[dict[str, Any]]:
-        nonlocal stopped
+    def decide(known: Knowledge) -> tuple[list[dict[str, Any]], bool]:
         swarm = known.swarms.get(asked.swarm_id)
         stopped = swarm is not None and (swarm.state, swarm.invitation) == (JOINING, asked.invitation)
-        return [ledger.event("ended", swarm_id=asked.swarm_id, how=how)] if stopped else []
+        return [ledger.event("ended", swarm_id=asked.swarm_id, how=how)] if stopped else [], stopped
 
-    ledger.decide(decide)
-    return stopped
+    return ledger.settle(decide)[1]
 
 
 def give_up(ledger: Ledger, word: str) -> Swarm | None:

@@ -24,7 +24,6 @@ from ..core.records import Message
 from ..errors import NotFound
 from .carrier import Carrier
 from .gateway_metrics import CONTENT_TYPE, Meter
-from .outbox import listed
 from .protocol.envelope import Model, Uuid, read
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
@@ -91,8 +90,8 @@ async def _inbox(statuses: Statuses, request: Request) -> Response:
     limit = wanted.get("limit", "50")
     if status not in (*STATUSES, "all") or not (limit.isascii() and limit.isdigit() and len(limit) < 6):
         raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
-    rows = await run_in_threadpool(statuses.chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"))
-    rows = rows[: max(1, min(int(limit), MAX_LIST))]
+    most = max(1, min(int(limit), MAX_LIST))
+    rows = await run_in_threadpool(statuses.chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"), most)
     return answer({"count": len(rows), "messages": [_entry(*row) for row in rows]})
 
 
@@ -128,11 +127,10 @@ async def _mark_batch(statuses: Statuses, request: Request) -> Response:
 
 
 async def _outbox(carrier: Carrier, request: Request) -> Response:
-    swarm = request.query_params.get("swarm_id")
-    rows = [row for row in await run_in_threadpool(listed, carrier.outbox.path) if swarm in (None, row["swarm_id"])]
+    count, rows = await run_in_threadpool(carrier.outbox.rows, MAX_LIST, request.query_params.get("swarm_id"))
     if request.url.path.endswith("/count"):
-        return answer({"count": len(rows)})
-    return answer({"count": len(rows), "messages": rows[-MAX_LIST:]})
+        return answer({"count": count})
+    return answer({"count": count, "messages": rows})
 
 
 async def _ready(readiness: Readiness, _: Request) -> Response:

@@ -27,7 +27,7 @@ from .inbound import derived_id, is_storable, key_of, notice
 from .ledger import Ledger, each_event, events_of, line
 from .protocol import wire
 from .protocol.membership import Knowledge, Member, Swarm
-from .protocol.outgoing import FAILED, LONGEST, QUEUED, Outgoing, Parcel, compacted
+from .protocol.outgoing import FAILED, LATEST, LONGEST, QUEUED, Outgoing, Parcel, compacted
 
 BIG = 8 << 20
 """Bytes from which a starting gateway rewrites the log."""
@@ -36,14 +36,15 @@ GATEWAY = "swarm-gateway"
 
 
 class Outbox:
-    """The outbox of a home, for a mailbox."""
+    """The outbox of a home, for a mailbox. ``latest``: the number of parcels of each swarm that ``rows`` can show."""
 
-    def __init__(self, home: Home, mailbox: Mailbox, ledger: Ledger) -> None:
+    def __init__(self, home: Home, mailbox: Mailbox, ledger: Ledger, latest: int = LATEST) -> None:
         self.home = home
         self.mailbox = mailbox
         self.ledger = ledger
         self.path = home.path(names.OUTBOX)
-        self.fold = Outgoing()
+        self._latest = latest
+        self.fold = Outgoing(latest=latest)
         self._lock = threading.Lock()
         self._tail = GrowingLog(Log(self.path))
         self._mail = GrowingLog(mailbox.logs.messages)
@@ -63,10 +64,18 @@ class Outbox:
             if self._tail.changed():
                 with self._tail.news() as (replaced, lines):
                     if replaced:
-                        self.fold = Outgoing()
+                        self.fold = Outgoing(latest=self._latest)
                     for _, event in each_event(lines):
                         self.fold.apply(event)
             return self.fold
+
+    def rows(self, limit: int, swarm_id: str | None = None) -> tuple[int, list[dict[str, Any]]]:
+        """Return the number of parcels, of all swarms or of one, and the latest of these with their state per peer,
+        oldest first."""
+        fold = self.refresh()
+        with self._lock:
+            count = sum(fold.counted.values()) if swarm_id is None else fold.counted.get(swarm_id, 0)
+            return count, fold.rows(limit, swarm_id)
 
     def note(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Append events durably."""
@@ -270,25 +279,3 @@ def announce_received(message: Message) -> dict[str, Any]:
     """Return the announcement of a remote message that an event follows from: its record, only for those here."""
     new_id = derived_id(key_of(message.id, "", "heard"))
     return {**announce(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}
-
-
-def listed(path: str) -> list[dict[str, Any]]:
-    """Return every parcel with its state per peer, oldest first, as ``swarm outbox`` shows it."""
-    rows: dict[str, dict[str, Any]] = {}
-    for event in events_of(Log(path).lines()):
-        message_id = event.get("id")
-        if event.get("announces") and not event.get("peers"):
-            continue  # only for those here
-        if event.get("event") == QUEUED and message_id not in rows:
-            peers = {peer["agent_id"]: {"status": QUEUED, "tries": 0} for peer in event.get("peers") or ()}
-            if event.get("why"):
-                peers = {event["recipient"]: {"status": FAILED, "tries": 0, "why": event["why"]}}
-            rows[str(message_id)] = {
-                **{key: event.get(key) for key in ("id", "swarm_id", "recipient", "type", "from", "at")},
-                "peers": peers,
-            }
-        elif message_id in rows and event.get("peer") in rows[message_id]["peers"]:
-            peer = rows[message_id]["peers"][event["peer"]]
-            peer["status"], peer["tries"] = event["event"], peer["tries"] + 1
-            peer["why"] = event.get("why")
-    return list(rows.values())

@@ -1,19 +1,31 @@
 """The gateway's view of its inbox: unread, read, archived, deleted, as events. Nothing is ever removed.
 
 Belongs here: the fold of ``statuses.jsonl`` over the mailbox's remote mail. It follows the *gateway's* callers; reading
-by agents is in the mailbox's own reads log, and counts as read here, too.
+by agents is in the mailbox's own reads log, and counts as read here, too. The fold is remembered and holds no text:
+each question reads what came since the last one, and the messages of its answer.
 """
 
 from __future__ import annotations
 
+import os
+import threading
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from sys import intern
+
 from ..core import codec, instant
 from ..core.claims import Reads
 from ..core.records import Message
+from ..errors import NotFound
 from ..mailbox.facade import Mailbox
+from ..store.growing_log import GrowingLog
+from ..store.lines import line_at
 from ..store.log import Log
+from ..store.logs import end_of, parse_reads
 from . import home as names
 from .home import Home
-from .inbound import remote_mail
 from .ledger import events_of, line
 
 UNREAD, READ, ARCHIVED, DELETED = "unread", "read", "archived", "deleted"
@@ -22,61 +34,170 @@ ACTIONS = {"read": READ, "archive": ARCHIVED, "delete": DELETED}
 _RANK = {status: place for place, status in enumerate(STATUSES)}
 
 Row = tuple[Message, str, str | None]
+Known = tuple[int, str, str, int | None]
+"""A message of the fold: its instant (ms), its swarm and sender, its position in the live log (None: archived)."""
 
 
 class Statuses:
-    """The remote mail of a mailbox, with its statuses."""
+    """The remote mail of a mailbox, with its statuses, for several threads."""
 
     def __init__(self, home: Home, mailbox: Mailbox) -> None:
         self.mailbox = mailbox
         self._path = home.path(names.STATUSES)
+        self._lock = threading.Lock()
+        self._begin()
 
-    def rows(self) -> list[Row]:
-        """Return all remote mail, newest first: (message, status, when it was read)."""
-        live = (codec.message(text) for _, text in self.mailbox.logs.messages.lines() if b'"swarm:' in text)
-        archived = (codec.message(text) for text in self.mailbox.archive.lines() if b'"swarm:' in text)
-        found: dict[str, Message] = {}
-        for message in remote_mail(m for m in (*live, *archived) if isinstance(m, Message)):
-            found.setdefault(message.id, message)
-        reads = Reads(self.mailbox.logs.read_records())
-        given: dict[str, tuple[str, str]] = {}
-        for event in events_of(Log(self._path).lines()):
-            if event.get("status") in _RANK:
-                given[str(event.get("message_id"))] = event["status"], event["at"]
-        rows = [self._row(message, reads, given.get(message.id)) for message in found.values()]
-        return sorted(rows, key=lambda row: -row[0].timestamp)
+    def chosen(
+        self, status: str = "all", swarm_id: str | None = None, sender: str | None = None, limit: int | None = None
+    ) -> list[Row]:
+        """Return the matching rows, newest first; ``all`` means every status but deleted."""
 
-    def _row(self, message: Message, reads: Reads, given: tuple[str, str] | None) -> Row:
-        first = next(iter(reads.of(message.id)), None)
-        read_at = instant.text(first.timestamp) if first else given[1] if given else None
-        status = given[0] if given else READ if first else UNREAD
-        return message, status, read_at
+        def fits(message_id: str) -> bool:
+            _, swarm, agent, _ = self._known[message_id]
+            state = self._status[message_id]
+            wanted = state != DELETED if status == "all" else state == status
+            return wanted and swarm_id in (None, swarm) and sender in (None, agent)
 
-    def chosen(self, status: str = "all", swarm_id: str | None = None, sender: str | None = None) -> list[Row]:
-        """Return the matching rows; ``all`` means every status but deleted."""
+        with self._lock:
+            self._look()
+            return self._rows(islice(filter(fits, reversed(self._order)), limit))
 
-        def fits(row: Row) -> bool:
-            about = (row[0].extra or {})["swarm"]
-            wanted = row[1] != DELETED if status == "all" else row[1] == status
-            return wanted and swarm_id in (None, about["swarm_id"]) and sender in (None, about["agent_id"])
-
-        return [row for row in self.rows() if fits(row)]
+    def ids(self, status: str, swarm_id: str) -> list[str]:
+        """Return the ids of a swarm's messages with a status, newest first."""
+        with self._lock:
+            self._look()
+            order = reversed(self._order)
+            return [one for one in order if self._status[one] == status and self._known[one][1] == swarm_id]
 
     def counts(self, swarm_id: str | None = None) -> dict[str, int]:
         """Return the number of messages of each status, and in total."""
-        rows = [row for row in self.rows() if swarm_id in (None, (row[0].extra or {})["swarm"]["swarm_id"])]
-        counted = {status: sum(row[1] == status for row in rows) for status in STATUSES}
-        return {**counted, "total": len(rows)}
+        with self._lock:
+            self._look()
+            counted: Counter[str] = Counter()
+            for (swarm, status), count in self._counted.items():
+                counted[status] += count if swarm_id in (None, swarm) else 0
+            return {**{status: counted[status] for status in STATUSES}, "total": counted.total()}
 
     def mark(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
         """Set the status of known messages; return their rows after it. ``only_forward``: reading an archived message
         leaves it archived."""
-        wanted = set(ids)
-        rows = [row for row in self.rows() if row[0].id in wanted]
-        now = instant.text(self.mailbox.now())
-        changing = [row for row in rows if not only_forward or _RANK[row[1]] < _RANK[status]]
-        events = [{"message_id": row[0].id, "status": status, "at": now} for row in changing if row[1] != status]
-        if events:
-            Log(self._path).append([line(event) for event in events])
-        changed = {event["message_id"] for event in events}
-        return [(m, status, read_at or now) if m.id in changed else (m, old, read_at) for m, old, read_at in rows]
+        with self._lock:
+            self._look()
+            known = sorted((i for i in set(ids) if i in self._known), key=self._instant, reverse=True)
+            before = {i: self._status[i] for i in known}
+            changing = [i for i in known if not only_forward or _RANK[before[i]] < _RANK[status]]
+            now = instant.text(self.mailbox.now())
+            events = [{"message_id": i, "status": status, "at": now} for i in changing if before[i] != status]
+            if events:
+                Log(self._path).append([line(event) for event in events])
+                self._look()
+            return self._rows(known)
+
+    # -- the fold -----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        logs = self.mailbox.logs
+        self._mail, self._records, self._events = map(GrowingLog, (logs.messages, logs.reads, Log(self._path)))
+        self._known: dict[str, Known] = {}
+        self._order: list[str] = []
+        self._status: dict[str, str] = {}
+        self._counted: Counter[tuple[str, str]] = Counter()
+        self._reads = Reads()
+        self._given: dict[str, tuple[str, str]] = {}
+
+    def _look(self) -> None:
+        """Fold in what came since; if a log was replaced, everything."""
+        if any(map(_is_replaced, (self._mail, self._records, self._events))):
+            self._begin()
+        began = not self._mail.inode
+        with self._records.news() as (_, lines):
+            records = list(lines)  # before the mail: what a record is about was there first
+        with self._mail.news() as (_, lines):
+            fresh = dict(_each_known(lines))
+        touched = dict.fromkeys(fresh)
+        if began:  # live before archive: mail and records move that way
+            fresh = {**dict(_each_known((None, text) for text in self.mailbox.archive.lines())), **fresh}
+            touched = dict.fromkeys(fresh)
+        self._sort_in(fresh)
+        archived = self.mailbox.archive.reads() if began else ()
+        for read in chain(archived, parse_reads(records, self.mailbox.logs.reads.view())):
+            if read.message_id in self._known and read.event not in ("claim", "seen"):
+                self._reads.apply(read)
+                touched[read.message_id] = None
+        with self._events.news() as (_, lines):
+            for event in events_of(lines):
+                if event.get("status") in _RANK:
+                    self._given[event["message_id"]] = event["status"], event["at"]
+                    touched[event["message_id"]] = None
+        for message_id in touched:
+            self._count(message_id)
+
+    def _sort_in(self, fresh: dict[str, Known]) -> None:
+        """Add messages to the order of time; those of one instant stay in the order of the log."""
+        new = [i for i in fresh if i not in self._known]
+        self._known |= fresh
+        if not self._order:
+            self._order = sorted(new, key=self._instant)
+            return
+        for message_id in new:
+            place = bisect_right(self._order, fresh[message_id][0], key=self._instant)
+            self._order.insert(place, message_id)
+
+    def _instant(self, message_id: str) -> int:
+        return self._known[message_id][0]
+
+    def _count(self, message_id: str) -> None:
+        known, before = self._known.get(message_id), self._status.get(message_id)
+        if known is None:
+            return  # a status of mail that is not here
+        given = self._given.get(message_id)
+        now = given[0] if given else READ if self._reads.of(message_id) else UNREAD
+        self._status[message_id] = now
+        self._counted[known[1], now] += 1
+        if before is not None:
+            self._counted[known[1], before] -= 1
+
+    # -- the messages of an answer ------------------------------------------------------------------------------------
+
+    def _rows(self, ids: Iterable[str]) -> list[Row]:
+        fd = self._mail.log.open()
+        try:
+            whole = fd is not None and end_of(fd)[0] == self._mail.inode
+            return [self._row(message) for message in self._messages(ids, fd if whole else None)]
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def _messages(self, ids: Iterable[str], fd: int | None) -> Iterator[Message]:
+        for message_id in ids:
+            position = self._known[message_id][3]
+            there = None if fd is None or position is None else codec.message(line_at(fd, position))
+            if isinstance(there, Message) and there.id == message_id:
+                yield there
+                continue
+            try:
+                yield self.mailbox.find(message_id).message
+            except NotFound:
+                pass  # the person removed its month from the archive
+
+    def _row(self, message: Message) -> Row:
+        first, given = next(iter(self._reads.of(message.id)), None), self._given.get(message.id)
+        read_at = instant.text(first.timestamp) if first else given[1] if given else None
+        return message, self._status[message.id], read_at
+
+
+def _is_replaced(log: GrowingLog) -> bool:
+    """Return whether the log is no longer the one that was read."""
+    inode, size = end_of(log.log.path)
+    return log.inode != 0 and (inode != log.inode or size < log.position)
+
+
+def _each_known(lines: Iterable[tuple[int | None, bytes]]) -> Iterator[tuple[str, Known]]:
+    """Yield the id of each remote message among the lines, with what the fold holds of it."""
+    for position, text in lines:
+        message = codec.message(text) if b'"swarm:' in text else None
+        if isinstance(message, Message) and message.sender.startswith("swarm:"):
+            about = (message.extra or {}).get("swarm")
+            if isinstance(about, dict):
+                swarm, agent = (intern(str(about.get(name) or "")) for name in ("swarm_id", "agent_id"))
+                yield message.id, (message.timestamp, swarm, agent, position)

@@ -65,11 +65,11 @@ class Door:
 
         return Peers.of(self.settings)
 
-    def outbox(self) -> Outbox:
-        """Return the outbox of this mailbox."""
+    def outbox(self, latest: int = 0) -> Outbox:
+        """Return the outbox of this mailbox, which can list the latest parcels of each swarm."""
         from .outbox import Outbox
 
-        return Outbox(self.home, self.app.mailbox, self.ledger)
+        return Outbox(self.home, self.app.mailbox, self.ledger, latest)
 
     def flush(self) -> bool:
         """Carry the outbox once; return False if a gateway is doing so."""

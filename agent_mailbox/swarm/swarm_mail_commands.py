@@ -84,7 +84,7 @@ def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: 
         rows = statuses.mark(found, ACTIONS[mark])
     else:
         swarm_id = decisions.find(door.ledger.identified(), which).swarm_id if which else None
-        rows = statuses.chosen(status, swarm_id)[:limit]
+        rows = statuses.chosen(status, swarm_id, limit=limit)
     lines = [
         (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
         for m, state, _ in rows
@@ -98,12 +98,10 @@ def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: 
 @with_door
 def outbox(door: Door, limit: int) -> None:
     """List mail to swarms, newest last: queued, sent (no answer yet), delivered, failed with the reason."""
-    from . import home
-    from .outbox import listed
-
     door.ledger.identified()
-    door.outbox().sweep()
-    found = listed(door.home.path(home.OUTBOX))[-limit:]
+    carried = door.outbox(limit)
+    carried.sweep()
+    _, found = carried.rows(limit)
     rows = [
         (frame.short(row["id"]), row["at"][:16], row["type"], agent, peer["status"], neutral(peer.get("why") or ""))
         for row in found
@@ -175,9 +173,9 @@ def context(door: Door, which: str, limit: int) -> None:
 
     known = door.ledger.identified()
     found = decisions.find(known, which)
-    rows = Statuses(door.home, door.app.mailbox).chosen("all", found.swarm_id)
-    recent = list(reversed(rows[:limit]))
-    pending = [m.id for m, state, _ in rows if state == UNREAD]
+    statuses = Statuses(door.home, door.app.mailbox)
+    recent = list(reversed(statuses.chosen("all", found.swarm_id, limit=limit)))
+    pending = statuses.ids(UNREAD, found.swarm_id)
     roster = door.app.mailbox.logs.read_roster()
     lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
     lines += [f"muted: {', '.join((*known.muted_agents, *known.muted_swarms))}"] if known.muted_agents else []

@@ -17,7 +17,7 @@ TOKENS = f"{PROTOCOL}::test_nobody_joins_by_a_token_that_is_not_ours"
 SAY = f"{REFUSALS}::test_what_is_signed_well_and_still_not_ours_to_take"
 REPLAY = f"{REFUSALS}::test_a_replay_has_no_second_effect"
 
-IDENTITY, PAIR = "tests/swarm/test_identity.py", "tests/swarm/test_pair.py"
+IDENTITY, PAIR, STATUSES = (f"tests/swarm/test_{name}.py" for name in ("identity", "pair", "statuses"))
 
 TAKEN = (
     (
@@ -442,6 +442,30 @@ TAKEN = (
         "own_certificate._is_good",
         ("        by.verify(found.signature, found.tbs_certificate_bytes)\n", ""),
         f"{PAIR}::test_the_certificate_is_made_when_it_is_needed",
+    ),
+    (
+        "a listing of the outbox keeps no text of what is over",
+        "outgoing.Outgoing.apply",
+        ("                    parcel.event = _without_text(parcel.event)\n", ""),
+        f"{PROTOCOL}::test_a_listing_has_the_latest_of_each_swarm_and_counts_them_all",
+    ),
+    (
+        "the inbox is read again once the steward replaced a log",
+        "statuses.Statuses._look",
+        ("        if any(map(_is_replaced, (self._mail, self._records, self._events))):", "        if False:"),
+        f"{STATUSES}::test_the_fold_follows_mail_reading_marks_and_the_steward",
+    ),
+    (
+        "archived mail that was read stays read",
+        "statuses.Statuses._look",
+        ("self.mailbox.archive.reads() if began else ()", "()"),
+        f"{STATUSES}::test_the_fold_follows_mail_reading_marks_and_the_steward",
+    ),
+    (
+        "the gateway's view of its inbox remembers what it read",
+        "statuses.Statuses._look",
+        ("        if any(map(_is_replaced, (self._mail, self._records, self._events))):", "        if True:"),
+        f"{STATUSES}::test_a_question_reads_no_history",
     ),
 )
 """(what is protected, the file under ``swarm/``, the patches …, the test that must fail)."""

@@ -226,6 +226,7 @@ def test_connections_leave_nothing_behind(machine: Make) -> None:
     def come(times: int) -> float:
         for _ in range(times):
             secured(alpha).close()
+        until(lambda: numbers(alpha)["connections"] == 0)  # on a busy machine the last ones are still at work
         assert alpha.gateway is not None
         return memory(alpha.gateway.pid)
 

@@ -404,6 +404,14 @@ def test_what_an_answer_means() -> None:
     assert verdict(PeerAnswer(0, final=True), 0, 0) == FAILED
 
 
+def on_their_way(fold: Outgoing) -> dict[str, tuple[str, dict[str, str]]]:
+    """The open parcels: their text, and their state per peer."""
+    return {
+        one.id: (one.event["content"], {peer: state for peer, (state, *_) in one.peers.items()})
+        for one in fold.open.values()
+    }
+
+
 def test_the_outbox_forgets_what_is_over_and_nothing_else() -> None:
     """Compacted, the same parcels are open, the same ids known, and no text of the delivered is kept."""
     peers = [
@@ -420,9 +428,25 @@ def test_the_outbox_forgets_what_is_over_and_nothing_else() -> None:
         {"event": "delivered", "id": "2", "peer": "c", "at": at},
     ]
     before, after = Outgoing(events), Outgoing(compacted(events, NOW))
-    assert before.open == after.open
+    assert on_their_way(before) == on_their_way(after) == {"2": ("open", {"b": "sent", "c": "delivered"})}
     assert before.senders == after.senders == {"1": "ann", "2": "ann"}
     assert [e for e in compacted(events, NOW) if e.get("content") == "done"] == []
     later = compacted(events, NOW + 30 * instant.DAY)
-    assert Outgoing(later).open == before.open
+    assert on_their_way(Outgoing(later)) == on_their_way(before)
     assert "1" not in Outgoing(later).senders
+
+
+def test_a_listing_has_the_latest_of_each_swarm_and_counts_them_all() -> None:
+    """It holds no text of what is over, however much there was; the newest comes last, whatever its swarm."""
+    at, peers = instant.text(NOW), [{"agent_id": "b", "endpoint": "https://b.example/swarm"}]
+    about = {"event": "queued", "recipient": "b", "type": "message", "from": "ann", "at": at, "peers": peers}
+    busy: list[dict[str, Any]] = [{**about, "id": f"{n}", "swarm_id": "busy", "content": "x" * 9000} for n in range(50)]
+    quiet = [{**about, "id": "rare", "swarm_id": "quiet", "content": "open"}]
+    ended = [{"event": "failed" if n % 2 else "delivered", "id": f"{n}", "peer": "b", "at": at} for n in range(50)]
+    fold = Outgoing([*busy[:25], *quiet, *busy[25:], *ended], latest=30)
+    assert [row["id"] for row in fold.rows(2)] == ["48", "49"]
+    assert [row["peers"]["b"]["status"] for row in fold.rows(2)] == ["delivered", "failed"]
+    assert [row["id"] for row in fold.rows(31)].index("rare") == 5
+    assert (len(fold.rows(100)), fold.rows(9, "quiet")[0]["id"], fold.counted) == (31, "rare", {"busy": 50, "quiet": 1})
+    assert [one.id for one in fold.open.values()] == ["rare"]
+    assert not any("x" * 9000 in str(parcel.event) for _, parcel in fold._latest["busy"])

@@ -6,6 +6,7 @@ is unknown, so it goes out again, under the same id, signed again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,10 @@ REMEMBERED = LONGEST + instant.DAY
 """Milliseconds an id is known for certain: longer than any retry, so that nothing comes or goes out twice."""
 PATIENCE = instant.HOUR
 """Milliseconds in which a refusal may mean "I have not heard of you yet" (membership travels, too)."""
+LATEST = 100
+"""Parcels of a swarm that a listing can show, unless its caller says otherwise."""
+SHOWN = ("id", "swarm_id", "recipient", "type", "from", "at")
+"""The members of a queued event that listings show."""
 _TRANSIENT = (408, 425, 429)
 _WRONG_CLOCK = "STALE_TIMESTAMP"
 """One of the two clocks is wrong: retry until it is set, as with an absent peer."""
@@ -64,25 +69,66 @@ def backoff(tries: int, most: float) -> float:
     return min(most, float(1 << min(tries, 20)) / 2)
 
 
-class Parcel(Record):
-    """A message on its way: its event, and the number of tries per peer."""
+PeerState = tuple[str, int, str | None]
+"""A parcel's state with one peer: the last outcome, the number of tries, and why the last one failed."""
 
-    event: Mapping[str, Any]
-    open: Mapping[str, int]
+
+class Parcel:
+    """A message on its way or over: its event (once over, without its text), and its state per peer.
+
+    The fold changes it in place: its readers see the newest state.
+    """
+
+    __slots__ = ("event", "left", "peers")
+
+    def __init__(self, event: Mapping[str, Any]) -> None:
+        self.event = event
+        self.peers: dict[str, PeerState] = {one["agent_id"]: (QUEUED, 0, None) for one in event.get("peers") or ()}
+        if event.get("why"):
+            self.peers = {event["recipient"]: (FAILED, 0, event["why"])}
+        self.left = 0 if event.get("why") else len(self.peers)
 
     @property
     def id(self) -> str:
         """Return its message id."""
         return str(self.event["id"])
 
+    def is_open_for(self, agent: object) -> bool:
+        """Return whether it is on its way to this peer."""
+        return agent in self.peers and self.peers[str(agent)][0] not in FINAL
+
+    def apply(self, outcome: str, agent: str, why: str | None) -> None:
+        """Fold in the outcome of a try with a peer for which it is open."""
+        self.peers[agent] = outcome, self.peers[agent][1] + 1, why
+        self.left -= outcome in FINAL
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """Return it as listings show it."""
+        peers = {
+            agent: {"status": status, "tries": tries, **({"why": why} if tries or why else {})}
+            for agent, (status, tries, why) in self.peers.items()
+        }
+        return {**{key: self.event.get(key) for key in SHOWN}, "peers": peers}
+
+
+def _without_text(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key not in ("content", "metadata", "attachments")}
+
 
 class Outgoing:
-    """The folded outbox: ``open`` parcels in order; of all others only the id and the local sender."""
+    """The folded outbox: ``open`` parcels in order; of each swarm the latest for listings; of all the local sender.
 
-    def __init__(self, events: Iterable[Mapping[str, Any]] = ()) -> None:
+    ``latest``: the number of parcels of each swarm to remember for listings.
+    """
+
+    def __init__(self, events: Iterable[Mapping[str, Any]] = (), latest: int = LATEST) -> None:
         self.open: dict[str, Parcel] = {}
         self.senders: dict[str, str] = {}
         self.claims: dict[tuple[str, int], str] = {}
+        self.counted: dict[str, int] = {}
+        self._most = latest
+        self._latest: dict[str, deque[tuple[int, Parcel]]] = {}
         for event in events:
             self.apply(event)
 
@@ -93,19 +139,34 @@ class Outgoing:
             return
         if kind == QUEUED and message_id not in self.senders:
             self.senders[message_id] = event.get("from") or ""
-            peers = {peer["agent_id"]: 0 for peer in event.get("peers") or ()}
-            if peers:
-                self.open[message_id] = Parcel(event, peers)
+            self._queue(event)
             self._note_claims(event)
         elif kind in (SENT, *FINAL) and message_id in self.open:
             parcel, peer = self.open[message_id], event.get("peer")
-            left = {agent: tries for agent, tries in parcel.open.items() if agent != peer}
-            if kind == SENT and isinstance(peer, str) and peer in parcel.open:
-                left = {**parcel.open, peer: parcel.open[peer] + 1}
-            if left:
-                self.open[message_id] = parcel.replace(open=left)
-            else:
-                del self.open[message_id]
+            if parcel.is_open_for(peer):
+                parcel.apply(str(kind), str(peer), event.get("why"))
+                if not parcel.left:
+                    del self.open[message_id]
+                    parcel.event = _without_text(parcel.event)
+
+    def rows(self, limit: int, swarm_id: str | None = None) -> list[dict[str, Any]]:
+        """Return the latest parcels, of all swarms or of one, as listings show them, oldest first."""
+        swarms = self._latest if swarm_id is None else (swarm_id,)
+        found = sorted((row for one in swarms for row in self._latest.get(one, ())), key=lambda row: row[0])
+        return [parcel.object for _, parcel in found[-limit:]]
+
+    def _queue(self, event: Mapping[str, Any]) -> None:
+        parcel = Parcel(event)
+        if event.get("announces") and not parcel.peers:
+            return  # only for those here
+        if parcel.left:
+            self.open[parcel.id] = parcel
+        else:
+            parcel.event = _without_text(event)
+        swarm_id = event.get("swarm_id") or ""
+        self.counted[swarm_id] = self.counted.get(swarm_id, 0) + 1
+        latest = self._latest.setdefault(swarm_id, deque(maxlen=self._most))
+        latest.append((len(self.senders), parcel))
 
     def _note_claims(self, event: Mapping[str, Any]) -> None:
         for repo, number, action in claimed(event.get("references")):
@@ -142,6 +203,6 @@ def compacted(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str
                 kept.append({name: event[name] for name in ("event", "id", "at", "announces")})
             continue
         if event.get("event") == QUEUED and event["id"] not in fold.open:
-            event = {key: value for key, value in event.items() if key not in ("content", "metadata", "attachments")}
+            event = _without_text(event)
         kept.append(event)
     return kept
