@@ -85,6 +85,9 @@ def test_the_fold_follows_mail_reading_marks_and_the_steward(post: Post, tmp_pat
     (last,) = inbox.comes(1)
     assert inbox.agrees() == {first: READ, second: DELETED, third: ARCHIVED, other: UNREAD, last: UNREAD}
     assert [message.content for message, *_ in inbox.statuses.chosen()] == ["text"] * 4
+    post.file("agent-mailbox.jsonl").unlink()  # as the person may, or a restored backup does
+    inbox.comes(1)
+    assert last not in inbox.agrees()
 
 
 def test_a_question_reads_no_history(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
