@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("on_path")
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions")
 BOUNDS: dict[str, tuple[str, ...]] = {"plain": (), "closed": ("--closed",), "sandbox": ("--closed", "--sandbox")}
 ALL = [(mode, bounds) for bounds in BOUNDS for mode in MODES]
-USUAL = [("plan", "plain"), ("bypassPermissions", "plain"), ("default", "closed"), ("acceptEdits", "sandbox")]
+USUAL = [("bypassPermissions", "plain"), ("acceptEdits", "sandbox")]
 DENIED = "Bash(touch:*)"
 
 

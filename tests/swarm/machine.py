@@ -6,7 +6,10 @@ verification is never off.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -34,11 +37,20 @@ LIMITS = {
 }
 
 
+_BEGIN, _MANY = 20_000, 1_500
+"""Ports of each of pytest's workers: below those that the kernel gives to whoever connects, so nobody else takes one
+between our look and a gateway's start."""
+_PORTS = itertools.cycle(range(_MANY))
+
+
 def free_port() -> int:
-    """A port nobody listens at now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port nobody listens at now, and that no other test is given."""
+    first = _BEGIN + _MANY * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    for port in itertools.islice(_PORTS, _MANY):
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", first + port))
+            return first + port
+    raise AssertionError("no port is free")
 
 
 class Authority:
