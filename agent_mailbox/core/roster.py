@@ -196,7 +196,8 @@ class Roster:
             return
         self._put(agent)
         if event.event in ("register", "update"):
-            for word in (event.session_id, event.name, *(tag.removeprefix("role:") for tag in event.tags or ())):
+            roles = [tag.removeprefix("role:") for tag in event.tags or () if tag.startswith("role:")]
+            for word in (event.session_id, event.name, *roles):
                 self._free(word, agent)
         self._lineages.clear()
         if not self.roles_ever.issuperset(agent.roles):
@@ -284,6 +285,10 @@ class Roster:
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
+
+    def crowd(self, tag: str) -> int:
+        """Return how many agents, dead or not, may carry the tag, without a look at each: at least those that do."""
+        return len(self.carrying(tag, None))
 
     def shown_as(self, _spelt: str, /) -> Iterable[Agent]:
         """Return all agents that a word of this folded case may show (``frame.shown_words``), and perhaps others."""

@@ -121,6 +121,9 @@ class Rollbook(Roster):
         found = [agent for _, agent in self._mentioning(tag)]
         return [a for a in found if tag in a.tags and (state is None or a.state == state)]
 
+    def crowd(self, tag: str) -> int:
+        return sum(1 for _ in self._with(tag)) + len(self._changed_with.get(tag, ()))
+
     def _named(self, name: str) -> list[Agent]:
         return [agent for _, agent in self._mentioning(name) if agent.name == name]
 

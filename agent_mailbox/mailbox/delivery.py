@@ -241,8 +241,7 @@ class Delivery(OpenMailbox):
         """Have the holders of this session's roles whose client's process is gone give back the mail they never saw."""
         roster = self.logs.read_roster()
         agent = roster.get(me)
-        others = {a.session_id for role in agent.roles for a in roster.carrying(role)} - {me} if agent else set()
-        if others and (gone := self.gone(others)):
+        if agent is not None and agent.roles and (gone := self.gone_holders(agent.roles) - {me}):
             from . import absence  # a client was killed
 
             try:

@@ -7,6 +7,7 @@ Belongs here: the directory, its logs and configuration, the clock. ``mailbox.de
 from __future__ import annotations
 
 from .. import config as configuration
+from ..core.roster import ALIVE
 from ..store import logs, paths, system
 from ..store.hosts import HostRecords
 from ..store.lock import WAIT
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from ..own_config import OwnConfig
 
     T = TypeVar("T")
+
+
+MANY_HOLDERS = 8
+"""Holders of a session's roles above which the records of ended clients are read before the holders."""
 
 
 def nobody(_: str) -> str | None:
@@ -114,6 +119,17 @@ class OpenMailbox:
         """Return those of the agents that are gone."""
         clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
         return HostRecords(self.logs.trail.kept()).gone(clients) if clients else set()
+
+    def gone_holders(self, roles: Iterable[str]) -> set[str]:
+        """Return those sessions that hold one of the role tags, live by the roster, and are gone.
+
+        Where many hold them the clients that ended are asked first. They are few, and no holder need be decoded.
+        """
+        roster, wanted = self.logs.read_roster(), set(roles)
+        if sum(map(roster.crowd, wanted)) <= MANY_HOLDERS:
+            return self.gone_of(agent for role in wanted for agent in roster.carrying(role))
+        ended = map(roster.get, HostRecords(self.logs.trail.kept()).ended())
+        return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
     def state(self) -> MailState:
         """Return the live logs, folded."""

@@ -115,6 +115,10 @@ class HostRecords:
             if name.isdigit() and (found := self._load(int(name))) is not None:
                 yield found
 
+    def ended(self) -> set[str]:
+        """Return the sessions with a record of a process that ended; another process may host them by now."""
+        return {session_id for host in self.all() if not self._may_live(host) for session_id in host.sessions}
+
     def hosting(self, session_id: str) -> list[Host]:
         """Return the processes that are recorded for the session."""
         return [host for host in self.all() if session_id in host.sessions]

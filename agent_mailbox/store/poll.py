@@ -191,8 +191,14 @@ class Poll:
         """Return the epoch of the messages log, in which another program wrote."""
         from . import foreign_lines  # off the path of our own writers' mail
 
-        epoch = self._logs.adopt_messages(lambda *at: foreign_lines.are_new(self._logs, *at))
-        if logs.messages is not None:
+        judged = []
+
+        def are_new(*at: int) -> bool:
+            judged.append(at)
+            return foreign_lines.are_new(self._logs, *at)
+
+        epoch = self._logs.adopt_messages(are_new)
+        if judged and logs.messages is not None:  # else the derived files are gone: a new start needs no table
             foreign_lines.prepare(self._logs, logs.messages, logs.messages_end)
         return epoch
 

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.core import codec
+from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED
 from agent_mailbox.mailbox import absence
 from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import MANY_HOLDERS
 from agent_mailbox.store import processes
 from agent_mailbox.store.hosts import DIRECTORY
 from tests.helpers import READS, ROOT, ROSTER, Result, record, until
@@ -135,6 +138,24 @@ def test_role_mail_that_the_killed_never_saw_goes_to_the_next_holder_at_once(
         assert state(post, DEAD) == ("alive", False)
         assert message_id[:8] not in offered(post, again, DEAD)
         assert sent(post, "Ada")["agents"] == [DEAD]
+
+
+def test_among_many_holders_the_killed_one_gives_back_its_role_mail_too(
+    post: Post, pair: tuple[Killed, Killed]
+) -> None:
+    """The holders are not asked one by one then, but the clients that ended."""
+    one, other = pair
+    lines = [
+        codec.roster_line(RosterEvent("register", f"h-{n}", 1, tags=("role:builder",))) for n in range(MANY_HOLDERS)
+    ]
+    with post.file(ROSTER).open("ab") as log:
+        log.write(b"".join(lines))
+    message_id = post.send("user", "role:builder")
+    assert message_id[:8] in offered(post, one, DEAD)
+    assert message_id not in other.bash(line("check", "--json"), OTHER).stdout
+    one.kill()
+    assert message_id in other.bash(line("check", "--json"), OTHER).stdout
+    assert state(post, DEAD) == ("frozen", True)
 
 
 def test_mail_of_its_own_stays_with_the_killed_until_it_returns(post: Post, pair: tuple[Killed, Killed]) -> None:

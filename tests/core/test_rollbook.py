@@ -68,6 +68,7 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
         assert asked.role_in_use(word) == known.role_in_use(word)
         for state in ("alive", "frozen", "dead", None):
             assert asked.carrying(word, state) == known.carrying(word, state)
+        assert asked.crowd(word) >= len(known.carrying(word, None))
         assert asked.is_agent(word) == known.is_agent(word)
         assert asked.mode(word) == known.mode(word)
         assert asked.bearer(word) == known.bearer(word)
@@ -112,6 +113,15 @@ def test_a_written_roster_takes_events_as_the_roster_itself(before, after, asked
     the_same_answers(known, book)
     assert written(book) == written(known)
     the_same_answers(known, Rollbook(b"before" + written(book), len(b"before")))
+
+
+def test_a_change_looks_at_no_other_agent_that_carries_its_tags():
+    """In a project of many each register names the project's tag, and every reader folds it."""
+    book = Rollbook(written(roster(*(register(f"agent-{n:04}", "project:p", "role:x") for n in range(100)))))
+    book.apply(register("agent-0007", "project:p"))
+    book.apply(register("new", "project:p"))
+    assert book.crowd("role:x") >= 99
+    assert len(book._decoded) == 1
 
 
 def test_basing_a_roster_on_another_leaves_that_one_as_it_was():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,6 +107,18 @@ def test_a_torn_end_is_not_read_on_from(box: Mailbox) -> None:
     foreign(box, "x-1")
     foreign(box, "x-2")
     assert delivered(box, ME) == ["foreign x-2"]
+
+
+def test_a_poll_from_nothing_makes_no_table_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derived files that are gone are no line of another program; the table would take twice the poll's own time."""
+    monkeypatch.setattr(foreign_lines, "NEAR", 0)
+    box = mailbox(tmp_path / "one", 3)
+    shutil.rmtree(tmp_path / "one/box/.cache")
+    assert delivered(box, ME) == []
+    assert not (tmp_path / "one/box/.cache" / id_table.TABLE).exists()
+    foreign(box, "x-1")
+    assert delivered(box, ME) == ["foreign x-1"]
+    assert (tmp_path / "one/box/.cache" / id_table.TABLE).exists()
 
 
 def test_without_a_table_a_large_mailbox_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
