@@ -123,7 +123,7 @@ class OpenMailbox:
     def gone_holders(self, roles: Iterable[str]) -> set[str]:
         """Return those sessions that hold one of the role tags, live by the roster, and are gone.
 
-        Where many hold them the clients that ended are asked first. They are few, and no holder need be decoded.
+        If many hold them, the clients that ended are asked first: they are few, and no holder need be decoded.
         """
         roster, wanted = self.logs.read_roster(), set(roles)
         if sum(map(roster.crowd, wanted)) <= MANY_HOLDERS:
