@@ -286,6 +286,10 @@ class Roster:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
+    def some_carrying(self, tag: str, most: int) -> list[Agent]:
+        """Return at most so many of the living agents that carry the tag; which ones is not defined."""
+        return self.carrying(tag)[:most]
+
     def crowd(self, tag: str) -> int:
         """Return how many agents, dead or not, may carry the tag, without a look at each: at least those that do."""
         return len(self.carrying(tag, None))

@@ -19,6 +19,8 @@ They are sorted. A place is where a line begins. All numbers are in the machine'
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 from . import codec
 from .frame import shown_words
 from .roster import ALIVE, Agent, Roster
@@ -120,6 +122,11 @@ class Rollbook(Roster):
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         found = [agent for _, agent in self._mentioning(tag)]
         return [a for a in found if tag in a.tags and (state is None or a.state == state)]
+
+    def some_carrying(self, tag: str, most: int) -> list[Agent]:
+        kept = (self._at(place) for place in self._with(tag) if place not in self._changed)
+        changed = (self._changed[place] for place in self._changed_with.get(tag, ()))
+        return list(islice((a for a in chain(kept, changed) if tag in a.tags and a.state == ALIVE), most))
 
     def crowd(self, tag: str) -> int:
         return sum(1 for _ in self._with(tag)) + len(self._changed_with.get(tag, ()))

@@ -17,6 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+NAMED = 3
+"""Other holders of a role that a warning names: agents read it, and pay for each word."""
+
 
 class Registration(Record):
     """A request for a session's entry in the roster. None leaves a field as it is.
@@ -228,9 +231,11 @@ def _lead(request: Registration, present: Agent | None, roster: Roster, actor: s
 def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ...]:
     warnings = []
     for tag in (tag for tag in tags if tag.startswith("role:")):
-        others = [a.name or a.session_id for a in roster.carrying(tag) if a.session_id != me]
+        found = roster.some_carrying(tag, NAMED + 2)  # perhaps me, and one that tells of more
+        others = [a.name or a.session_id for a in found if a.session_id != me]
         if others:
-            warnings.append(f"{tag} is also held by {', '.join(others)}; each message goes to one of you")
+            named = ", ".join(others[:NAMED]) + (" and others" if len(others) > NAMED else "")
+            warnings.append(f"{tag} is also held by {named}; each message goes to one of you")
     return tuple(warnings)
 
 

@@ -170,7 +170,11 @@ def test_a_shared_role_is_reported(post: Post) -> None:
     answer = post.call("roster", "register", "--session-id", "b", "--role", "builder", "--json")
     assert answer.rc == 0
     assert answer.json["warnings"] == [w.removeprefix("warning: ") for w in answer.warnings]
-    assert "also held by a" in answer.json["warnings"][0]
+    assert "also held by a;" in answer.json["warnings"][0]
+    for other in ("c", "d"):
+        post.register(other, "--role", "builder")
+    told = post.call("roster", "register", "--session-id", "e", "--role", "builder", "--json").json["warnings"]
+    assert told == ["role:builder is also held by a, b, c and others; each message goes to one of you"]
 
 
 def test_registering_under_the_name_of_one_that_is_gone_continues_it(post: Post) -> None:

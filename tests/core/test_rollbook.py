@@ -68,6 +68,9 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
         assert asked.role_in_use(word) == known.role_in_use(word)
         for state in ("alive", "frozen", "dead", None):
             assert asked.carrying(word, state) == known.carrying(word, state)
+        some, all_of_them = asked.some_carrying(word, 2), known.carrying(word)
+        assert len(some) == min(2, len(all_of_them))
+        assert all(agent in all_of_them for agent in some)
         assert asked.crowd(word) >= len(known.carrying(word, None))
         assert asked.is_agent(word) == known.is_agent(word)
         assert asked.mode(word) == known.mode(word)
@@ -122,6 +125,8 @@ def test_a_change_looks_at_no_other_agent_that_carries_its_tags():
     book.apply(register("new", "project:p"))
     assert book.crowd("role:x") >= 99
     assert len(book._decoded) == 1
+    assert len(book.some_carrying("role:x", 3)) == 3
+    assert len(book._decoded) == 4
 
 
 def test_basing_a_roster_on_another_leaves_that_one_as_it_was():
