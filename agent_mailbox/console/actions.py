@@ -34,8 +34,11 @@ def send(now: Looking, fields: Fields) -> str:
 
 
 def reply(now: Looking, fields: Fields) -> str:
-    """Reply in a message's thread; this acknowledges it if its sender asked the person to."""
-    return _told(now.mailbox.reply(fields.get("id", ""), _draft(fields, ())), now.roster)
+    """Reply in a message's thread; this acknowledges it if its sender asked the person to.
+
+    The reply goes to everyone the thread's message was for and to its sender, or (``answers``) to its sender alone."""
+    everyone = fields.get("answers") != "sender"
+    return _told(now.mailbox.reply(fields.get("id", ""), _draft(fields, ()), everyone=everyone), now.roster)
 
 
 def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, frame
+from ..core import claims, frame, replies
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
+from ..errors import Refused
 from . import presenters
 from .views import MOST, SIGNS
 
@@ -34,6 +35,7 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "archived": found.archived,
         "receipts": presenters.history(message, list(found.receipts), roster, clock),
         "thread": [(presenters.row(m, reads, roster, now=clock), presenters.title(m)) for m in chain[:MOST]],
+        "answers": _answers(message, roster),
         "readers": _readers(message, reads, roster) if not found.archived else [],
         "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
         "is_acked": found.reads.acked(message, lineage),
@@ -41,6 +43,18 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "resend_to": ", ".join(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster))),
         "request": next((r.id for r in now.requests() if r.message_id == message.id), ""),
     }
+
+
+def _answers(message: Message, roster: Roster) -> dict[str, str]:
+    """Return the ways to answer a message, each with the names it reaches: ``everyone`` it was for, its ``sender``."""
+    try:
+        everyone, _ = replies.recipients(message, USER, roster)
+    except Refused:  # the person's own message to nobody else
+        return {}
+    found = {"everyone": presenters.reached(everyone, roster)}
+    if everyone != [message.sender] and message.sender not in roster.lineage(USER):
+        found["sender"] = presenters.reached([message.sender], roster)
+    return found
 
 
 def _anew(address: str, roster: Roster) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ..core.text import clipped, visible
 from . import markup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from markupsafe import Markup
@@ -165,6 +165,19 @@ def channels(roster: Roster) -> list[Channel]:
     found = [Channel(tag, label(tag), visible(tag.partition(":")[0]), members[tag]) for tag in tags]
     found.sort(key=lambda channel: (channel.kind != "project", channel.kind, channel.label))
     return [Channel(ALL, label(ALL), "everyone", len(there)), *found]
+
+
+def reached(addresses: Iterable[str], roster: Roster) -> str:
+    """Return addresses in words, a channel with its count of members: ``Ada, #inscription (7 agents)``."""
+    found = []
+    for address in addresses:
+        if address != ALL and ":" not in address:
+            found.append(name(address, roster))
+            continue
+        there = [agent for agent in roster.agents.values() if agent.state != DEAD]
+        count = sum(address in (ALL, *agent.tags) for agent in there)
+        found.append(f"{label(address)} ({count} {'agent' if count == 1 else 'agents'})")
+    return ", ".join(found)
 
 
 def keys(message: Message, roster: Roster) -> set[str]:

@@ -505,7 +505,7 @@ document.addEventListener("submit", async (event) => {
 // -- drafts ----------------------------------------------------------------------------------------------------------
 
 // They stay in this window, also over a reload, until they are sent or it is closed or signed out.
-const kept = ["body", "subject", "message_id"];
+const kept = ["body", "subject", "message_id", "answers"];
 const attempt = (does) => { try { return does(); } catch { return null; } }; // a browser may refuse its storage
 const forget = (draft) => attempt(() => sessionStorage.removeItem(draft));
 const restore = (where) => $$("form[data-draft]", where).forEach((form) => {

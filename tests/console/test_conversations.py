@@ -1,0 +1,76 @@
+"""Conversations that one can follow: answers stay where the question was, channels show threads whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import Running, Window
+from tests.helpers import MESSAGES, Post, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture
+def talk(running: Running) -> Iterator[Running]:
+    """A console with three agents, two of them in a project."""
+    post = running.post
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    post.register("bo", "--name", "Bo", "--tags", "project:x")
+    post.register("cy", "--name", "Cy")
+    return running
+
+
+def last(post: Post) -> tuple[str, list[str]]:
+    """The newest message: its text and recipients."""
+    message = post.objects(MESSAGES)[-1]
+    to = message.get("recipients") or message["recipient"]
+    return message["content"], [to] if isinstance(to, str) else to
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_reaches_the_whole_conversation_unless_the_person_chooses_its_sender(talk: Running) -> None:
+    """In a channel it stays there; within a talk of two agents it reaches both; one's own message has the same way."""
+    post = talk.post
+    asked = post.send("ada", "project:x", "QUESTION")
+    talk.does("/reply", id=asked, body="to all")
+    assert last(post) == ("to all", ["ada", "project:x"])
+    talk.does("/reply", id=asked, body="to one", answers="sender")
+    assert last(post) == ("to one", ["ada"])
+    between = post.send("ada", "bo", "BETWEEN")
+    talk.does("/reply", id=between, body="I step in")
+    assert last(post) == ("I step in", ["ada", "bo"])
+    assert (post.unread("ada")[-1:], post.unread("bo")[-1:]) == ([post.objects(MESSAGES)[-1]["id"]],) * 2
+    talk.does("/reply", id=post.objects(MESSAGES)[-1]["id"], body="once more")
+    assert last(post) == ("once more", ["ada", "bo"])
+
+
+def test_the_page_shows_to_whom_before_it_sends(talk: Running, browser: Browser) -> None:
+    """With the choice where there is one; a draft keeps the choice, so that a private word stays private."""
+    post = talk.post
+    asked, private = post.send("ada", "project:x", "QUESTION"), post.send("cy", "user", "PRIVATE")
+    window = Window(browser, talk)
+    page = window.go(f"/channel?to=project:x&open={asked}")
+    assert page.get_by_label("Ada, #x (2 agents)", exact=True).is_checked()
+    page.get_by_label("Only Ada").check()
+    page.get_by_label("Reply to Ada").fill("for you alone")
+    page = window.go(f"/channel?to=project:x&open={asked}")
+    assert page.get_by_label("Reply to Ada").input_value() == "for you alone"
+    assert page.get_by_label("Only Ada").is_checked()
+    page.get_by_role("button", name="Reply", exact=True).click()
+    until(lambda: last(post) == ("for you alone", ["ada"]))
+    page = window.go(f"/archive?open={private}")
+    page.get_by_text("The answer goes to Cy.").wait_for()
+    assert page.get_by_role("radio").count() == 0
+    assert window.problems == []
+    page = Window(browser, talk, java_script_enabled=False).go(f"/archive?open={asked}", live=False)
+    page.get_by_label("Reply to Ada").fill("without script")
+    page.get_by_role("button", name="Reply", exact=True).click()
+    page.get_by_text("Sent to Ada, project:x.").wait_for()
+    assert last(post) == ("without script", ["ada", "project:x"])
