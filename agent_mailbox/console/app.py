@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 import jinja2
 from starlette.applications import Starlette
@@ -32,7 +32,7 @@ from . import actions, details, presenters, views
 from .desk import Desk
 from .error_pages import answered
 from .gate import Gate
-from .guard import ENTRANCE, AllowedHosts, Guard, TooMuch, cookie_name
+from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch, cookie_name
 from .live import Event, Hub, OpenPage, Watcher
 from .page_updates import EventReader
 from .survey import Surveyor
@@ -54,7 +54,8 @@ second try has the same id and sends no second message."""
 
 
 class Static(StaticFiles):
-    """Our script and style. Their addresses carry a hash (``?v=``), so a browser may cache them for ever."""
+    """Our scripts and style. Their address carries a hash of them all, so a browser may cache them for ever. It is part
+    of the path, so that a script's relative imports carry it, too."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -118,7 +119,7 @@ class Console:
             Route("/leave", self._leave, methods=["POST"]),
             Route("/receipts", self._receipts),
             Route("/events", self._events),
-            Mount("/static", Static(directory=HERE / "static")),
+            Mount(f"{STATIC}{_version()}", Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self._sign_in)
         return Starlette(
@@ -233,13 +234,15 @@ class Console:
         return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
 
 
+def _version() -> str:
+    """Return a hash of the static files."""
+    files = sorted((HERE / "static").iterdir())
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:12]
+
+
 def _static() -> Mapping[str, str]:
-    """Return the static files' addresses by name, each with a hash of its content."""
-    found = {}
-    for path in (HERE / "static").iterdir():
-        version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-        found[path.name] = f"/static/{path.name}?{urlencode({'v': version})}"
-    return found
+    """Return the static files' addresses by name."""
+    return {path.name: f"{STATIC}{_version()}/{path.name}" for path in (HERE / "static").iterdir()}
 
 
 async def _fields(request: Request) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.console.conftest import Running, Window
-from tests.helpers import MESSAGES, Post, until
+from tests.helpers import MESSAGES, ROOT, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +75,33 @@ def test_the_page_shows_to_whom_before_it_sends(talk: Running, browser: Browser)
     page.get_by_role("button", name="Reply", exact=True).click()
     page.get_by_text("Sent to Ada, project:x.").wait_for()
     assert last(post) == ("without script", ["ada", "project:x"])
+
+
+# -- the page's script ------------------------------------------------------------------------------------------------
+
+
+def test_each_module_of_the_script_imports_only_those_above_it() -> None:
+    """As the entry lists them; each begins by saying what it is for, and fits a few screens."""
+    static = ROOT / "agent_mailbox/console/static"
+    entry = (static / "console.js").read_text()
+    listed = re.search(r"above it: ([\w, \n/]+)\.", entry)
+    assert listed is not None
+    order = [*re.findall(r"\w+", listed[1]), "console"]
+    found = {path.stem for path in static.glob("*.js")} - {"sign_in"}
+    assert found == set(order)
+    for place, name in enumerate(order):
+        text = (static / f"{name}.js").read_text()
+        assert text.startswith("// ")
+        assert len(text.splitlines()) < 200
+        assert set(re.findall(r'(?:from|import) "\./(\w+)\.js"', text)) <= set(order[:place]), name
+        assert max(map(len, text.splitlines())) <= 130, name
+
+
+def test_an_upgrade_brings_every_module_anew(running: Running) -> None:
+    """Browsers keep the files for ever; a script's imports are relative, so the hash is in the directory's name."""
+    page = running.ask("/").text
+    script = re.search(r'src="(/static/[0-9a-f]{12}/)console\.js" type="module"', page)
+    assert script is not None
+    answer = running.ask(f"{script[1]}dom.js")
+    assert (answer.status, "immutable" in answer.headers["cache-control"]) == (200, True)
+    assert running.ask("/static/dom.js").status == 404

@@ -1,0 +1,29 @@
+// Finding elements, and turning the server's HTML into them. Nothing here changes the page.
+export const $ = (selector, from = document) => from.querySelector(selector);
+export const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+export const here = () => location.pathname + location.search;
+
+const policy = window.trustedTypes
+  ? trustedTypes.createPolicy("console", { createHTML: (text) => text }) // only HTML from our own server comes here
+  : { createHTML: (text) => text };
+export const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+
+export const SIGNED_OUT = "signed-out"; // the event on the document that a refused request causes
+
+export const load = async (url) => {
+  const answer = await fetch(url, { headers: { accept: "text/html" }, credentials: "same-origin" });
+  if (answer.status === 401) {
+    document.dispatchEvent(new Event(SIGNED_OUT));
+    throw new Error("signed out");
+  }
+  return parsed(await answer.text());
+};
+
+// A browser may refuse its storage.
+export const attempt = (does) => {
+  try {
+    return does();
+  } catch {
+    return null;
+  }
+};

@@ -1,0 +1,68 @@
+// The keyboard: single keys move, open, decide and write; they can be turned off (WCAG 2.1.4).
+import { $, $$, attempt } from "./dom.js";
+import { unsay } from "./notices.js";
+import { open, shut } from "./panel.js";
+import { prepare } from "./requests.js";
+
+const entries = () => $$("#main .card, #main .message, #main .entry").filter((node) => node.getClientRects().length);
+const move = (by) => {
+  const all = entries();
+  if (!all.length) return;
+  const now = all.findIndex((node) => node === document.activeElement || node.contains(document.activeElement));
+  const list = $("[data-live]");
+  const begin = by > 0 ? (list ? all.length - 1 : 0) : all.length - 1;
+  const next = all[now < 0 ? begin : Math.min(Math.max(now + by, 0), all.length - 1)];
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+};
+const current = () => document.activeElement?.closest?.(".card, .message, .entry");
+const go = { w: "/", a: "/agents", c: "/channels", p: "/pending", t: "/timeline", d: "/dead", m: "/archive" };
+let leader = 0;
+const keys = {
+  j: () => move(1),
+  k: () => move(-1),
+  Enter: () => {
+    const at = current();
+    if (at !== document.activeElement) return false;
+    const a = $("[data-open], [data-go]", at);
+    $$("details.change", at).forEach((d) => { d.open = true; });
+    if (!a) $("textarea, input:not([type=hidden])", at)?.focus();
+    else if (a.dataset.open !== undefined) open(a.href);
+    else a.click();
+  },
+  a: () => decide(".approve"),
+  d: () => decide(".deny"),
+  r: () => {
+    const at = current();
+    const a = at?.matches(".message") && $("[data-open]", at);
+    if (a) open(a.href).then(() => $("#reply")?.focus());
+    else ($("#reply") || $("#body"))?.focus();
+  },
+  "/": () => $("#find").focus(),
+  g: () => { leader = Date.now(); },
+  "?": () => $("#keys").showModal(),
+};
+const decide = (which) => prepare(which, current()?.matches(".card") ? current() : $("#main .card"));
+
+document.addEventListener("keydown", (event) => {
+  const field = event.target.matches("input, textarea, select");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && field && event.target.form) {
+    event.preventDefault();
+    event.target.form.requestSubmit($("button", event.target.form));
+  } else if (event.key === "Escape" && !$("dialog[open]")) {
+    if (field) (event.target.closest(".card, .message") || $("#main")).focus({ preventScroll: true });
+    else if (event.target.matches(".card button")) event.target.closest(".card").focus({ preventScroll: true });
+    else unsay() || shut();
+  } else if (!field && $("#single-keys").checked && !event.ctrlKey && !event.metaKey && !event.altKey && !$("dialog[open]")) {
+    const place = Date.now() - leader < 1500 && go[event.key];
+    if (place) location.assign(place);
+    else if (!Object.hasOwn(keys, event.key) || keys[event.key]() === false) return;
+    event.preventDefault();
+  }
+});
+
+const single = $("#single-keys");
+single.checked = attempt(() => localStorage.getItem("single-keys")) !== "off";
+single.addEventListener("change", () => attempt(() => localStorage.setItem("single-keys", single.checked ? "on" : "off")));
+$("#keys-button").hidden = false;
+$("#keys-button").addEventListener("click", keys["?"]);

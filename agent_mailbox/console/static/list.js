@@ -1,0 +1,136 @@
+// The list of messages: rows that come in, older ones on demand, receipts. It keeps a bounded number of rows.
+import { $, $$, load, parsed } from "./dom.js";
+
+const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can be loaded again
+
+// -- new rows -------------------------------------------------------------------------------------------------------
+
+const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
+
+export const add = (text) => {
+  const list = $("[data-live]");
+  const row = $(".message", parsed(text));
+  if (!list || !row || document.getElementById(row.id)) return;
+  const follow = atEnd();
+  $("[data-nothing]", list)?.remove();
+  const { parent } = row.dataset;
+  const rows = $$(".message", list);
+  const above = rows.findLast((other) => Number(other.dataset.at) <= Number(row.dataset.at)); // as a reload orders them
+  if (!above && rows.length && $("[data-older]", list)) return; // it belongs to an older page
+  if (parent) {
+    const about = document.getElementById(`m-${parent}`);
+    if (above && [above.dataset.key, above.dataset.parent].includes(parent)) row.classList.add("follows");
+    else if (about) {
+      const what = $(".subject, .control, .body", about).innerText.slice(0, 80);
+      $("[data-said]", row).textContent = `${$(".who", about).innerText}: ${what}`;
+    }
+  }
+  if (above) above.after(row);
+  else if (rows.length) rows[0].before(row);
+  else list.append(row);
+  days(list);
+  trim(list, true);
+  if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
+};
+// Puts each day above its first message.
+const days = (list) => {
+  let last = "";
+  const lines = new Map($$(".day", list).map((line) => [line.dataset.day, line]));
+  const used = new Set();
+  for (const row of $$(".message", list)) {
+    const { day } = row.dataset;
+    if (day === last) continue;
+    last = day;
+    let line = used.has(lines.get(day)) ? null : lines.get(day);
+    if (!line) {
+      const word = document.createElement("span");
+      line = document.createElement("p");
+      line.className = "day";
+      line.dataset.day = word.textContent = day;
+      line.append(word);
+    }
+    used.add(line);
+    if (row.previousElementSibling !== line) row.before(line);
+  }
+  lines.forEach((line) => used.has(line) || line.remove());
+};
+// Removes rows beyond the limit, at the end that is out of sight.
+const trim = (list, fromTop) => {
+  const rows = $$(".message", list);
+  const over = rows.slice(...(fromTop ? [0, Math.max(rows.length - MOST, 0)] : [MOST]));
+  over.forEach((row) => row.remove());
+  if (over.length && fromTop) {
+    const link = $("[data-older]", list);
+    const first = $(".message", list);
+    const at = new URL(location.href);
+    at.searchParams.delete("open");
+    at.searchParams.set("before", `${first.dataset.at}.${first.dataset.key}`);
+    if (link) link.href = at.pathname + at.search;
+  }
+  if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
+};
+const newest = (list) => {
+  if ($("[data-newest]", list)) return;
+  const at = new URL(location.href);
+  at.searchParams.delete("before");
+  const line = document.createElement("p");
+  const a = document.createElement("a");
+  line.className = "older";
+  a.href = at.pathname + at.search;
+  a.dataset.newest = "";
+  a.textContent = "The newest messages";
+  line.append(a);
+  list.append(line);
+};
+
+// -- older rows -----------------------------------------------------------------------------------------------------
+
+export const older = async (a) => {
+  const list = a.closest(".list");
+  if (list.dataset.loading) return;
+  list.dataset.loading = "1";
+  const page = await load(a.href);
+  const more = $(".list", page);
+  const first = $(".message", list);
+  const top = first.getBoundingClientRect().top;
+  const days = $$(".day", more).map((day) => day.dataset.day);
+  a.closest(".older").remove();
+  $$("[data-newest]", more).forEach((link) => link.closest(".older").remove());
+  const repeated = $(".day", list);
+  if (repeated && days.includes(repeated.dataset.day)) repeated.remove();
+  list.prepend(...more.children);
+  trim(list, false);
+  window.scrollBy(0, first.getBoundingClientRect().top - top);
+  delete list.dataset.loading;
+  watch();
+};
+const seen = "IntersectionObserver" in window
+  ? new IntersectionObserver((entries) => {
+    entries.filter((entry) => entry.isIntersecting && window.scrollY > 0).forEach((entry) => older(entry.target));
+  })
+  : null;
+export const watch = () => {
+  seen?.disconnect();
+  $$("[data-older]").forEach((a) => seen?.observe(a));
+};
+
+// -- receipts -------------------------------------------------------------------------------------------------------
+
+let ids = new Set();
+const receipts = async () => {
+  const wanted = [...ids].filter((id) => document.querySelector(`[data-receipt="${CSS.escape(id)}"]`)).slice(0, 100);
+  ids = new Set();
+  if (!wanted.length) return;
+  const answer = await fetch(`/receipts?ids=${wanted.map(encodeURIComponent).join(",")}`);
+  if (!answer.ok) return;
+  for (const [id, [sign, words]] of Object.entries(await answer.json())) {
+    for (const shown of $$(`[data-receipt="${CSS.escape(id)}"]`)) {
+      shown.firstElementChild.textContent = sign;
+      shown.lastChild.textContent = ` ${words}`;
+    }
+  }
+};
+export const noteReads = (about) => {
+  if (!ids.size) setTimeout(receipts, 150);
+  about.forEach((id) => ids.add(id));
+};

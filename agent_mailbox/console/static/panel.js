@@ -1,0 +1,46 @@
+// The opened message beside the list: Back and Escape close it.
+import { $, load } from "./dom.js";
+import { restore } from "./drafts.js";
+
+let came = null;
+let opening = 0;
+export const open = async (href, keep = true) => {
+  const mine = ++opening;
+  const from = location.href;
+  if (keep) came = document.activeElement;
+  const page = await load(href);
+  if (mine !== opening) return; // another message was opened since
+  const fresh = $("#details", page);
+  const aside = $("#details");
+  aside.replaceChildren(...fresh.children);
+  aside.hidden = false;
+  document.body.classList.add("detailed");
+  if (keep && new URL(href, from).href !== location.href) history.pushState(null, "", href); // Back closes it
+  aside.scrollTop = 0;
+  restore(aside);
+  const head = $("h2", aside);
+  if (head && keep) {
+    head.tabIndex = -1;
+    head.focus({ preventScroll: window.innerWidth > 900 });
+  }
+};
+export const shut = () => {
+  if ($("#details").hidden) return false;
+  const at = new URL(location.href);
+  at.searchParams.delete("open");
+  history.pushState(null, "", at);
+  return hide();
+};
+window.addEventListener("popstate", () => {
+  if (new URLSearchParams(location.search).get("open")) open(location.href, false).catch(() => {});
+  else hide();
+});
+const hide = () => {
+  const aside = $("#details");
+  opening += 1;
+  aside.hidden = true;
+  aside.replaceChildren();
+  document.body.classList.remove("detailed");
+  came?.isConnected && came.focus({ preventScroll: true });
+  return true;
+};

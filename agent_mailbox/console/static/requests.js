@@ -1,0 +1,68 @@
+// Requests to decide: they call the person, their time runs, and they are decided by two keys.
+import { $, $$ } from "./dom.js";
+import { say } from "./notices.js";
+
+export const call = (decisions) => {
+  const before = Number(document.body.dataset.decisions);
+  document.body.dataset.decisions = decisions;
+  const icon = $("#icon");
+  icon.href = decisions ? icon.dataset.waiting : icon.dataset.calm;
+  if (decisions <= before || document.hasFocus() || !window.Notification || Notification.permission !== "granted") return;
+  const words = `${decisions} ${decisions === 1 ? "request waits" : "requests wait"} for your decision`;
+  const notice = new Notification("agent-mailbox", { body: words, tag: "agent-mailbox" });
+  notice.onclick = () => { window.focus(); notice.close(); };
+};
+const asks = $("#notify");
+if (asks && window.Notification && window.isSecureContext && Notification.permission === "default") {
+  asks.hidden = false;
+  asks.addEventListener("click", async () => { asks.hidden = (await Notification.requestPermission()) !== "default"; });
+}
+
+// -- time that passes ----------------------------------------------------------------------------------------------
+
+const spelt = (seconds) => {
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const at = Math.max(parts.findIndex(([size]) => seconds >= size), 0);
+  if (seconds < 60) return `${seconds} s`;
+  const [[size, unit], next] = [parts[at], parts[at + 1]];
+  const rest = Math.floor((seconds % size) / next[0]);
+  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
+};
+export const EXPIRED = "expired"; // the event on the document when the list of requests is not up to date
+let expired = 0;
+export const tick = () => {
+  const now = Date.now();
+  for (const time of $$("time[data-since]")) {
+    const seconds = Math.max(Math.floor((now - Date.parse(time.dateTime)) / 1000), 0);
+    time.textContent = seconds < 60 ? `${seconds} s` : spelt(seconds - seconds % 60);
+  }
+  for (const left of $$("[data-until]")) {
+    const seconds = Math.ceil((Number(left.dataset.until) - now) / 1000);
+    left.textContent = seconds > 0 ? `(${spelt(seconds)} left)` : "(expired)";
+    if (seconds <= 0) expire(left.closest(".card"));
+  }
+};
+const expire = (card) => {
+  card.classList.add("expired");
+  $$("button", card).forEach((button) => { button.disabled = true; });
+  if (Date.now() - expired > 5000) { // the server leaves it out from now on
+    expired = Date.now();
+    setTimeout(() => document.dispatchEvent(new Event(EXPIRED)), 3000);
+  }
+};
+
+// -- deciding --------------------------------------------------------------------------------------------------------
+
+// A click on a request that just vanished must not decide the one that took its place.
+const SETTLES = 700;
+let moved = 0;
+export const noteMove = () => { moved = Date.now(); };
+export const justMoved = () => Date.now() - moved < SETTLES;
+
+export const prepare = (which, at) => {
+  const button = at && $(which, at);
+  if (!button || button.disabled) return;
+  at.scrollIntoView({ block: "nearest" });
+  button.focus(); // only Enter confirms: one key alone decides nothing
+  say("news", `${which === ".approve" ? "Approve" : "Deny"}: press Enter to confirm, Esc to cancel.`);
+};
