@@ -57,13 +57,17 @@ class Reads:
         self._claimed: dict[str, Read] = {}
         self._acked: dict[tuple[str, str], bool] = {}
         self._sealed: set[Read] = set()
+        self._further: dict[tuple[str, str], list[Read]] = {}
+        """The reads of a session's later deliveries of a message, one for each nonce, while the first one stands."""
         self._released: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str, str | None]] = set()
         for record in records:
             self.apply(record)
 
     def apply(self, record: Read) -> None:
-        """Fold one more record in. An ack implies the read; ``seen`` is a receipt of the read with its nonce."""
+        """Fold one more record in. An ack implies the read; ``seen`` is a receipt of the read with its nonce.
+
+        A release with a nonce ends the delivery with that nonce alone."""
         key = (record.message_id, record.session_id)
         proven = proofs.proves(record.proof)
         if proven:
@@ -78,6 +82,8 @@ class Reads:
         elif record.event == "release":
             if before is not None and proofs.proves(before.proof) and not proven:
                 return
+            if before is not None and record.nonce is not None and self._has_another(before, record.nonce):
+                return  # a line may have been written again, behind those of later deliveries
             claim = self._claimed.get(record.message_id)
             if (
                 claim is not None
@@ -86,6 +92,7 @@ class Reads:
             ):
                 del self._claimed[record.message_id]
             standing.pop(record.session_id, None)
+            self._further.pop(key, None)
             self._acked.pop(key, None)
             self._released.add(key)
         elif record.event == "seen":
@@ -95,8 +102,20 @@ class Reads:
                 self._standing.setdefault(record.message_id, {})[record.session_id] = record
             elif before.title and not record.title and (proven or not proofs.proves(before.proof)):
                 standing[record.session_id] = before.replace(nonce=None, title=False)  # the text followed the title
+            elif record.event == "read" and (proven or not proofs.proves(before.proof)):
+                further = self._further.setdefault(key, [])
+                if record.nonce not in (before.nonce, *(read.nonce for read in further)):
+                    further.append(record)
             if record.event == "ack":
                 self._acked[key] = proven or self._acked.get(key, False)
+
+    def _has_another(self, before: Read, nonce: str) -> bool:
+        """Drop one delivery of a message that stands as read; return whether another one stands."""
+        key = (before.message_id, before.session_id)
+        others = [read for read in (before, *self._further.get(key, ())) if read.nonce != nonce]
+        if others:
+            self._standing[before.message_id][before.session_id], *self._further[key] = others
+        return bool(others)
 
     def _is_proven_claim(self, message_id: str) -> bool:
         return message_id in self._claimed and proofs.proves(self._claimed[message_id].proof)

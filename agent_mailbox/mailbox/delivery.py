@@ -173,7 +173,10 @@ class Delivery(OpenMailbox):
         if not items and self._is_stamped(me, offering):
             poll.save()
             return 0
-        quiet = offering is None or (offering.quiet and (offering.nonce is None or not records))
+        if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
+            quiet = not offers.load(self.logs, me)
+        else:
+            quiet = offering.quiet and (offering.nonce is None or not records)
         try:
             self._settle(poll, {record.message_id for record in records}, size, quiet)
         except Busy:

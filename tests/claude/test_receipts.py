@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import resource
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.clients.hooks import receipt_rules, transcript
+from agent_mailbox.mailbox.receipts import Settlement
+from agent_mailbox.store import offers
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
 
@@ -315,6 +319,30 @@ def test_an_unconfirmed_delivery_keeps_the_guard_from_saying_nothing_and_a_confi
     talk.speak()
     talk.context("PostToolUse")
     assert quiet.exists()
+
+
+def test_a_check_leaves_the_guard_in_doubt_while_a_delivery_is(talk: Talk) -> None:
+    """The client dropped the mail. The agent looks for more by a command, and the turn's end brings it again."""
+    talk.post.send("x", ME, "dropped by the client")
+    talk.context("UserPromptSubmit")
+    assert talk.post.ok("check", "--session", ME)["count"] == 0
+    assert not talk.post.file(".cache", "quiet", ME).exists()
+    talk.speak()
+    assert "dropped by the client" in talk.context("Stop")
+
+
+@pytest.mark.parametrize(("number", "concludes"), [(errno.EMFILE, False), (errno.EACCES, True)])
+def test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, concludes: bool
+) -> None:
+    """A later event may read it. One that stays closed to us is like none."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(transcript.system, "open", refuse)
+    settlement = receipt_rules.judge("Stop", str(tmp_path / "t.jsonl"), "")([offers.Offer("abcdef", 1, 0, ("m",))])
+    assert settlement == Settlement(unknown=frozenset(["abcdef"] if concludes else []))
 
 
 def test_a_transcript_of_anything_breaks_nothing(talk: Talk, tmp_path: Path) -> None:

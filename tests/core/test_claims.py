@@ -46,6 +46,21 @@ def test_a_read_stands_until_its_reader_releases_it():
     assert reads.of("m2") == []
 
 
+def test_a_release_of_one_delivery_leaves_a_later_one():
+    """A line that a power failure dropped is written again, behind what its reader was shown since."""
+    given_back = release("m1", "bob-1").replace(nonce="first")
+    reads = Reads([read("m1", "bob-1").replace(nonce="first"), given_back])
+    assert reads.of("m1") == []
+    for later in ("second", None):
+        now = read("m1", "bob-1", hours=1).replace(nonce=later)
+        for before in ([], [read("m1", "bob-1").replace(nonce="first")]):
+            again = Reads([*before, now, now, given_back])
+            assert again.of("m1") == [now]
+            assert not again.released("m1", ("bob-1",))
+            again.apply(release("m1", "bob-1").replace(nonce=later))
+            assert again.of("m1") == []
+
+
 def test_an_ack_implies_the_read_and_a_release_takes_both_back():
     """Given back is unread again, and what was said to be done is not."""
     reads = Reads([ack("m1", "bob-1")])

@@ -427,6 +427,24 @@ SESSIONS = (
 
 SEEN = (
     Mutant(
+        "a release of one delivery leaves a later one",
+        "Reads.apply",
+        (" and self._has_another(before, record.nonce):", " and False:"),
+        tests=f"{CLAIMS}::test_a_release_of_one_delivery_leaves_a_later_one",
+    ),
+    Mutant(
+        "a check leaves the guard in doubt while a delivery is",
+        "Delivery._show",
+        ("            quiet = not offers.load(self.logs, me)\n", "            quiet = True\n"),
+        tests=f"{RECEIPTS}::test_a_check_leaves_the_guard_in_doubt_while_a_delivery_is",
+    ),
+    Mutant(
+        "a transcript that cannot be read for the moment tells nothing",
+        "transcript._read",
+        ("        if error.errno in _PASSING:\n            raise\n", ""),
+        tests=f"{RECEIPTS}::test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing",
+    ),
+    Mutant(
         "a release takes the ack back",
         "Reads.apply",
         ("            self._acked.pop(key, None)\n", ""),

@@ -22,12 +22,13 @@ from agent_mailbox.store import creation, system
 from agent_mailbox.upkeep import backup, doctor, steward
 from tests.simulation import guard
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import BOX, FREE, LIVE, READ, Judge, Letter, Session
+from tests.simulation.judge import BOX, FREE, LIVE, OFFERED, READ, Judge, Letter, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item
+    from tests.simulation.clients import Client
     from tests.simulation.world import Process, World
 
 ROLES = ("role:ops", "role:dev")
@@ -49,6 +50,7 @@ class Stage:
         self.max_live = max_live
         self.count = 0
         self.requests: list[str] = []
+        self.clients: dict[str, Client] = {}
         for number in range(agents):
             name = f"agent-{number}"
             judge.sessions[name] = Session(name, ROLES[number % 2], TAGS[number // 2 % 2])
@@ -258,14 +260,23 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
 
 
 def _hook(stage: Stage, process: Process, me: Session, event: str) -> None:
+    hooked(stage, process, me, event)
+
+
+def hooked(
+    stage: Stage, process: Process, me: Session, event: str, transcript: str = "", environ: dict[str, str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Run an event's hook; return the ids of the mail it showed, and its answers. With a transcript it offers mail."""
     shown: list[str] = []
     desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
-    desk.recorded = lambda: stage.judge.recorded(me.id, shown)
-    call = hook_events.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
+    desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
+    call = hook_events.Call(
+        event=event, session_id=me.id, cwd="/work", source="startup", told=True, transcript=transcript
+    )
     written: list[str] = []
     hook_events.answer(
-        hook_events.Hook(call=call, desk=desk, environ={}, program="agent-mailbox", write=written.append)
+        hook_events.Hook(call=call, desk=desk, environ=environ or {}, program="agent-mailbox", write=written.append)
     )
     if event == "SessionStart":
         if me.may_be_dead:
@@ -276,6 +287,7 @@ def _hook(stage: Stage, process: Process, me: Session, event: str) -> None:
     me.seen = stage.world.now if event != "SessionEnd" else me.seen
     if event in ("SessionStart", "UserPromptSubmit") and not me.may_be_dead:
         me.trusts_stamps = True
+    return shown, written
 
 
 def ask(stage: Stage, process: Process, me: Session) -> None:
@@ -412,7 +424,7 @@ def reply(stage: Stage, process: Process, me: Session) -> None:
 
 def freeze(stage: Stage, process: Process, me: Session) -> None:
     """End a session for now."""
-    if me.registered is not None and not me.may_be_dead:
+    if me.registered is not None and not me.may_be_dead and me.id not in stage.clients:
         try:
             stage.desk(me.id).end(me.id, "freeze", me.id)
         except (Refused, NotFound):
@@ -522,7 +534,19 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
     if isinstance(error, Refused) and command == "run_steward" and "the clock is" in str(error):
         return True  # nobody wrote anything for a day
     if isinstance(error, Refused | NotFound):
-        return command in ("send", "send_many", "reply", "register", "hook", "shim", "permit", "ask", "decide", "lead")
+        return command in (
+            "send",
+            "send_many",
+            "reply",
+            "register",
+            "hook",
+            "turn",
+            "shim",
+            "permit",
+            "ask",
+            "decide",
+            "lead",
+        )
     if isinstance(error, OSError):
         return process.hurt or command in ("foreign", "damage")
     return isinstance(error, MailboxError) and process.hurt

@@ -34,8 +34,11 @@ LAPSES = HOUR // 6
 """A claim goes back after so long."""
 Fact = tuple[str, ...]
 SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
-"""``RELEASING``: it is being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before
-or after it was recorded; it may come again, and need not."""
+OFFERED, TAKING, TAKEN = "offered", "taking", "taken"
+"""``OFFERED``: a hook gave it to the client, and nobody knows whether the model took it in. ``TAKING``: the model
+speaks after it, which may not be written down. ``TAKEN``: it did, and need not be told again. ``RELEASING``: it is
+being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before or after it was
+recorded; it may come again, and need not."""
 
 
 class Letter:
@@ -182,8 +185,8 @@ class Judge:
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
         for key, (state, _) in self.given.items():
-            if state in (SHOWN, MAYBE):
-                self.given[key] = MAYBE, None  # a claim is not synced before showing
+            if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN):
+                self.given[key] = MAYBE, None  # a claim is not synced before showing, a transcript never
 
     def _found(self, *, solid_names: bool) -> set[Fact]:
         found: set[Fact] = set()
@@ -273,7 +276,7 @@ class Judge:
         for watch in self.watches.values():
             watch.discard(letter.id)
         state, by = self.given.get((session.id, letter.id), (FREE, None))
-        if state == READ:
+        if state in (READ, TAKEN):
             self.breach(f"{session.id} is shown {letter.id} a second time")
         elif (
             state == SHOWN
@@ -310,15 +313,32 @@ class Judge:
         if not letter.foreign:
             before[letter.class_] = letter
 
-    def recorded(self, session_id: str, ids: Iterable[str]) -> None:
-        """A delivery ended well: what was shown counts as read."""
+    def recorded(self, session_id: str, ids: Iterable[str], read: str = READ) -> None:
+        """A delivery ended well: what was shown counts as read, or as offered."""
         facts: list[Fact] = []
         for message_id in ids:
             if self.given.get((session_id, message_id), (FREE, None))[0] == SHOWN:
-                self.given[session_id, message_id] = MAYBE if self.founded is None else READ, None
+                self.given[session_id, message_id] = MAYBE if self.founded is None else read, None
                 facts.append(("record", message_id, session_id, "read"))
         if facts:
             self.acknowledge(*facts)
+
+    def unclear(self, session_id: str, ids: Iterable[str]) -> None:
+        """Nobody can tell whether the model took offered mail in."""
+        self._goes_on(session_id, ids, OFFERED, MAYBE)
+
+    def taking(self, session_id: str, ids: Iterable[str]) -> None:
+        """The model begins to speak after offered mail."""
+        self._goes_on(session_id, ids, OFFERED, TAKING)
+
+    def took(self, session_id: str, ids: Iterable[str]) -> None:
+        """The model spoke, and that is written down."""
+        self._goes_on(session_id, ids, TAKING, TAKEN)
+
+    def _goes_on(self, session_id: str, ids: Iterable[str], before: str, after: str) -> None:
+        for message_id in ids:
+            if self.given.get((session_id, message_id), (FREE, None))[0] == before:
+                self.given[session_id, message_id] = after, None
 
     def interrupted(self, process: Process) -> None:
         """A process ended badly: what it showed may be shown again."""
@@ -355,7 +375,8 @@ class Judge:
         session.may_be_dead = True
         for (who, message_id), (state, _) in self.given.items():
             letter = self.letters[message_id]
-            if who == session.id and state == READ and letter.ack and letter.is_role:
+            gives_back = state == READ and letter.ack and letter.is_role
+            if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN)):
                 self.given[who, message_id] = MAYBE, None
         for letter in self.letters.values():  # dead letters, which the steward may archive
             if letter.to in session.line and self.given.get((session.id, letter.id), (FREE, None))[0] == FREE:
@@ -384,7 +405,12 @@ class Judge:
             return
         if not self._is_stamped(session.id):
             return
+        is_hurt = (
+            self.world.running is not None and self.world.running.hurt
+        )  # a failed call may hide the list of offers
         for letter in letters:
+            if is_hurt and self.given.get((session.id, letter.id), (FREE, None))[0] == OFFERED:
+                continue
             if letter.acked is not None and not letter.foreign and self.is_unread(session, letter):
                 self.breach(f"{session.id} has a quiet stamp over {letter.id}, which it was not shown")
 
@@ -399,11 +425,10 @@ class Judge:
         """Must the session still be shown the letter?"""
         if not letter.lasting or not session.must_get(letter):
             return False
-        if any(self.given.get((member, letter.id), (FREE, None))[0] != FREE for member in session.line):
+        if any(self.given.get((who, letter.id), (FREE, None))[0] not in (FREE, OFFERED) for who in session.line):
             return False
-        return not letter.is_role or not any(
-            self.given.get((other, letter.id), (FREE, None))[0] != FREE for other in self.sessions
-        )
+        others = self.sessions.keys() - {*session.line} if letter.is_role else ()
+        return all(self.given.get((other, letter.id), (FREE, None))[0] == FREE for other in others)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ LIBERTIES = (
     " tells one alone, another could acknowledge what was dropped.",
     "The clock jumps in some worlds, and the power fails in others, never both in one.",
     "After a power failure a quiet stamp may be back until its session starts or checks, as its client does.",
+    "A client with a transcript meets no coarse times and no jumping clock: its offers would count as older than the "
+    "machine's start. A failed call may lose the list of them until the session starts again.",
     "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
@@ -69,7 +71,7 @@ LIBERTIES = (
     " input.",
 )
 MISSING = (
-    "hooks with a transcript (receipts: seen, lost, offered again), and succession by name or by a client's clear",
+    "succession by name or by a client's clear; processes of clients, by which a session counts as gone",
     "the console, teams, swarm and the engine",
     "the same workloads by real processes at the same time: their order cannot be chosen",
 )
@@ -149,7 +151,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "Three of ten seeds mean a long world, in which agents do everything for a day. The others mean a drill",
         "(`tests/simulation/plans.py`): a few commands beside each other, again and again. One of them is held at a",
         "drawn call until the others have ended (`park`), and one thing may befall each. Worlds that broke a promise",
-        "are kept with all their choices (`tests/simulation/worlds`).",
+        "are kept with all their choices (`tests/simulation/worlds`). One seed of ten means turns of clients with",
+        "transcripts (`tests/simulation/clients.py`): one drops a hook's text, or the model never speaks after it.",
         "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",

@@ -59,6 +59,11 @@ SCENES = {
     "anything": Scene(2, "send check", "* * *", "check"),
 }
 BEGINNINGS = "beginnings"
+CLIENTS = {
+    "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register", "turn"),
+    "turns of holders": Scene(2, "send send send", "turn! turn! check run_steward retire register", "turn turn"),
+}
+"""Drills of clients with transcripts, which other commands do not know how to go on with."""
 
 
 class Plan(NamedTuple):
@@ -82,15 +87,18 @@ def plan_of(seed: int, count: int = 60) -> Plan:
     """What the seed means."""
     chance = Random(f"plan {seed}")
     max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
+    if Random(f"client {seed}").random() < 0.1:
+        # A client starts long after its machine: no coarse time and no clock calls its offers older than the start.
+        return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS)
     if chance.random() < 0.3:
         return Plan(profile_of(seed), jobs_of(seed, count), max_live, 2 + int(chance.random() * 4))
     return drill(chance, profile_of(seed))
 
 
-def drill(chance: Random, long: Profile) -> Plan:
+def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> Plan:
     """A drill, in a world much like a long one's: its own seed decides which faults there are."""
-    names = list(SCENES)
-    name = chance.choices(names, [SCENES[name].weight for name in names])[0]
+    names = list(scenes)
+    name = chance.choices(names, [scenes[name].weight for name in names])[0]
     profile = long._replace(
         switch=(0.0, 0.0, 0.02, 0.1, 0.3)[int(chance.random() * 5)],
         strict=chance.random() < 0.85,
@@ -104,7 +112,7 @@ def drill(chance: Random, long: Profile) -> Plan:
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
     victims: list[int] = []
     for _ in range(1 if begins else 4 + int(chance.random() * 9)):
-        jobs += _round(chance, SCENES[name], agents, len(jobs), victims)
+        jobs += _round(chance, scenes[name], agents, len(jobs), victims)
     numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
     max_live = (0, 0, 1, 2)[int(chance.random() * 4)]
     power = not long.jump and chance.random() < 0.5

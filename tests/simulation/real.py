@@ -79,7 +79,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     ):
         patch.setattr(module, name, value)
     world: Any = SimpleNamespace(seed=seed, calls=1, now=time.time_ns(), befell=lambda *_: True)
-    world.kernel = SimpleNamespace(look_up=os.stat)
+    world.kernel, world.running = SimpleNamespace(look_up=os.stat), None
     judge = Unsynced(world)
     stage = Stage(world, judge, 6, 3)
     for session in judge.sessions.values():

@@ -12,8 +12,8 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store import rotation
-from tests.simulation import commands
+from agent_mailbox.store import rotation, system
+from tests.simulation import clients, commands
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -100,6 +100,11 @@ def _drive(it: Driver) -> None:
     world, judge = it.world, it.judge
     if it.plan.found:
         _found(it)
+    if any(name == "turn" for _, name, _ in it.jobs):
+        world.quiet = True
+        _start(it, "0", "home", lambda _: system.mkdir(clients.TRANSCRIPTS))
+        _until_idle(it)
+        world.quiet = False
     done = 0
     while not judge.breaches and world.calls < it.most:
         if not world.living() and it.pauses.random() < it.plan.pauses:
@@ -153,6 +158,10 @@ def _settle(it: Driver) -> None:
     if it.judge.founded is None:
         _start(it, 999, "found", lambda process: commands.found(it.stage, process))
         _until_idle(it)
+    for session_id in list(it.stage.clients):
+        if not it.judge.sessions[session_id].may_be_dead and not it.judge.sessions[session_id].retired:
+            _command(it, 998, "resume", session_id)
+            _until_idle(it)
     world.now += 2 * LAPSES  # what the killed had claimed goes back
     for round_ in range(2):
         for session in list(it.judge.sessions.values()):
@@ -180,7 +189,7 @@ def _command(it: Driver, number: int | str, name: str, session: str) -> None:
     work: Callable[..., object] = (
         (lambda stage, process, me: commands._deliver(stage, process, me))
         if name == "_last"
-        else getattr(commands, name)
+        else getattr(clients if name in clients.COMMANDS else commands, name)
     )
     me = it.judge.sessions[session]
     _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))

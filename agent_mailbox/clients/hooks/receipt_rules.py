@@ -23,7 +23,10 @@ def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Set
     client's process ``client``."""
 
     def verdict(offers: Sequence[Offer]) -> Settlement:
-        states = transcript.states(path, offers)
+        try:
+            states = transcript.states(path, offers)
+        except OSError:
+            return Settlement()  # a later event may read it
         if states is None:
             return _without_transcript(event, path, frozenset(offer.nonce for offer in offers))
         lost = frozenset(nonce for nonce, state in states.items() if state in _LOST.get(event, ()))

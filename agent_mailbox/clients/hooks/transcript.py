@@ -38,10 +38,13 @@ _CLIENT = "<synthetic>"
 _INTERRUPTED = b'"[Request interrupted by user'
 """The client's line for a prompt that stays in the conversation without an answer."""
 _MAX_LINE = 64 << 20
+_PASSING = (5, 12, 23, 24)
+"""Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
 
 
 def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
-    """Return the state of each offer, by nonce; None if there is no transcript."""
+    """Return the state of each offer, by nonce; None if there is no transcript. Raises ``OSError`` if it is unreadable
+    at this moment."""
     start = min(offer.length for offer in offers)
     return _read(path, start, lambda lines: _states(lines, offers))
 
@@ -49,14 +52,21 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
     """Return whether every call of the tool with this input ended, one of them after ``since`` (ms). ``length``: the
     transcript's at that time. A result, even a person's "no", is in a line of type ``user`` under the call's id."""
-    return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+    try:
+        return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+    except OSError:
+        return False
 
 
 def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> Found | None:
     """Return the result of ``read`` on the lines from a margin before ``length`` on; None if there is no transcript."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
-    except (OSError, ValueError):
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
         return None
     try:
         there = system.fstat(fd)
@@ -64,8 +74,6 @@ def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> F
             return None
         start = length if length <= there.st_size else 0  # the file was replaced
         return read(_lines(fd, max(start - MARGIN, 0), there.st_size))
-    except OSError:
-        return None
     finally:
         system.close(fd)
 

@@ -1,0 +1,161 @@
+"""A client's session: turns, in which hooks offer mail, and a transcript, which tells what the model took in.
+
+Belongs here: the client beside its hooks. It writes down what the model was given and said; it may drop a hook's text,
+or be interrupted before the model speaks. The judge learns what the model certainly took in. The lines are those of
+Claude Code (``agent_mailbox.clients.hooks.transcript``).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.core import instant
+from agent_mailbox.errors import Refused
+from agent_mailbox.store import system
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.simulation.commands import Stage
+    from tests.simulation.judge import Session
+    from tests.simulation.world import Process
+
+TRANSCRIPTS = "/transcripts"
+SURROUNDINGS = {"CLAUDECODE": "1"}
+COMMANDS = ("turn", "resume")
+
+
+class Client:
+    """The client of one session, and its context: mail that the model was given, and has not spoken after."""
+
+    def __init__(self) -> None:
+        self.process: Process | None = None
+        """The process of the last turn: no session has two at once."""
+        self.given: dict[str, str] = {}
+        """Message ids with the event that brought each; ids alone, for the judge knows the rest."""
+        self.answers = 0
+
+    def is_busy(self) -> bool:
+        """Does a turn go on?"""
+        return self.process is not None and not self.process.ended and not self.process.dead
+
+
+class Turn:
+    """What one process of a client does."""
+
+    def __init__(self, stage: Stage, process: Process, me: Session, careful: bool = False) -> None:
+        self.stage, self.process, self.me, self.careful = stage, process, me, careful
+        self.client = stage.clients.setdefault(me.id, Client())
+        self.path = f"{TRANSCRIPTS}/{me.id}.jsonl"
+
+    def drawn(self, share: float) -> bool:
+        """Is it so this time? Whoever is careful leaves nothing out."""
+        return not self.careful and self.process.chance.random() < share
+
+    def hook(self, event: str) -> None:
+        """Run an event's hook; the model is given its text, unless that is lost."""
+        from tests.simulation import commands  # which has sessions without a client
+
+        if event in ("SessionStart", "SessionEnd"):  # what the model did not answer by then is told again
+            self._lose_sight()
+        ids, answers = commands.hooked(self.stage, self.process, self.me, event, self.path, SURROUNDINGS)
+        told = [text for answer in answers if (text := _context(answer))]
+        # The list of offers is derived: a failed write may lose it until the session starts again. A client without a
+        # transcript keeps none, as far as a hook can tell.
+        if self.process.hurt or not system.exists(self.path):
+            self.stage.judge.unclear(self.me.id, self.stage.judge.letters)
+        if not ids or not told:
+            return
+        if self.drawn(0.15):  # the client drops it
+            if self.drawn(0.3):
+                self._ack(ids)
+            return
+        line = {"type": "hook_additional_context", "hookEvent": event, "content": told}
+        if self._write({"type": "attachment", "attachment": line}):
+            self.client.given.update(dict.fromkeys(ids, event))
+        else:
+            self.stage.judge.unclear(self.me.id, ids)
+
+    def prompt(self) -> None:
+        """The person says something. An earlier prompt without an answer was taken back, and what came with it."""
+        if self._write({"type": "user", "message": {"role": "user", "content": "go on"}}):
+            self.client.given = {i: event for i, event in self.client.given.items() if event != "UserPromptSubmit"}
+        else:
+            self._lose_sight()
+
+    def speak(self) -> None:
+        """The model speaks: what it was given before, it has taken in."""
+        self.client.answers += 1
+        said = {"id": f"msg_{self.client.answers}", "model": "a-model", "role": "assistant", "content": []}
+        self.stage.judge.taking(self.me.id, self.client.given)
+        if self._write({"type": "assistant", "message": said}):
+            self.stage.judge.took(self.me.id, self.client.given)
+            self.client.given = {}
+        else:
+            self._lose_sight()
+
+    def _lose_sight(self) -> None:
+        self.stage.judge.unclear(self.me.id, self.client.given)
+        self.client.given = {}
+
+    def _ack(self, ids: Sequence[str]) -> None:
+        try:
+            self.stage.desk(self.me.id).ack(ids[0], self.me.id)
+        except Refused:
+            return
+        self.stage.judge.taking(self.me.id, ids[:1])
+        self.stage.judge.took(self.me.id, ids[:1])
+        self.stage.judge.acknowledge(("record", ids[0], self.me.id, "ack"))
+
+    def _write(self, said: dict[str, Any]) -> bool:
+        """Write a line down; return whether it is there as a whole."""
+        now = instant.text(self.stage.world.wall() // 1_000_000)
+        line = b"\n" + json.dumps({**said, "timestamp": now}, separators=(",", ":")).encode() + b"\n"
+        try:  # the newline before it ends what an earlier call left torn
+            fd = system.open(self.path, system.O_WRONLY | system.O_APPEND | system.O_CREAT)
+            system.write_whole(fd, line)
+            system.close(fd)
+        except OSError:
+            return False
+        return True
+
+
+def _context(answer: str) -> str:
+    said = json.loads(answer).get("hookSpecificOutput") or {}
+    return str(said.get("additionalContext") or "")
+
+
+def turn(stage: Stage, process: Process, me: Session) -> None:
+    """A turn of a client: a prompt, the model's words, a tool, the end; each of these may be left out."""
+    it = Turn(stage, process, me)
+    if me.may_be_dead or it.client.is_busy():
+        return
+    it.client.process = process
+    if it.drawn(0.3):
+        it.hook("SessionStart")
+    it.prompt()
+    it.hook("UserPromptSubmit")
+    if not it.drawn(0.2):
+        it.speak()
+        if it.drawn(0.4):
+            it.hook("PostToolUse")
+            if not it.drawn(0.1):
+                it.speak()
+    if not it.drawn(0.2):
+        it.hook("Stop")
+    if it.drawn(0.1):
+        it.hook("SessionEnd")
+
+
+def resume(stage: Stage, process: Process, me: Session) -> None:
+    """In the end, when nothing goes wrong: the client comes back, and the model takes in everything that it missed."""
+    it = Turn(stage, process, me, careful=True)
+    it.client.process = process
+    for _ in range(3):
+        it.hook("SessionStart")
+        it.prompt()
+        it.speak()
+        it.hook("Stop")
+        it.speak()
+        it.hook("Stop")
