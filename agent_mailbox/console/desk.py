@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
+from ..mailbox.channels import Channels
 from ..mailbox.facade import Mailbox
-from ..mailbox.paging import Browsing
 from ..store.index import FILE
 from . import presenters
 from .tallies import Tallies
@@ -48,7 +48,7 @@ class Looking:
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove)
         self.control = self.mailbox.control
-        self.library = Browsing(self.mailbox)
+        self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
 
     @property

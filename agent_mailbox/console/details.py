@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, frame, replies
+from ..core import claims, conversations, frame, replies
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
 from ..errors import Refused
 from . import presenters
-from .views import MOST, SIGNS
+from .views import SIGNS
 
 if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
+
+MOST_BEFORE, MOST_AFTER = 12, 24
+"""Messages of a thread that stand whole beside the opened one: some screens."""
 
 
 def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "row": presenters.row(message, reads, roster, whole=True),
         "archived": found.archived,
         "receipts": presenters.history(message, list(found.receipts), roster, clock),
-        "thread": [(presenters.row(m, reads, roster, now=clock), presenters.title(m)) for m in chain[:MOST]],
+        **_thread(message, chain, reads, roster, clock),
         "answers": _answers(message, roster),
         "readers": _readers(message, reads, roster) if not found.archived else [],
         "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
@@ -42,6 +45,24 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
         "resend_to": ", ".join(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster))),
         "request": next((r.id for r in now.requests() if r.message_id == message.id), ""),
+    }
+
+
+def _thread(message: Message, chain: list[Message], reads: claims.Reads, roster: Roster, clock: int) -> dict[str, Any]:
+    """Return the messages of the thread before and after the opened one, as rows; ``hidden``: those further away."""
+    ids = [m.id for m in chain]
+    at = ids.index(message.id) if message.id in ids else 0
+    before, after = chain[max(at - MOST_BEFORE, 0) : at], chain[at + 1 : at + 1 + MOST_AFTER]
+
+    def rows(messages: list[Message]) -> list[presenters.Row]:
+        return [presenters.row(m, reads, roster, now=clock) for m in messages]
+
+    return {
+        "earlier": rows(before),
+        "later": rows(after),
+        "count": len(chain),
+        "hidden": len(chain) - len(before) - len(after) - 1,
+        "topic": presenters.line(conversations.topic(message, {m.id: m for m in chain}.get)),
     }
 
 

@@ -12,10 +12,10 @@ from ..core.address import ALL
 from ..core.claims import Reads
 from ..core.records import USER
 from ..errors import MailboxError
+from ..mailbox.channels import Channels
 from ..mailbox.facade import Mailbox
-from ..mailbox.paging import Browsing
 from ..mailbox.selection import chooses
-from . import presenters, views
+from . import presenters, topics, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +42,7 @@ class EventReader:
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
         self._mailbox = Mailbox(directory)
-        self._library = Browsing(self._mailbox)
+        self._library = Channels(self._mailbox)
         self.templates = templates
 
     def follow(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
@@ -57,7 +57,7 @@ class EventReader:
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()
                 yield "mail", codec.dumps(sorted(presenters.keys(event.message, roster)))
-                if chosen is not None and self._belongs(event.message, chosen, roster):
+                if chosen is not None and self._belongs(event.message, chosen, roster, path, params):
                     yield (
                         "row",
                         self._row(event.message, chosen.address, lambda i: presenters.link(path, **here, open=i)),
@@ -70,8 +70,12 @@ class EventReader:
 
         return write
 
-    def _belongs(self, message: Message, chosen: Selection, roster: Roster) -> bool:
+    def _belongs(
+        self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]
+    ) -> bool:
         try:
+            if path == "/channel":
+                return self._library.is_in(message, chosen.address, topics.named(params.get("topic")))
             return chooses(chosen, roster)(message)
         except MailboxError:  # the page's address matches no agent, or none any more
             return False

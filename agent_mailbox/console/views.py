@@ -13,9 +13,9 @@ from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
-from ..mailbox.paging import Position
+from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import cards, charts, presenters
+from . import cards, charts, presenters, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -72,11 +72,18 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     """Return the rows of a page that lists mail, and the link to older ones."""
     chosen = selection(path, params)
     assert chosen is not None
+    topic = topics.named(params.get("topic"))
+
+    def look(before: Position | None) -> Page:
+        if path == "/channel":
+            return now.library.channel(chosen.address, before, PAGE, topic)
+        return now.library.page(chosen, before, PAGE)
+
     before = _place(params.get("before", ""))
-    page = now.library.page(chosen, before, PAGE)
+    page = look(before)
     if before is None and params.get("open"):
         before = _just_after(now, chosen, params["open"], {m.id for m in page.messages})
-        page = now.library.page(chosen, before, PAGE) if before is not None else page
+        page = look(before) if before is not None else page
     roster = now.roster
     older = None
     if page.before is not None:
@@ -241,8 +248,14 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     states = {a.session_id: shown_state(a, gone) for a in holders}
     members = [(presenters.name(i, roster), state, SIGNS[state], i) for i, state in states.items()]
     rows = listing(now, "/channel", params)
+    topic = topics.named(params.get("topic"))
+    listed = topics.topics(address, now.library.newest(address), lambda *_: False, topic)
     return {
         "title": presenters.label(address),
+        "topics": listed,
+        "topic": next((one for one in listed if one.is_chosen), None),
+        "subject": topic or "",
+        "whole": presenters.link("/channel", to=address),
         "address": address,
         "members": members[:MOST],
         "writes_to": address,

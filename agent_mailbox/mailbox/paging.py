@@ -87,7 +87,7 @@ class Browsing(Library):
     def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
         """Return the newest ``limit`` messages of the selection before a position (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
-        chosen, older = chooses(selection, roster), _Older(before)
+        chosen, older = chooses(selection, roster), Older(before)
 
         def offered(view: IndexView) -> Iterator[Row]:
             older.begin()
@@ -183,7 +183,7 @@ def _last_lines(log: Log) -> Iterator[tuple[int, bytes]]:
     return lines
 
 
-class _Older:
+class Older:
     """A predicate for messages from the newest on: is the message before the position?
 
     At the position's own instant, the messages that follow the named one are."""

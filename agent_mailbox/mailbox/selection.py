@@ -63,15 +63,15 @@ def candidates(view: IndexView, selection: Selection, roster: Roster, until: int
     phrases = words.phrases(selection.query)
     if phrases:
         return view.with_words(phrases, until)
-    parties = []
+    groups = []
     if selection.person:
-        parties.append({USER})
+        groups.append({USER})
     if selection.address:
-        parties.append(_meant(selection.address, roster))
+        groups.append(parties(selection.address, roster))
     if selection.reader:
         reader = roster.reader(selection.reader)
-        parties.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
-    return view.between(parties, selection.since, until)
+        groups.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
+    return view.between(groups, selection.since, until)
 
 
 def _either_way(*addresses: str) -> set[str]:
@@ -79,7 +79,7 @@ def _either_way(*addresses: str) -> set[str]:
     return {*addresses, *(address.removeprefix("role:") for address in addresses)}
 
 
-def _meant(word: str, roster: Roster) -> set[str]:
+def parties(word: str, roster: Roster) -> set[str]:
     """Return every party that mail exchanged with a written address may name."""
     try:
         lineage = roster.lineage(roster.find(word).session_id)

@@ -75,6 +75,11 @@ def key_of(message_id: str) -> bytes:
     return _beginning(message_id).ljust(BEGINNING, b"\0") + _digest(message_id.encode("utf-8", "surrogatepass"))
 
 
+def term_of_parent(key: bytes) -> int:
+    """Return the term of the answers to the message that has this key: the id itself need not be read."""
+    return PARENT << 56 | int.from_bytes(key[BEGINNING:], "big") >> 1 & _DIGITS
+
+
 def keys_from(word: str, *, prefix: bool) -> tuple[bytes, bytes]:
     """Return the first and the last key of the ids equal to a word in any case, or (``prefix``) that begin with it."""
     begin = _beginning(word)

@@ -6,6 +6,7 @@ Belongs here: queries of the index, and reading back the lines they name. Must n
 from __future__ import annotations
 
 from heapq import merge
+from itertools import islice
 
 from ..core import codec
 from ..core.claims import Reads
@@ -25,6 +26,7 @@ from .index_keys import (
     number_of,
     rank,
     term_of,
+    term_of_parent,
 )
 from .lines import boundary, line_at
 from .logs import parse_reads, weighed
@@ -92,6 +94,42 @@ class IndexView:
             " ORDER BY timestamp DESC, place DESC",
             (NEVER if since is None else since, EVER if until is None else until),
         )
+
+    def conversation(
+        self, parties: Iterable[str], before: tuple[int, str] | None, most: int
+    ) -> tuple[list[Row], list[Row]]:
+        """Return the newest ``most`` rows that may be from or to one of the parties, and with them the answers below.
+
+        Both are newest first; of the answers, too, no more than ``most`` are looked for. ``before``: the instant (ms)
+        and the id of the message that all of them precede.
+        """
+        until = (EVER, EVER) if before is None else (before[0], self.place(before[1]) or 0)
+        direct: set[tuple[Row, bytes]] = set()
+        for term in {term_of(PARTY, party) for party in parties}:
+            direct.update(self._with_keys(term, until, most))
+        newest = sorted(direct, reverse=True)[:most]
+        found, pending = dict(newest), [key for _, key in newest]
+        left = most
+        while pending and left > 0:
+            answers = [at for at in self._with_keys(term_of_parent(pending.pop()), until, left) if at[0] not in found]
+            found.update(answers)
+            pending += [key for _, key in answers]
+            left -= len(answers)
+        return [row for row, _ in newest], sorted(found, reverse=True)
+
+    def _with_keys(self, term: int, until: tuple[int, int], most: int) -> list[tuple[Row, bytes]]:
+        rows = self._db.execute(
+            "SELECT t.timestamp, m.place, m.line, m.key FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            " WHERE t.term = ? AND t.timestamp <= ? AND (t.timestamp < ? OR m.place < ?)"
+            " ORDER BY t.timestamp DESC, m.place DESC LIMIT ?",
+            (term, until[0], until[0], until[1], most),
+        )
+        return [((timestamp, place, line), key) for timestamp, place, line, key in rows]
+
+    def newer(self, parties: Iterable[str], since: int, until: int, most: int) -> list[Row]:
+        """Return the newest ``most`` rows that may be from or to one of the parties, sent after ``since`` (ms)."""
+        found = merge(*(self._listed(term_of(PARTY, party), since + 1, until) for party in parties), reverse=True)
+        return list(islice(found, most))
 
     def _called(self, first: bytes, last: bytes) -> Iterator[Row]:
         """Return the rows whose ids have keys from the first to the last."""

@@ -77,6 +77,39 @@ def test_the_page_shows_to_whom_before_it_sends(talk: Running, browser: Browser)
     assert last(post) == ("without script", ["ada", "project:x"])
 
 
+# -- channels -----------------------------------------------------------------------------------------------------
+
+
+def test_a_channel_shows_its_threads_whole_and_by_topic(talk: Running, browser: Browser) -> None:
+    """Answers that went to one agent are there, as they come and after a reload; a topic shows its own alone."""
+    post = talk.post
+    plan = post.send("ada", "project:x", "The plan.", "--subject", "Schema 4")
+    aside = post.send("bo", "ada", "ASIDE to Ada alone", "--thread", plan)
+    post.send("bo", "project:x", "Lunch?", "--subject", "Lunch")
+    window = Window(browser, talk)
+    page = window.go("/channel?to=project:x")
+    assert page.locator(".list .message").count() == 3
+    post.send("ada", "bo", "DEEPER aside", "--thread", aside)
+    page.locator(".list .message", has_text="DEEPER aside").wait_for()
+    page.get_by_role("navigation", name="Topics").get_by_role("link", name="Schema 4").click()
+    page.get_by_role("heading", name="#x › Schema 4").wait_for()
+    page.wait_for_selector(".link-state.live")
+    assert page.locator(".list .message").count() == 3
+    assert page.get_by_text("Lunch?").count() == 0
+    post.send("bo", "project:x", "More lunch", "--subject", "lunch")
+    page.locator("#body").fill("It stays in the topic.")
+    page.get_by_role("button", name="Send").click()
+    page.locator(".list .message", has_text="It stays in the topic.").wait_for()
+    assert page.get_by_text("More lunch").count() == 0
+    assert post.objects(MESSAGES)[-1]["subject"] == "schema 4"
+    page.locator(f"#m-{aside} .open").click()
+    panel = page.locator("#details")
+    panel.locator(".whole", has_text="ASIDE").wait_for()
+    assert "The plan." in panel.get_by_role("list", name="Earlier").inner_text()
+    assert "DEEPER" in panel.get_by_role("list", name="Later").inner_text()
+    assert window.problems == []
+
+
 # -- the page's script ------------------------------------------------------------------------------------------------
 
 

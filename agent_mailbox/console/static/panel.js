@@ -17,6 +17,7 @@ export const open = async (href, keep = true) => {
   document.body.classList.add("detailed");
   if (keep && new URL(href, from).href !== location.href) history.pushState(null, "", href); // Back closes it
   aside.scrollTop = 0;
+  $(".whole[aria-current]", aside)?.scrollIntoView({ block: "nearest" }); // below what came earlier in its thread
   restore(aside);
   const head = $("h2", aside);
   if (head && keep) {

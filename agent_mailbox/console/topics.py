@@ -1,0 +1,64 @@
+"""A channel's topics for its page.
+
+Belongs here: from the newest messages of a channel to its topics, the newest first, with what is unread in each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core import conversations
+from ..core.records import Record
+from . import presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..mailbox.channels import Digest
+
+MOST_TOPICS = 60
+"""Topics of a channel that its page lists."""
+PLAIN = "no topic"
+"""The name of mail without any subject."""
+
+
+class Topic(Record):
+    """A topic: its name, its page, its newest messages' count and how many of them the person has not seen."""
+
+    title: str
+    href: str
+    count: int
+    unread: int
+    is_chosen: bool
+
+
+def topics(
+    address: str, digests: Iterable[Digest], is_new: Callable[[str, Digest], bool], chosen: str | None
+) -> list[Topic]:
+    """Return the topics of these messages, which are newest first; ``chosen``: the topic that the page shows."""
+    found: dict[str, list[Digest]] = {}
+    for digest in digests:
+        found.setdefault(conversations.folded(digest.topic), []).append(digest)
+    wanted = None if chosen is None else conversations.folded(chosen)
+    if wanted is not None:
+        found.setdefault(wanted, [])
+    return [
+        Topic(
+            presenters.line(said[-1].topic if said else chosen or "") or PLAIN,
+            href(address, folded),
+            len(said),
+            sum(is_new(address, digest) for digest in said),
+            folded == wanted,
+        )
+        for folded, said in list(found.items())[:MOST_TOPICS]
+    ]
+
+
+def href(address: str, topic: str) -> str:
+    """Return the page of a channel's topic; a topic without a name has a page, too."""
+    return presenters.link("/channel", to=address, topic=topic or "-")
+
+
+def named(param: str | None) -> str | None:
+    """Return the topic that a page's address names; None for the whole channel."""
+    return None if not param else "" if param == "-" else param
