@@ -104,7 +104,9 @@ def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tu
     table = ControlTable(fd, view, parse, derives=logs.derives)
     roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
     found = table.ask(question(table, roster))
-    return Plane(roster, found, parse), found
+    plane = Plane(roster, found, parse)
+    table.settle(plane.is_decided)
+    return plane, found
 
 
 def of(desk: OpenMailbox) -> Plane:
@@ -130,6 +132,11 @@ def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> Plane:
 def of_request(desk: OpenMailbox, request_id: str) -> Plane:
     """Return the part about a request or a task."""
     return part(desk, lambda *_: [control_table.of_request(request_id)])
+
+
+def of_open(desk: OpenMailbox) -> Plane:
+    """Return the part with every request that may still wait for a decision."""
+    return part(desk, lambda *_: [control_table.of_open()])
 
 
 def of_beginning(desk: OpenMailbox, word: str) -> Plane:

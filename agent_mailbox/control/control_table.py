@@ -12,6 +12,8 @@ The table has a line's position under these words, in capitals if the line was p
     ORDERED   each agent that it may bind or end; of an answer that has effects: each asker of that request
     REQUEST   the id of its request or task
     ID        the id of the message
+    OPENED    no word: a message that asks for a decision
+    SETTLED   no word: such a message whose request is decided. The first decision stands, so nobody reads it again
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     Parse = Callable[[str], Payload | Unknown]
     Word = tuple[bytes, bytes]
 
-ORDERED, REQUEST, ID = b"o", b"q", b"i"
+ORDERED, REQUEST, ID, OPENED, SETTLED = b"o", b"q", b"i", b"p", b"s"
 TABLE = "control"
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, for which the table is written again; fewer cost less to read again."""
@@ -99,6 +101,11 @@ def of_id(message_id: str) -> Word:
     return ID, _spelt(message_id)
 
 
+def of_open() -> Word:
+    """Return the word by which all requests are found that may still wait for a decision."""
+    return OPENED, b""
+
+
 def _spelt(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
@@ -116,6 +123,8 @@ class ControlTable:
         self._parts: list[Entries] = []
         self._file: TableFile | None = None
         self._at = self._count = 0
+        self._opened_at: dict[int, str] = {}
+        """The requests that the last answer found by ``of_open``, by the places of the messages that ask."""
 
     def ask(self, words: Iterable[Word]) -> list[Message]:
         """Return the messages that one of the words concerns, and all that belong to them, in log order.
@@ -124,7 +133,7 @@ class ControlTable:
         """
         wanted = set(words)
         with ExitStack() as files:
-            if self._opened(files):
+            if self._is_open(files):
                 try:
                     self._catch_up()
                     found = self._about(set(wanted))
@@ -139,6 +148,18 @@ class ControlTable:
         self._save()
         return found
 
+    def settle(self, decided: Callable[[str], bool]) -> None:
+        """Note which of the requests that the last answer found are decided, once these are many."""
+        over = [entry(SETTLED, b"", at) for at, request_id in self._opened_at.items() if decided(request_id)]
+        if len(over) < MANY:
+            return
+        with ExitStack() as files:
+            if self._is_open(files):
+                self._catch_up()
+                self._parts.append(over)
+                self._count += len(over)
+                self._save()
+
     def holding(self, word: str) -> Iterator[Word]:
         """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
         mark = _spelt(word)
@@ -149,7 +170,7 @@ class ControlTable:
 
     # -- keeping up with the log --------------------------------------------------------------------------------------
 
-    def _opened(self, files: ExitStack) -> bool:
+    def _is_open(self, files: ExitStack) -> bool:
         """Open the file; return whether it is of this log and of what is proven there."""
         try:
             self._file = table = files.enter_context(closing(TableFile(self._path)))
@@ -181,6 +202,8 @@ class ControlTable:
     def _words(self, message: Message, askers: dict[str, set[str]]) -> Iterator[Word]:
         payload = self._payload(message)
         yield from _belonging(message, payload)
+        if isinstance(payload, Ask):
+            yield of_open()
         if isinstance(payload, _ORDERS):
             yield from map(of_agent, message.recipients)
         if isinstance(payload, Ask):
@@ -216,13 +239,21 @@ class ControlTable:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
         found = {} if found is None else found
         kind, text = word
+        over = {*self._places(SETTLED, b"")} if kind == OPENED else ()
         for sort, was_proven in ((kind, False), (kind.upper(), True)):
-            for at in [at for part in self._parts for at in word_table.positions(part, sort, text)]:
+            for at in self._places(sort, text):
+                if at in over:
+                    continue
                 if at not in found:
                     found[at] = self._message(at)
                 if was_proven and not proofs.proves(found[at].proof):
                     raise Doubtful(at)
+                if kind == OPENED:
+                    self._opened_at[at] = self._payload(found[at]).request_id
                 yield found[at]
+
+    def _places(self, kind: bytes, text: bytes) -> list[int]:
+        return [at for part in self._parts for at in word_table.positions(part, kind, text)]
 
     def _message(self, at: int) -> Message:
         line = line_at(self._fd, at) if at < self._end else b""

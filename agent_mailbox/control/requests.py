@@ -90,7 +90,7 @@ class Control(Coordination):
         """Return the open requests that ``me`` is to decide, oldest first; ``everyones``: all open ones. A request that
         has timed out is left out."""
         now = self.now()
-        found = [request for request in self.plane().open_requests() if not overdue(request, now)]
+        found = [request for request in control_log.of_open(self).open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
     def deciders(self, request: ControlRequest) -> list[str]:

@@ -37,6 +37,18 @@ MUTANTS = (
         tests=f"{TABLE}::test_a_part_answers_as_the_whole_does",
     ),
     Mutant(
+        "only what is decided is passed over by who asks what waits",
+        "ControlTable.settle",
+        (" if decided(request_id)]", "]"),
+        tests=f"{TABLE}::test_an_answer_that_counts_for_nothing_hides_no_request",
+    ),
+    Mutant(
+        "what is decided is read no more to tell what waits",
+        "ControlTable._listed",
+        ("                if at in over:\n                    continue\n", ""),
+        tests=f"{TABLE}::test_what_is_decided_is_read_no_more_to_tell_what_waits",
+    ),
+    Mutant(
         "an answer with effects is found by its asker",
         "ControlTable._words",
         ("        if _has_effects(payload):\n", "        if False:\n"),

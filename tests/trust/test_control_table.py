@@ -87,6 +87,9 @@ def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
     for request in (*whole.requests.values(), *whole.tasks.values()):
         found = desk.find(request.id) if request.flow != "task" or request.id not in whole.requests else request
         assert found.replace(place=0) == request.replace(place=0)
+    waiting = [request.replace(place=0) for request in whole.open_requests()]
+    for _ in range(2):  # the second time the decided are noted
+        assert [request.replace(place=0) for request in control_log.of_open(desk).open_requests()] == waiting
     assert standing.of(whole, WORKER) != standing.of(whole, "nobody")
     assert table(scene).exists()
 
@@ -163,6 +166,39 @@ def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:
     assert scene.control.standing(WORKER).mode == "acceptEdits"
     filled(scene)
     assert scene.control.standing(WORKER).mode == "acceptEdits"
+
+
+def test_what_is_decided_is_read_no_more_to_tell_what_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question finds the decided ones out; whatever waits, or is asked anew, is read each time."""
+    asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)) for _ in range(9)]
+    for request in asked[1:]:
+        scene.control.answer(USER, request.id, False)
+    filled(scene)
+    for _ in range(2):
+        desk = scene.control
+        assert [request.id for request in desk.pending(USER, everyones=True)] == [asked[0].id]
+    read: list[int] = []
+    line_at = control_table.line_at
+    monkeypatch.setattr(control_table, "line_at", lambda fd, at: (read.append(at), line_at(fd, at))[1])
+    later = scene.control.request(WORKER, m.PlanRequest(goal="g"))
+    read.clear()
+    assert [request.id for request in scene.control.pending(USER, everyones=True)] == [asked[0].id, later.id]
+    assert len(read) < 4
+
+
+def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> None:
+    """A stranger's word, proven to be its own, and lines in anybody's name."""
+    many = control_table.MANY + 1
+    asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)).id for _ in range(many)]
+    for sender, proof in ((OTHER, f"session:{OTHER}"), (OTHER, None), (WORKER, f"session:{WORKER}")):
+        for at, request_id in enumerate(asked):
+            content = message_text.written(m.PermissionResponse(request_id=request_id, approved=True))
+            answer = Message(
+                id=f"answer-{sender[:4]}-{proof is None}-{at}", sender=sender, recipients=(WORKER,),
+                timestamp=scene.mailbox.now(), content=content, type="control",
+            )  # fmt: skip
+            scene.mailbox.logs.messages.append([codec.message_line(answer)], None, [proof])
+        assert [request.id for request in scene.control.pending(USER, everyones=True)] == asked
 
 
 def test_a_shortened_id_is_found(scene: Scene) -> None:

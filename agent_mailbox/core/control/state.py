@@ -172,6 +172,11 @@ class Plane:
         """Return the undecided requests, oldest first."""
         return [request for request in self.requests.values() if request.is_open]
 
+    def is_decided(self, request_id: str) -> bool:
+        """Return whether that is a request, and decided: the first decision stands."""
+        request = self.requests.get(request_id)
+        return request is not None and not request.is_open
+
     def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """Return whether the speaker may decide the request at that instant.
 
