@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import codec, frame
+from ..core import codec, conversations, frame
 from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound, Refused
-from . import presenters
+from . import presenters, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,6 +72,18 @@ def read(now: Looking, fields: Fields) -> str:
 def _shown(items: list[Item], wanted: set[str]) -> list[Item]:
     """Return the unread messages that the page showed; only those may be recorded as read."""
     return [item for item in items if item.message.id in wanted]
+
+
+def seen(now: Looking, fields: Fields) -> str:
+    """Note how far the person has seen a channel, or a topic of it."""
+    address, until = fields.get("to", ""), fields.get("until", "")
+    if address not in {channel.address for channel in presenters.channels(now.roster)}:
+        raise NotFound(f"no channel {address!r}", "choose one of the channels")
+    if not (until.isascii() and until.isdecimal() and len(until) < 16):
+        raise Malformed(f"not an instant: {until!r}", "reload the page")
+    topic = topics.named(fields.get("topic"))
+    now.unread.move(address, None if topic is None else conversations.folded(topic), int(until))
+    return f"{presenters.label(address)} is marked as seen."
 
 
 def ack(now: Looking, fields: Fields) -> str:
@@ -154,6 +166,7 @@ ACTS: dict[str, Act] = {
     "/send": send,
     "/reply": reply,
     "/read": read,
+    "/seen": seen,
     "/ack": ack,
     "/release": release,
     "/resend": resend,

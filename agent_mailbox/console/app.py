@@ -118,6 +118,7 @@ class Console:
             Route(ENTRANCE, self._enter, methods=["POST"]),
             Route("/leave", self._leave, methods=["POST"]),
             Route("/receipts", self._receipts),
+            Route("/rail", self._rail),
             Route("/events", self._events),
             Mount(f"{STATIC}{_version()}", Static(directory=HERE / "static")),
         ]
@@ -172,6 +173,18 @@ class Console:
         )  # fmt: skip
         return HTMLResponse(text, status)
 
+    async def _rail(self, request: Request) -> Response:
+        """Answer with the rail of a page alone, which goes out of date more often than the page."""
+        params = dict(request.query_params)
+        path = params.pop("page", "/")
+
+        def look() -> str:
+            with self.desk.looking() as now:
+                content = details.rail(now, self.surveyor.current())
+            return self.reader.templates.get_template("rail_alone.html").render(**content, path=path, params=params)
+
+        return HTMLResponse(await run_in_threadpool(look))
+
     async def _receipts(self, request: Request) -> Response:
         ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]
 
@@ -200,6 +213,8 @@ class Console:
         kind, status = "done", 200
         try:
             said = await run_in_threadpool(act)
+            if path == "/seen":
+                self.hub.publish([Event("seen")])
         except Exception as error:
             problem, status = answered(error)
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()

@@ -19,6 +19,7 @@ from ..mailbox.facade import Mailbox
 from ..store.index import FILE
 from . import presenters
 from .tallies import Tallies
+from .unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,6 +51,7 @@ class Looking:
         self.control = self.mailbox.control
         self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
+        self.unread = Unread(self.mailbox, self.library)
 
     @property
     def roster(self) -> Roster:

@@ -5,6 +5,7 @@ Belongs here: their content. ``views`` has the pages.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, conversations, frame, replies
@@ -99,18 +100,28 @@ def rail(now: Looking, survey: Survey) -> dict[str, Any]:
     gone = now.gone()
     states = {a.session_id: shown_state(a, gone) for a in living}
     living.sort(key=lambda a: (states[a.session_id] != ALIVE, presenters.name(a.session_id, roster).casefold()))
+    listed = presenters.channels(roster)[:60]
+    fresh = now.unread.counts(channel.address for channel in listed)
+    letters = now.letters()
+    by_agent = Counter(heir for item in letters for heir in roster.heirs(item.message.sender))
     return {
-        "counts": counts(now, survey),
-        "channels": presenters.channels(roster)[:60],
+        "counts": counts(now, survey, len(letters)),
+        "joined": [(channel, fresh.get(channel.address, 0)) for channel in listed],
         "direct": [
-            (a.session_id, presenters.name(a.session_id, roster), states[a.session_id], SIGNS[states[a.session_id]])
+            (
+                a.session_id,
+                presenters.name(a.session_id, roster),
+                states[a.session_id],
+                SIGNS[states[a.session_id]],
+                by_agent[a.session_id],
+            )
             for a in living[:60]
         ],
         "directory": presenters.line(now.mailbox.directory),
     }
 
 
-def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
+def counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
     requests = now.requests()
     mine = sum(USER in now.control.deciders(request) for request in requests)
@@ -118,7 +129,7 @@ def counts(now: Looking, survey: Survey) -> dict[str, int | None]:
     states = [shown_state(line.agent, gone) for line in survey.lines.values()]
     return {
         "decisions": mine,
-        "mail": len(now.letters()) + len(survey.owed),
+        "mail": letters + len(survey.owed),
         "pending": len(requests) + len(survey.unread) if survey.unread is not None else None,
         "dead": len(survey.dead) if survey.dead is not None else None,
         "agents": states.count(ALIVE),

@@ -49,7 +49,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 class Event(Record):
     """One event. Its ``kind``: ``message`` (with it), ``reads`` (``ids`` of messages with new receipts), ``roster``,
-    ``control``, ``survey``, or ``resync``: pages reload."""
+    ``control``, ``survey``, ``seen`` (the person's marks moved), or ``resync``: pages reload."""
 
     kind: str
     message: Message | None = None

@@ -52,11 +52,12 @@ class EventReader:
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
         def write(event: Event) -> Iterator[tuple[str, str]]:
-            if event.kind in ("resync", "roster", "survey", "control"):
+            if event.kind in ("resync", "roster", "survey", "control", "seen"):
                 yield ("stale", "all" if event.kind == "resync" else "rail")
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()
-                yield "mail", codec.dumps(sorted(presenters.keys(event.message, roster)))
+                if event.message.sender != USER:
+                    yield "mail", codec.dumps(sorted(presenters.keys(event.message, roster)))
                 if chosen is not None and self._belongs(event.message, chosen, roster, path, params):
                     yield (
                         "row",

@@ -12,7 +12,7 @@ from ..core.records import Record
 from . import presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Collection, Iterable
 
     from ..mailbox.channels import Digest
 
@@ -32,10 +32,10 @@ class Topic(Record):
     is_chosen: bool
 
 
-def topics(
-    address: str, digests: Iterable[Digest], is_new: Callable[[str, Digest], bool], chosen: str | None
-) -> list[Topic]:
-    """Return the topics of these messages, which are newest first; ``chosen``: the topic that the page shows."""
+def topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen: str | None) -> list[Topic]:
+    """Return the topics of these messages, which are newest first.
+
+    ``new``: the ids of those that the person has not seen. ``chosen``: the topic that the page shows."""
     found: dict[str, list[Digest]] = {}
     for digest in digests:
         found.setdefault(conversations.folded(digest.topic), []).append(digest)
@@ -47,7 +47,7 @@ def topics(
             presenters.line(said[-1].topic if said else chosen or "") or PLAIN,
             href(address, folded),
             len(said),
-            sum(is_new(address, digest) for digest in said),
+            sum(digest.id in new for digest in said),
             folded == wanted,
         )
         for folded, said in list(found.items())[:MOST_TOPICS]

@@ -101,6 +101,7 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
         "rows": rows,
         "older": older,
         "is_newest": before is None,
+        "first_new": None,
     }
 
 
@@ -249,18 +250,23 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     members = [(presenters.name(i, roster), state, SIGNS[state], i) for i, state in states.items()]
     rows = listing(now, "/channel", params)
     topic = topics.named(params.get("topic"))
-    listed = topics.topics(address, now.library.newest(address), lambda *_: False, topic)
+    newest = now.library.newest(address)
+    new = now.unread.new(address, newest)
+    listed = topics.topics(address, newest, new, topic)
+    shown = next((one for one in listed if one.is_chosen), None)
     return {
         "title": presenters.label(address),
         "topics": listed,
-        "topic": next((one for one in listed if one.is_chosen), None),
-        "subject": topic or "",
+        "new": len(new),
+        "topic": shown,
+        "subject": shown.title if shown is not None and topic else "",
         "whole": presenters.link("/channel", to=address),
         "address": address,
         "members": members[:MOST],
         "writes_to": address,
         "priorities": PRIORITIES,
         **rows,
+        "first_new": next((row.id for row in rows["rows"] if row.id in new), None),
     }
 
 

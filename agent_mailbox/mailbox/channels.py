@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import claims, conversations, threads
 from ..core.records import Record
+from ..errors import MailboxError
 from .paging import Browsing, Older, Page, Position
 from .selection import parties
 
@@ -87,11 +88,14 @@ class Channels(Browsing):
     def newest(self, address: str) -> list[Digest]:
         """Return the newest messages to an address, newest first."""
         now = self._mailbox.now()
-        return self.newer({address: -1}, now, LOOK)[address]
+        return self.newer({address: -1}, now, LOOK).get(address, [])
 
     def newer(self, since: Mapping[str, int], until: int, most: int) -> dict[str, list[Digest]]:
-        """Return the newest ``most`` messages to each address that were sent after an instant (ms), newest first."""
+        """Return the newest ``most`` messages to each address that were sent after an instant (ms), newest first.
+
+        A tag that is no address, which another program may have written, is left out."""
         roster = self._mailbox.logs.read_roster()
+        since = {address: begin for address, begin in since.items() if _is_address(address, roster)}
 
         def answer(view: IndexView) -> dict[str, list[Digest]]:
             parent = _remembering(view.message)
@@ -134,6 +138,14 @@ class Channels(Browsing):
 
 def _digest(message: Message, parent: Parent) -> Digest:
     return Digest(message.id, message.sender, message.timestamp, conversations.topic(message, parent))
+
+
+def _is_address(word: str, roster: Roster) -> bool:
+    try:
+        threads.exchanged((), word, roster)
+    except MailboxError:
+        return False
+    return True
 
 
 def _remembering(look: Parent) -> Parent:

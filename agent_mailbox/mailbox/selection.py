@@ -7,7 +7,7 @@ narrows it. The index only offers candidates; ``chooses`` decides.
 from __future__ import annotations
 
 from ..core import threads, words
-from ..core.address import ALL
+from ..core.address import ALL, teammate
 from ..core.records import USER, Record
 from ..errors import MailboxError
 
@@ -81,8 +81,10 @@ def _either_way(*addresses: str) -> set[str]:
 
 def parties(word: str, roster: Roster) -> set[str]:
     """Return every party that mail exchanged with a written address may name."""
+    lineage: tuple[str, ...] = ()  # of a role, a tag, or all
     try:
-        lineage = roster.lineage(roster.find(word).session_id)
+        if word != ALL and (":" not in word or teammate(word)):
+            lineage = roster.lineage(roster.find(word).session_id)
     except MailboxError:
-        lineage = ()  # a role, a tag, or all
+        pass
     return {*lineage, *_either_way(word), f"role:{word}"}

@@ -115,3 +115,10 @@ def test_no_thread_is_followed_for_ever(post: Post) -> None:
 def test_a_topic_is_a_subject_and_its_answers() -> None:
     """However it is spelt; an answer with a subject of its own begins another."""
     assert conversations.folded("Re:  RE: Schema   4") == conversations.folded("schema 4") == "schema 4"
+
+
+def test_a_tag_that_is_no_address_hinders_no_page(post: Post) -> None:
+    """Another program may have written it into the roster."""
+    mailbox, _ = filled(post, 2, 5)
+    assert set(Channels(mailbox).newer({"team:x/": -1, "all": -1}, mailbox.now(), 9)) == {"all"}
+    assert Channels(mailbox).newest("team:x/") == []

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.console.conftest import Running, Window
-from tests.helpers import MESSAGES, ROOT, Post, until
+from tests.helpers import MESSAGES, READS, ROOT, Post, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture
@@ -91,6 +92,7 @@ def test_a_channel_shows_its_threads_whole_and_by_topic(talk: Running, browser: 
     assert page.locator(".list .message").count() == 3
     post.send("ada", "bo", "DEEPER aside", "--thread", aside)
     page.locator(".list .message", has_text="DEEPER aside").wait_for()
+    page.get_by_text("2 topics").click()
     page.get_by_role("navigation", name="Topics").get_by_role("link", name="Schema 4").click()
     page.get_by_role("heading", name="#x › Schema 4").wait_for()
     page.wait_for_selector(".link-state.live")
@@ -101,12 +103,99 @@ def test_a_channel_shows_its_threads_whole_and_by_topic(talk: Running, browser: 
     page.get_by_role("button", name="Send").click()
     page.locator(".list .message", has_text="It stays in the topic.").wait_for()
     assert page.get_by_text("More lunch").count() == 0
-    assert post.objects(MESSAGES)[-1]["subject"] == "schema 4"
+    assert post.objects(MESSAGES)[-1]["subject"] == "Schema 4"
     page.locator(f"#m-{aside} .open").click()
     panel = page.locator("#details")
     panel.locator(".whole", has_text="ASIDE").wait_for()
     assert "The plan." in panel.get_by_role("list", name="Earlier").inner_text()
     assert "DEEPER" in panel.get_by_role("list", name="Later").inner_text()
+    assert window.problems == []
+
+
+# -- what is new ----------------------------------------------------------------------------------------------------
+
+
+def count(page: Page, name: str) -> str:
+    """What the rail says is new in a channel or from an agent."""
+    number = page.locator("#rail").get_by_role("link", name=name).locator(".number")
+    return number.inner_text() if number.is_visible() else ""
+
+
+def test_what_is_new_is_kept_by_the_server_until_it_was_in_sight(talk: Running, browser: Browser) -> None:
+    """Counted by channel, for every window and after a restart, one's own words aside; no agent hears of it."""
+    post = talk.post
+    away = Window(browser, talk).go("/agents")
+    for number in range(3):
+        post.send("ada", "project:x", f"NEW {number}")
+    post.send("user", "project:x", "my own")
+    until(lambda: count(away, "#x") == "3")
+    away.goto(f"{talk.url}pending")
+    assert count(away, "#x") == "3"
+    window = Window(browser, talk)
+    page = window.go("/channel?to=project:x")
+    assert page.locator("#news + .message").inner_text().count("NEW 0") == 1
+    until(lambda: count(page, "#x") == count(away, "#x") == "")
+    page.reload()
+    assert page.locator("#news").count() == 0
+    post.send("ada", "project:x", "SEEN at once")
+    page.locator(".message", has_text="SEEN at once").wait_for()
+    until(lambda: 'data-new="0"' in rail(talk, "project:x"))
+    assert post.objects(READS) == []
+    window.context.close()
+    with Running(post) as again:
+        post.send("ada", "project:x", "while away")
+        assert 'data-new="1"' in rail(again.enter(), "project:x")
+    assert window.problems == []
+
+
+def rail(console: Running, address: str) -> str:
+    """The channel's link in the rail."""
+    found = re.search(f'<a [^>]*data-channel="{address}"[^>]*>', console.ask("/rail?page=/agents").text)
+    assert found is not None
+    return found[0]
+
+
+def test_a_topic_is_seen_by_itself(talk: Running) -> None:
+    """The other topics of its channel stay new; without script a button says it."""
+    post = talk.post
+    talk.ask("/")
+    for subject in ("One", "Two", "two"):
+        post.send("ada", "project:x", "x", "--subject", subject)
+    until_ms = str(2**43)
+    assert talk.does("/seen", to="project:x", topic="two", until=until_ms)["kind"] == "done"
+    assert 'data-new="1"' in rail(talk, "project:x")
+    assert ">Mark as seen</button>" in talk.ask("/channel?to=project:x").text
+    assert talk.does("/seen", to="project:x", until=until_ms)["kind"] == "done"
+    assert 'data-new="0"' in rail(talk, "project:x")
+    assert talk.does("/seen", to="project:nowhere", until="1")["status"] == 404
+    assert talk.does("/seen", to="all", until="-1")["status"] == 400
+
+
+def test_a_message_of_the_future_hides_nothing(talk: Running) -> None:
+    """A mark ends at the present: what comes after a line of the year 9999 is new."""
+    post = talk.post
+    talk.ask("/")
+    post.append(MESSAGES, {**record("ada", "project:x"), "timestamp": "9999-01-01T00:00:00Z"})
+    talk.does("/seen", to="project:x", until=str(253370764800000))
+    post.send("ada", "project:x", "after")
+    assert 'data-new="1"' in rail(talk, "project:x")
+
+
+def test_new_mail_is_announced_while_one_reads_above_and_n_leads_to_it(talk: Running, browser: Browser) -> None:
+    """A button says how many came below; the key goes from channel to channel with new mail."""
+    post = talk.post
+    post.ok("send", "--from", "ada", "--jsonl", "-", stdin="".join(
+        json.dumps({"recipient": "project:x", "content": f"line {n}\n" * 3}) + "\n" for n in range(30)))  # fmt: skip
+    window = Window(browser, talk)
+    page = window.go("/channel?to=project:x")
+    page.evaluate("window.scrollTo(0, 0)")
+    post.send("ada", "project:x", "BELOW")
+    page.get_by_role("button", name="↓ 1 new").click()
+    page.get_by_role("button", name="↓ 1 new").wait_for(state="hidden")
+    post.send("ada", "all", "ELSEWHERE")
+    until(lambda: count(page, "#all") == "1")
+    page.keyboard.press("n")
+    page.wait_for_url("**/channel?to=all")
     assert window.problems == []
 
 

@@ -1,14 +1,15 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: dom, notices, requests, drafts, refresh, list, stream, panel,
-// forms, keys.
+// The modules, each of which imports only those above it: dom, notices, requests, drafts, refresh, list, seen, stream,
+// panel, forms, keys.
 import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";
 import "./forms.js";
 import "./keys.js";
-import { older, watch } from "./list.js";
+import { older, toEnd, watch } from "./list.js";
 import { open, shut } from "./panel.js";
 import { tick } from "./requests.js";
+import { look } from "./seen.js";
 import { listen } from "./stream.js";
 
 document.addEventListener("click", (event) => {
@@ -35,4 +36,6 @@ listen();
 if (window.innerWidth <= 720) $$("#rail details").forEach((d) => { d.open = false; });
 const opened = new URLSearchParams(location.search).get("open");
 if (opened) document.getElementById(`m-${opened}`)?.scrollIntoView({ block: "center" });
-else if ($("[data-live]") && !location.hash && !$("#main.agent")) window.scrollTo(0, document.documentElement.scrollHeight);
+else if ($("#news")) $("#news").scrollIntoView({ block: "center" });
+else if ($("[data-live]") && !location.hash && !$("#main.agent")) toEnd();
+look();

@@ -3,6 +3,7 @@ import { $, $$, attempt } from "./dom.js";
 import { unsay } from "./notices.js";
 import { open, shut } from "./panel.js";
 import { prepare } from "./requests.js";
+import { next } from "./seen.js";
 
 const entries = () => $$("#main .card, #main .message, #main .entry").filter((node) => node.getClientRects().length);
 const move = (by) => {
@@ -11,9 +12,9 @@ const move = (by) => {
   const now = all.findIndex((node) => node === document.activeElement || node.contains(document.activeElement));
   const list = $("[data-live]");
   const begin = by > 0 ? (list ? all.length - 1 : 0) : all.length - 1;
-  const next = all[now < 0 ? begin : Math.min(Math.max(now + by, 0), all.length - 1)];
-  next.focus({ preventScroll: true });
-  next.scrollIntoView({ block: "nearest" });
+  const there = all[now < 0 ? begin : Math.min(Math.max(now + by, 0), all.length - 1)];
+  there.focus({ preventScroll: true });
+  there.scrollIntoView({ block: "nearest" });
 };
 const current = () => document.activeElement?.closest?.(".card, .message, .entry");
 const go = { w: "/", a: "/agents", c: "/channels", p: "/pending", t: "/timeline", d: "/dead", m: "/archive" };
@@ -40,6 +41,7 @@ const keys = {
   },
   "/": () => $("#find").focus(),
   g: () => { leader = Date.now(); },
+  n: () => next(),
   "?": () => $("#keys").showModal(),
 };
 const decide = (which) => prepare(which, current()?.matches(".card") ? current() : $("#main .card"));

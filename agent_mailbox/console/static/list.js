@@ -5,7 +5,7 @@ const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can 
 
 // -- new rows -------------------------------------------------------------------------------------------------------
 
-const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
+export const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 
 export const add = (text) => {
   const list = $("[data-live]");
@@ -30,8 +30,22 @@ export const add = (text) => {
   else list.append(row);
   days(list);
   trim(list, true);
-  if (follow) window.scrollTo({ top: document.documentElement.scrollHeight });
+  if (follow || row.matches(".person")) toEnd();
+  else noteBelow();
 };
+export const toEnd = () => window.scrollTo({ top: document.documentElement.scrollHeight });
+
+// A sign of new mail while the person reads further up.
+let below = 0;
+const noteBelow = (count = below + 1) => {
+  const button = $("#below");
+  below = count;
+  if (!button) return;
+  button.hidden = !below;
+  button.textContent = `↓ ${below} new`;
+};
+window.addEventListener("scroll", () => { if (below && atEnd()) noteBelow(0); });
+$("#below")?.addEventListener("click", toEnd);
 // Puts each day above its first message.
 const days = (list) => {
   let last = "";

@@ -42,6 +42,33 @@ const patch = (old, fresh) => {
 };
 const same = (one, other) => one.outerHTML === other.outerHTML;
 
+// -- the rail ---------------------------------------------------------------------------------------------------------
+
+const railOf = () => {
+  const at = new URLSearchParams(location.search);
+  at.set("page", location.pathname);
+  return `/rail?${at}`;
+};
+const renew = (rail) => {
+  const old = $("#rail");
+  if (!rail || same(rail, old)) return;
+  const shut = $$("details", old).map((d) => d.open);
+  const at = document.activeElement?.closest("#rail a")?.getAttribute("href");
+  old.replaceChildren(...rail.children);
+  $$("details", old).forEach((d, i) => { d.open = shut[i] ?? true; });
+  if (at) $(`a[href="${CSS.escape(at)}"]`, old)?.focus({ preventScroll: true });
+};
+// Counts a message that came in, until the server's own count is there.
+export const countNew = (keys) => {
+  for (const a of $$("#rail a[data-channel]").filter((link) => keys.includes(link.dataset.channel))) {
+    a.dataset.new = Number(a.dataset.new) + 1;
+    a.classList.add("fresh");
+    $(".number", a).textContent = a.dataset.new < 100 ? a.dataset.new : "99+";
+    $(".count", a).hidden = false;
+  }
+  stale("rail");
+};
+
 // -- when -----------------------------------------------------------------------------------------------------------
 
 let due = new Set();
@@ -60,19 +87,12 @@ const refresh = async () => {
   waiting = 0;
   loading = true;
   try {
-    const page = await load(here());
-    const rail = $("#rail", page);
-    if (rail && !same(rail, $("#rail"))) {
-      const marked = $$("#rail .fresh").map((a) => a.dataset.channel);
-      const shut = $$("#rail details").map((d) => d.open);
-      const at = document.activeElement?.closest("#rail a")?.getAttribute("href");
-      $("#rail").replaceChildren(...rail.children);
-      $$("#rail details").forEach((d, i) => { d.open = shut[i] ?? true; });
-      $$("#rail a[data-channel]").filter((a) => marked.includes(a.dataset.channel)).forEach(markFresh);
-      if (at) $(`#rail a[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
-    }
-    document.title = page.title;
-    call(Number(page.body.dataset.decisions || 0));
+    const alone = !wanted.has("main") && !wanted.has("all");
+    const page = await load(alone ? railOf() : here());
+    renew($("#rail", page));
+    const decisions = Number(page.body.dataset.decisions || 0);
+    document.title = `${decisions ? `(${decisions}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
+    call(decisions);
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
@@ -92,12 +112,3 @@ const refresh = async () => {
   if (left.length) stale(left.find((what) => what !== "rail") || "rail");
 };
 document.addEventListener(EXPIRED, () => stale("main"));
-
-export const markFresh = (a) => {
-  if (a.classList.contains("fresh")) return;
-  a.classList.add("fresh");
-  const word = document.createElement("span");
-  word.className = "count";
-  word.textContent = "new";
-  a.append(" ", word);
-};

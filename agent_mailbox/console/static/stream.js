@@ -1,8 +1,9 @@
 // The live stream: news as they happen, and coming back after the console was away or signed out of.
-import { $, $$, SIGNED_OUT } from "./dom.js";
+import { $, SIGNED_OUT } from "./dom.js";
 import { add, noteReads } from "./list.js";
 import { say, unsay } from "./notices.js";
-import { markFresh, stale } from "./refresh.js";
+import { countNew, stale } from "./refresh.js";
+import { look } from "./seen.js";
 
 let heard = document.body.dataset.number; // the newest event that this page has
 let stream = null;
@@ -28,7 +29,10 @@ export const listen = () => {
     heard = event.lastEventId || heard;
     does(event);
   });
-  on("row", (event) => add(event.data));
+  on("row", (event) => {
+    add(event.data);
+    look();
+  });
   on("stale", (event) => stale(event.data));
   on("reads", (event) => noteReads(event.data.split(",")));
   on("rest", () => {
@@ -36,10 +40,7 @@ export const listen = () => {
     stream = null;
     state(false, "paused while other windows are live");
   });
-  on("mail", (event) => {
-    const keys = JSON.parse(event.data);
-    $$("#rail a[data-channel]:not([aria-current])").filter((a) => keys.includes(a.dataset.channel)).forEach(markFresh);
-  });
+  on("mail", (event) => countNew(JSON.parse(event.data)));
 };
 
 // A console that was started anew, or signed out of, refuses the stream. The page asks, ever less often, until it may

@@ -1,0 +1,79 @@
+"""Mail in the channels that is new to the person.
+
+Belongs here: counting it by the person's marks, and moving them. Mail to the person has real reads; these marks are
+notes beside them, which no agent sees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core import conversations
+from ..core.marks import Marks
+from ..core.records import USER
+from ..errors import MailboxError
+from ..store import marks_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..mailbox.channels import Channels, Digest
+    from ..mailbox.facade import Mailbox
+
+MOST_COUNTED = 100
+"""Messages of a channel that are counted; more are shown as 99+."""
+
+
+class Unread:
+    """The person's marks, and the counts by them."""
+
+    def __init__(self, mailbox: Mailbox, library: Channels) -> None:
+        self._mailbox = mailbox
+        self._library = library
+        self._unkept: Marks | None = None
+
+    def marks(self) -> Marks:
+        """Return the marks. At first everything until now is seen."""
+        try:
+            known = marks_file.load(self._mailbox.logs)
+        except MailboxError:
+            known = None
+        if known is not None:
+            return known
+        self._unkept = self._unkept or Marks(self._mailbox.now())
+        self._keep(self._unkept)
+        return self._unkept
+
+    def _keep(self, marks: Marks) -> None:
+        self._unkept = marks
+        try:
+            marks_file.save(self._mailbox.logs, marks)
+        except MailboxError:
+            pass  # they hold until this process ends
+
+    def move(self, address: str, topic: str | None, at: int) -> None:
+        """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over."""
+        self._keep(self.marks().moved(address, topic, min(at, self._mailbox.now())))
+
+    def counts(self, addresses: Iterable[str]) -> dict[str, int]:
+        """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""
+        if self._library.newest_alone:
+            return {}  # the index, which counts quickly, is being built
+        marks = self.marks()
+        begins = {address: marks.reached(address) for address in addresses}
+        found = self._library.newer(begins, self._mailbox.now(), MOST_COUNTED)
+        return {
+            address: sum(_is_new(marks, address, digest) for digest in digests) for address, digests in found.items()
+        }
+
+    def new(self, address: str, digests: Iterable[Digest]) -> set[str]:
+        """Return the ids of those messages to a channel that are new."""
+        marks, now = self.marks(), self._mailbox.now()
+        return {digest.id for digest in digests if digest.timestamp <= now and _is_new(marks, address, digest)}
+
+
+def _is_new(marks: Marks, address: str, digest: Digest) -> bool:
+    """Return whether a message of others is beyond the marks."""
+    if digest.sender == USER or digest.timestamp <= marks.reached(address):
+        return False
+    return digest.timestamp > marks.reached(address, conversations.folded(digest.topic))
