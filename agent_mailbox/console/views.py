@@ -20,6 +20,7 @@ from . import cards, charts, presenters, topics
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ..core.roster import Agent
     from .desk import Looking
     from .survey import Survey
 
@@ -287,6 +288,25 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
+def new(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """Return a form to write to anyone, with the addresses there are."""
+    roster = now.roster
+    living = [a for a in roster.agents.values() if a.state != DEAD]
+    agents = [(_word(a), presenters.name(a.session_id, roster)) for a in living]
+    channels = [(c.address, f"{c.label}, {c.members} {c.kind}") for c in presenters.channels(roster)]
+    return {
+        "title": "New message",
+        "to": params.get("to", ""),
+        "addresses": [*sorted(agents, key=lambda pair: pair[1].casefold())[:MOST], *channels[:MOST]],
+        "priorities": PRIORITIES,
+    }
+
+
+def _word(agent: Agent) -> str:
+    """Return the word by which one writes to an agent in a list with commas."""
+    return agent.session_id if agent.name is None or "," in agent.name else agent.name
+
+
 def archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return all mail, archived mail included."""
     return {"title": "All mail", **listing(now, "/archive", params)}
@@ -325,6 +345,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/channels": ("channels.html", channel_list),
     "/channel": ("channel.html", channel),
     "/direct": ("direct.html", direct),
+    "/new": ("new.html", new),
     "/pending": ("pending.html", pending),
     "/dead": ("dead.html", dead),
     "/archive": ("archive.html", archive),

@@ -39,6 +39,7 @@ class Day:
             "/agents": "Dmitri",
             f"/agent?id={ines}": "Decides for it",
             "/channels": "#reproducibility",
+            "/new": "Agents, roles, tags or all",
             "/channel?to=project:inscription": "indexes are free to come and go",
             f"/direct?with={ines}": "Write to Ines",
             "/pending": "Who can read plate 11",

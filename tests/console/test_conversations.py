@@ -66,7 +66,8 @@ def test_the_page_shows_to_whom_before_it_sends(talk: Running, browser: Browser)
     assert page.get_by_label("Reply to Ada").input_value() == "for you alone"
     assert page.get_by_label("Only Ada").is_checked()
     page.get_by_role("button", name="Reply", exact=True).click()
-    until(lambda: last(post) == ("for you alone", ["ada"]))
+    page.get_by_text("Sent to Ada.").wait_for()
+    assert last(post) == ("for you alone", ["ada"])
     page = window.go(f"/archive?open={private}")
     page.get_by_text("The answer goes to Cy.").wait_for()
     assert page.get_by_role("radio").count() == 0
@@ -197,6 +198,30 @@ def test_new_mail_is_announced_while_one_reads_above_and_n_leads_to_it(talk: Run
     page.keyboard.press("n")
     page.wait_for_url("**/channel?to=all")
     assert window.problems == []
+
+
+def test_a_new_message_goes_to_anyone_with_completion(talk: Running, browser: Browser) -> None:
+    """Each address of several is completed; a draft survives with its addresses."""
+    window = Window(browser, talk)
+    window.go("/agents").keyboard.press("c")
+    page = window.page
+    page.wait_for_url("**/new")
+    page.wait_for_selector(".link-state.live")
+    page.get_by_label("To", exact=True).fill("Ada, ")
+    options = page.locator("#addresses option")
+    assert "Ada, project:x" in options.evaluate_all("all => all.filter(o => !o.disabled).map(o => o.value)")
+    assert "Ada, Ada" not in options.evaluate_all("all => all.filter(o => !o.disabled).map(o => o.value)")
+    page.get_by_label("To", exact=True).fill("Ada, project:x")
+    page.get_by_label("Text").fill("to several")
+    page = window.go("/new")
+    assert page.get_by_label("To", exact=True).input_value() == "Ada, project:x"
+    page.get_by_role("button", name="Send").click()
+    page.get_by_text("Sent to Ada, project:x.").wait_for()
+    assert last(talk.post) == ("to several", ["ada", "project:x"])
+    assert window.problems == []
+    answer = talk.ask("/send", {"to": "nobody-at-all", "body": "kept", "next": "/new"})
+    assert answer.status == 303
+    assert 'value="nobody-at-all"' in talk.ask("/new").text
 
 
 # -- the page's script ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Drafts stay in this window, also over a reload, until they are sent or it is closed or signed out.
 import { $$, attempt } from "./dom.js";
 
-const kept = ["body", "subject", "message_id", "answers"];
+const kept = ["to", "body", "subject", "message_id", "answers"];
 export const forget = (draft) => attempt(() => sessionStorage.removeItem(draft));
 export const restore = (where) => $$("form[data-draft]", where).forEach((form) => {
   const found = attempt(() => JSON.parse(sessionStorage.getItem(form.dataset.draft)));

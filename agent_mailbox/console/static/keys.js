@@ -41,6 +41,7 @@ const keys = {
   },
   "/": () => $("#find").focus(),
   g: () => { leader = Date.now(); },
+  c: () => location.assign("/new"),
   n: () => next(),
   "?": () => $("#keys").showModal(),
 };
