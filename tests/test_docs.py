@@ -111,11 +111,13 @@ CONTRACT = {
     "uninstall gemini": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
     "control request permission": {"--session", "--tool", "--input", "--reason", "--timeout", "--request-id"},
-    "control request plan": {"--session", "--body", "--file", "--timeout", "--request-id"},
-    "control request sandbox": {"--session", "--host", "--reason", "--timeout", "--request-id"},
+    "control request plan": {
+        *("--session", "--body", "--file", "--goal", "--step", "--risk", "--tooling", "--timeout", "--request-id")
+    },
+    "control request sandbox": {"--session", "--host", "--capability", "--reason", "--timeout", "--request-id"},
     "control request shutdown": {"--session", "--reason", "--timeout", "--request-id"},
-    "control request task": {"--session", "--title", "--body", "--plan-required", "--request-id"},
-    "control report": {"--session", "--phase", "--body"},
+    "control request task": {"--session", "--title", "--body", "--context", "--plan-required", "--request-id"},
+    "control report": {"--session", "--phase", "--body", "--artifact", "--error"},
     "control approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
     "control deny": {"--session", "--reason"},
     "control answer": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},

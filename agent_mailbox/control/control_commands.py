@@ -28,6 +28,7 @@ _request_id = click.option("--request-id", metavar="ID", help="The request's id 
 _expires = click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
 )
+_NETWORK = "network"
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
@@ -110,26 +111,48 @@ def permission(app: App, /, session: str | None, tool: str, tool_input: str | No
 @_session
 @click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
 @click.option("--file", metavar="PATH", help="The file that holds the plan.")
+@click.option("--goal", metavar="TEXT", help="The plan's goal, in a sentence.")
+@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step; repeat the option in order.")
+@click.option("--risk", "risks", multiple=True, metavar="TEXT", help="A risk; repeat the option for several.")
+@click.option("--tooling", multiple=True, metavar="NAME", help="A tool that the plan needs; repeat it for several.")
 @_expires
 @_request_id
 @pass_app
 def plan(app: App, /, session: str | None, body: str | None, file: str | None, **given: Any) -> None:
-    """Ask your lead to approve a plan."""
-    _ask(app, session, messages.PlanRequest(content=values.body(app, body), file=file or ""), given)
+    """Ask your lead to approve a plan: a text, or its goal and steps.
+
+    \b
+    Example: agent-mailbox control request plan --goal "Move to v2" --step "copy the table" --risk "writes stop"
+    """
+    is_in_parts = given["goal"] or given["steps"]
+    payload = messages.PlanRequest(
+        content="" if body is None and is_in_parts else values.body(app, body),
+        file=file or "",
+        goal=given["goal"] or "",
+        steps=tuple(given["steps"]),
+        risks=tuple(given["risks"]),
+        tooling=tuple(given["tooling"]),
+    )
+    _ask(app, session, payload, given)
 
 
 @request.command(cls=Verb)
 @_session
-@click.option(
-    "--host", "hosts", multiple=True, metavar="HOST", required=True, help="A host; repeat the option for several."
-)
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
+@click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
 @_reason
 @_expires
 @_request_id
 @pass_app
-def sandbox(app: App, /, session: str | None, hosts: Sequence[str], **given: Any) -> None:
-    """Ask your lead to let you reach hosts."""
-    payload = messages.SandboxRequest(capability="network", hosts=tuple(hosts), reason=given["reason"] or "")
+def sandbox(app: App, /, session: str | None, hosts: Sequence[str], capability: str, **given: Any) -> None:
+    """Ask your lead to let you reach hosts, or for another capability that your sandbox denies.
+
+    An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
+    """
+    if (capability == _NETWORK) != bool(hosts):
+        problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
+        raise Malformed(problem, "name hosts for the network, and none for another capability")
+    payload = messages.SandboxRequest(capability=capability, hosts=tuple(hosts), reason=given["reason"] or "")
     _ask(app, session, payload, given)
 
 
@@ -151,15 +174,18 @@ def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None
 @_session
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
 @click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
+@click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
 @click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
 @_request_id
 @pass_app
-def task(
-    app: App, /, agent: str, session: str | None, title: str, body: str | None, plan_required: bool, **given: Any
-) -> None:
+def task(app: App, /, agent: str, session: str | None, title: str, body: str | None, **given: Any) -> None:
     """Give an agent a task."""
-    instructions = "" if body is None else values.body(app, body)
-    payload = messages.TaskAssignment(title=title, instructions=instructions, plan_required=plan_required)
+    payload = messages.TaskAssignment(
+        title=title,
+        instructions="" if body is None else values.body(app, body),
+        context=given["context"] or "",
+        plan_required=given["plan_required"],
+    )
     _ask(app, session, payload, given, agent)
 
 
@@ -168,11 +194,29 @@ def task(
 @_session
 @click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
 @click.option("--body", metavar="TEXT", help="The report; - reads standard input, @FILE a file.")
+@click.option(
+    "--artifact", "artifacts", multiple=True, metavar="TEXT", help="With done: a file or link that it made; repeatable."
+)
+@click.option("--error", "errors", multiple=True, metavar="TEXT", help="With done: what went wrong; repeatable.")
 @pass_app
-def report(app: App, /, request: str, session: str | None, phase: str, body: str | None) -> None:
-    """Report on a task of yours; REQUEST is the task."""
+def report(
+    app: App,
+    /,
+    request: str,
+    session: str | None,
+    phase: str,
+    body: str | None,
+    artifacts: Sequence[str],
+    errors: Sequence[str],
+) -> None:
+    """Report on a task of yours; REQUEST is the task.
+
+    \b
+    Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
+    """
     desk, me = _desk(app, session)
-    reported = desk.report(me, request, phase, "" if body is None else values.body(app, body))
+    text = "" if body is None else values.body(app, body)
+    reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
     app.done(
         control_output.request_text(reported, desk, app.style), {"request": control_output.request_json(reported, desk)}
     )

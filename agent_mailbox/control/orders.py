@@ -104,9 +104,22 @@ class Coordination(Posting):
         note(self, ControlStep(me, what, REFUSED, worker, cause=why))
         raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
 
-    def report(self, me: str, word: str, phase: str, text: str) -> ControlRequest:
-        """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it). Raises ``NotFound``; ``Refused`` if the
-        task is done or is another agent's."""
+    def report(
+        self,
+        me: str,
+        word: str,
+        phase: str,
+        text: str,
+        *,
+        artifacts: Sequence[str] = (),
+        errors: Sequence[str] = (),
+    ) -> ControlRequest:
+        """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it, with what it made and what went wrong).
+
+        Raises ``NotFound``; ``Malformed`` for artifacts or errors before the end; ``Refused`` if the task is done or is
+        another agent's."""
+        if (artifacts or errors) and phase != "done":
+            raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
         task = self.find(word)
         if task.flow != transitions.TASK:
             raise Refused(f"{task.id} is not a task", "`agent-mailbox control answer` decides a request")
@@ -118,7 +131,9 @@ class Coordination(Posting):
             return task
         if task.state == transitions.DONE:
             raise Refused(f"{task.id} is done", "ask for a new task", code="decided")
-        done = messages.TaskCompleted(request_id=task.id, summary=text)
+        done = messages.TaskCompleted(
+            request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)
+        )
         payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         self.post(me, payload, (task.asker,), thread=task.message_id)
         return self.find(task.id)

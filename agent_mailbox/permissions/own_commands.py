@@ -45,6 +45,7 @@ VALUED = (
     *("--limit", "--with", "--since", "--timeout", "--name", "--role", "--tags", "--add-tags", "--remove-tags"),
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
+    *("--goal", "--step", "--risk", "--tooling", "--context", "--artifact", "--error", "--capability"),
     *("--interval", "--wait", "--port"),
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     "--log-level",

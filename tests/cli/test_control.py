@@ -493,6 +493,30 @@ def test_modes_and_policies_are_in_force_before_the_chat_is_shown(team: Team) ->
     assert team.standing(WORKER)["deny"] == []
 
 
+def test_plans_tasks_and_reports_say_their_parts(team: Team) -> None:
+    """Goal, steps, risks, tools, context, artifacts, errors and capabilities reach the reader, as text and JSON."""
+    words = ("--goal", "Move", "--step", "copy", "--step", "switch", "--risk", "writes stop", "--tooling", "psql")
+    plan = team.control("request", "plan", *words, me=WORKER)["request"]["payload"]["plan"]
+    assert plan == {"goal": "Move", "steps": ["copy", "switch"], "risks": ["writes stop"], "tooling": ["psql"]}
+    asked = team.control("request", "sandbox", "--capability", "gpu", "--reason", "to train", me=WORKER)["request"]
+    shown = team.call("control", "pending", "--session", LEAD).stdout
+    for said in ("Move; copy / switch; risks writes stop; tools psql", "gpu; to train"):
+        assert said in shown
+    team.control("approve", asked["id"], me=LEAD)
+    assert team.standing(WORKER)["hosts"] == []
+    for wrong in (("--capability", "gpu", "--host", "a.example"), ()):
+        refused(team.call("control", "request", "sandbox", *wrong, "--session", WORKER), 2, "--host")
+    refused(team.call("control", "request", "plan", "--risk", "r", "--session", WORKER), 2, "body")
+
+    task = team.control("request", "task", "Wu", "--title", "T", "--context", "see #4", me=LEAD)["request"]
+    assert task["payload"]["task"]["context"] == "see #4"
+    ends = ("--artifact", "dist/a.tgz", "--error", "one test skips", "--session", WORKER)
+    refused(team.call("control", "report", task["id"], "--phase", "verifying", *ends), 2, "with verifying")
+    team.ok("control", "report", task["id"], "--phase", "done", "--body", "built", *ends)
+    shown = team.call("check", "--session", LEAD).stdout
+    assert "built; artifacts dist/a.tgz; errors one test skips" in shown
+
+
 def test_a_required_plan_goes_from_task_to_approval(team: Team) -> None:
     """Assigned, held, planned, approved in a mode, reported, done; the lead waits for the end."""
     words = ("request", "task", "Wu", "--title", "Mend it", "--body", "all of it", "--plan-required")
