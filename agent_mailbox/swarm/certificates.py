@@ -42,12 +42,12 @@ class Certificates:
         """Return the context for a new connection."""
         seen = self._look()
         if seen is not None and seen != self._seen:
-            self._seen = seen
             self.reload()
         return self._context
 
     def reload(self) -> bool:
         """Read the files now; return whether they are in use. Without them the old ones stay."""
+        self._seen = self._look()
         try:
             self._context = self._make()
         except (OSError, ssl.SSLError) as error:

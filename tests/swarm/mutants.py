@@ -306,6 +306,18 @@ TAKEN = (
         f"{OBSERVED}::test_a_renewed_certificate_is_taken_up_and_a_half_written_one_is_not",
     ),
     (
+        "SIGHUP is enough for a renewed certificate",
+        "gateway_process.run",
+        ("            tls.reload()\n", "            pass\n"),
+        f"{OBSERVED}::test_a_reload_takes_up_the_certificate_beside_a_live_connection",
+    ),
+    (
+        "a wrong configuration keeps no renewed certificate out",
+        "Serving.reload",
+        ("            return\n", "            raise\n"),
+        f"{OBSERVED}::test_a_reload_takes_up_the_certificate_beside_a_live_connection",
+    ),
+    (
         "nobody is connected to at a private address",
         "Peers._addresses",
         ("if self._may_be_at(address)]", "]"),

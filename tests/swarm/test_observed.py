@@ -200,3 +200,39 @@ def test_a_reload_takes_up_the_configuration_and_no_wrong_one(machine: Make) -> 
         alpha.set(requests_per_minute=1000)
         alpha.gateway.send_signal(signal.SIGHUP)
         until(lambda: line.get("/swarm/info").status_code == 200)
+
+
+def test_a_reload_takes_up_the_certificate_beside_a_live_connection(machine: Make, own_files: Authority) -> None:
+    """SIGHUP is enough, without a new connection, and whatever is wrong with the configuration; files that are no
+    certificate leave the one in use, and the log says so. Who is connected stays so."""
+    alpha = machine("alpha")
+    alpha.authority = own_files
+    alpha.serve()
+    assert alpha.gateway is not None
+
+    def logged(event: str) -> int:
+        return [line["event"] for line in told(alpha)].count(event)
+
+    before = _serial(alpha)
+    with Line(alpha) as line:
+        assert line.get("/swarm/info").status_code == 200
+        renewed = own_files.made.issue_cert("localhost")
+        renewed.private_key_pem.write_to_path(str(own_files.key))
+        renewed.cert_chain_pems[0].write_to_path(str(own_files.cert))
+        alpha.set(requests_per_minute="many")
+        alpha.gateway.send_signal(signal.SIGHUP)
+        until(lambda: logged("certificate_renewed") == 1)
+        assert logged("reload_failed") == 1
+        assert line.get("/swarm/info").status_code == 200
+        after = _serial(alpha)
+        assert after != before
+        own_files.cert.write_text("no certificate\n")
+        alpha.gateway.send_signal(signal.SIGHUP)
+        until(lambda: logged("certificate_unusable") == 1)
+        assert line.get("/swarm/info").status_code == 200
+        assert _serial(alpha) == after
+        own_files.cert.unlink()
+        alpha.gateway.send_signal(signal.SIGHUP)
+        until(lambda: logged("certificate_unusable") == 2)
+        assert _serial(alpha) == after
+    assert (logged("certificate_renewed"), logged("certificate_unusable")) == (1, 2)
