@@ -118,6 +118,22 @@ class Kept:
         text = content(self.path)
         return (read_entry(text) if text else None) or LogEnd()
 
+    def entry_at(self, path: str) -> LogEnd:
+        """Return the entry of the file that is at the log's path now.
+
+        That is the announced one if whoever replaced the log was killed before it noted that, or is about to.
+        """
+        entry = self.entry()
+        try:
+            inode = system.stat(path).st_ino
+        except OSError:
+            return entry
+        if not entry.size or inode == entry.inode:
+            return entry
+        announced = content(self.path + NEXT)
+        wanted = read_entry(announced) if announced else None
+        return wanted if wanted is not None and wanted.inode == inode else self.entry()
+
     def checked(self, fd: int) -> LogEnd | None:
         """Return the entry that the open log continues; None if it continues none.
 

@@ -42,7 +42,7 @@ class Log:
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""
-        return None if self.kept is None else ProofView(self.kept)
+        return None if self.kept is None else ProofView(self.kept, path=self.path)
 
     def notice(self) -> None:
         """Note, by its end alone, a log that does not continue what our writers left."""
@@ -335,7 +335,7 @@ class HeldLog(FileLock):
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""
-        return None if self._kept is None else ProofView(self._kept)
+        return None if self._kept is None else ProofView(self._kept, path=self.path)
 
     def is_misplaced(self, position: int, line: bytes) -> bool:
         """Return whether the line was sealed by us, and written again elsewhere."""

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 class ProofView:
     """The record's word on the lines of one log, at one moment, for a reader that takes them in order.
 
-    ``trusted`` is off if the logs do not continue what our writers left: then nothing is proven.
+    ``trusted`` is off if the logs do not continue what our writers left: then nothing is proven. ``path``: the log's.
     """
 
-    def __init__(self, kept: Kept, entry: LogEnd | None = None) -> None:
+    def __init__(self, kept: Kept, entry: LogEnd | None = None, path: str = "") -> None:
         self.kept = kept
+        self._path = path
         self._entry = entry
         self._trusted = None if entry is None else True
         self.count, self.digest = 0, b"-"
@@ -35,7 +36,7 @@ class ProofView:
     def entry(self) -> LogEnd:
         """Return the log's end as it was left, and what of the log is proven."""
         if self._entry is None:
-            self._entry = self.kept.entry()
+            self._entry = self.kept.entry_at(self._path) if self._path else self.kept.entry()
         return self._entry
 
     @property

@@ -37,6 +37,12 @@ MUTANTS = (
         tests=f"{TABLE}::test_a_part_answers_as_the_whole_does",
     ),
     Mutant(
+        "a reader believes the announced end of a log that was replaced",
+        "log.Log.view",
+        ("ProofView(self.kept, path=self.path)", "ProofView(self.kept)"),
+        tests=f"{CUSTODY}::test_a_log_whose_replacement_nobody_noted_is_read_as_it_is",
+    ),
+    Mutant(
         "only what is decided is passed over by who asks what waits",
         "ControlTable.settle",
         (" if decided(request_id)]", "]"),

@@ -100,11 +100,11 @@ class Turn:
         self.client.given = {}
 
     def _ack(self, ids: Sequence[str]) -> None:
+        self.stage.judge.taking(self.me.id, ids[:1])
         try:
             self.stage.desk(self.me.id).ack(ids[0], self.me.id)
         except Refused:
             return
-        self.stage.judge.taking(self.me.id, ids[:1])
         self.stage.judge.took(self.me.id, ids[:1])
         self.stage.judge.acknowledge(("record", ids[0], self.me.id, "ack"))
 

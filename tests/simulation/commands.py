@@ -35,7 +35,7 @@ ROLES = ("role:ops", "role:dev")
 TAGS = ("project:sun", "project:moon")
 LEAD = "agent-0"
 STATE = "/home/.local/state/agent-mailbox"
-UNTIDY = ("kill", "power", "fault", "stop", "slow", "jump")
+UNTIDY = ("kill", "faint", "power", "fault", "stop", "slow", "jump")
 """What may leave something that the steward reports: a torn line, a lock that it did not get, mail that came back."""
 LASTING = 40_000
 """Hours that mail lives: longer than any world."""

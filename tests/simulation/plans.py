@@ -119,7 +119,7 @@ def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> P
     return Plan(profile, numbered, max_live, 8, tuple(victims), not begins, power_at_end=power, pauses=0.03)
 
 
-AIMS = ("park", "kill", "fault", "fault", "short", "power", "long")
+AIMS = ("park", "kill", "fault", "fault", "short", "power", "long", "faint")
 
 
 def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:

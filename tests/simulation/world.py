@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import gc
 import sys
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -92,11 +93,14 @@ USUAL = {"open", "close", "read", "pread", "write", "fdatasync", "fsync", "fstat
 AIMS = {
     "fault": ("fdatasync", "fdatasync", "fdatasync", "fsync", "fsync", "write", "open", "rename", "pwrite", "unlink"),
     "short": ("write", "write", "pwrite"),
+    "faint": ("fdatasync", "fdatasync", "fsync"),
 }
 """Calls that are aimed at, by what shall befall them."""
 AIMED = ("write", "fdatasync", "fsync", "rename", "flock", "open", "open", "pread", "fstat", "stat", "utime", "unlink",
          "pwrite", "ftruncate", "link", "listdir", "close", "time_ns", "mkdir")  # fmt: skip
 """The same for all else: each kind of call as often as any other, so that rare ones are met."""
+BEHIND = ("rename", "rename", "fdatasync", "fsync", "pwrite", "link")
+"""Calls behind which a process is half way: things are aimed at the calls that follow."""
 TICK = 20_000
 """The ns of a call."""
 START = 1_767_225_600 * SECOND
@@ -164,20 +168,28 @@ class Profile(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What befalls a process before one of its calls: which of those with that name, or of all (no name)."""
+    """What befalls a process before one of its calls: which of those with that name, or of all (no name).
+
+    ``then``: the call is only where to look from, and this one is meant, counted behind it.
+    """
 
     kind: str
     call: str
     number: int
+    then: tuple[str, int] | None = None
 
 
 def _now(aims: list[Aim], call: str) -> Aim | None:
     """Count a call down; the aim that meant it, if one did."""
     met = None
     for place, aim in enumerate(aims):
-        if aim.call in ("", call):
-            aims[place] = aim._replace(number=aim.number - 1)
-            met = aim if aim.number == 1 else met
+        if aim.call not in ("", call):
+            continue
+        if aim.number == 1 and aim.then is not None:
+            aims[place] = Aim(aim.kind, *aim.then)
+            continue
+        aims[place] = aim._replace(number=aim.number - 1)
+        met = aim if aim.number == 1 else met
     return met
 
 
@@ -187,7 +199,8 @@ class Process:
     def __init__(self, world: World, name: str, work: Callable[[Process], object]) -> None:
         self.world = world
         self.name = name
-        self.pid = 100 + len(world.processes)
+        taken = {other.pid for other in world.processes}
+        self.pid: int = next(pid for pid in count(100) if pid not in taken)  # as in a container: soon given again
         self.begun = world.wall()
         self.files: dict[int, OpenFile] = {}
         self.calls = self.turns = 0
@@ -296,15 +309,24 @@ class Choices:
             return aims
         length = process.world.lengths.get(process.command, 150)
         if process.name.partition(" ")[0] in process.world.victims:
-            aims.append(Aim("park", "", 1 + int(chance.random() * length)))
+            behind = chance.random() < 0.4
+            aims.append(self._behind("park") if behind else Aim("park", "", 1 + int(chance.random() * length)))
         if not profile.aimed or chance.random() >= profile.aimed:
             return aims
         kind = profile.aims[int(chance.random() * len(profile.aims))]
+        if chance.random() < 0.3:
+            return [*aims, self._behind(kind)]
         if kind not in AIMS and chance.random() < 0.4:
             return [*aims, Aim(kind, "", 1 + int(chance.random() * length))]
         calls = AIMS.get(kind, AIMED)
         number = 1 + int(chance.random() * 2 ** int(chance.random() * (3 if kind == "fault" else 6)))
         return [*aims, Aim(kind, calls[int(chance.random() * len(calls))], number)]
+
+    def _behind(self, kind: str) -> Aim:
+        """Aim at one of the calls that follow a turning one."""
+        chance, calls = self.chance, AIMS.get(kind, ("",))
+        then = calls[int(chance.random() * len(calls))], 1 + int(chance.random() * (1 if kind in AIMS else 5))
+        return Aim(kind, BEHIND[int(chance.random() * len(BEHIND))], 1 + int(chance.random() * 4), then)
 
     def _rare_one(self, drawn: float) -> str:
         drawn *= self._rare
@@ -350,6 +372,7 @@ class World:
         self._kinds: dict[str, Callable[[Process, str, tuple[Any, ...], int], None]] = {
             "switch": self._switch, "kill": self._kill, "stop": self._stop, "fault": self._fault, "full": self._full,
             "jump": self._jump, "power": self._lose_power, "slow": self._slow, "park": self._park, "long": self._long,
+            "faint": self._faint,
         }  # fmt: skip
         self._names: dict[str, Any] = {}
         self.doors: dict[str, Any] = {"world": self, **{name: self._door(name) for name in CALLS}}
@@ -480,6 +503,19 @@ class World:
             if name == "write" and number == errno.EMFILE:
                 number = errno.EDQUOT
             raise failed(number, words[0] if isinstance(words[0], str) else None)
+
+    def _faint(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        """Have a sync drop what it was to write, and the process die of that."""
+        file = process.files.get(words[0]) if words else None
+        if (
+            name in ("fsync", "fdatasync")
+            and file is not None
+            and file.inode is not None
+            and not file.inode.is_directory
+        ):
+            self.failures += 1
+            self.disk.drop(file.inode)
+        self.kill(process)
 
     def _shortened(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> tuple[Any, ...]:
         if name not in ("write", "pwrite") or len(words[1]) < 2:

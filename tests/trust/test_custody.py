@@ -13,9 +13,11 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store import creation, custody, keys, rotation, user_state
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
+from agent_mailbox.store.log_ends import LogEnd
 from agent_mailbox.store.proof_view import ProofView
 from agent_mailbox.upkeep import adoption, backup
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record
@@ -354,6 +356,28 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
     rotation_run(scene)
     scene.policy(deny=(RULE, "Bash(touch:*)"))
     assert (scene.asked(TOUCH), scene.mailbox.broken()) == ("deny", None)
+
+
+def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mail that was given back is unread, though its release stands elsewhere in the new log."""
+    desk = Mailbox(str(scene.post.box), prove=lambda who: f"session:{who}")
+    desk.register(Registration(session_id=WORKER, event="update", roles=("x",)), WORKER)
+    for content in ("done", "to be given back"):
+        sent = desk.send(Draft(sender=OTHER, to=("role:x",), content=content, ack=content != "done")).message.id
+    desk.deliver(WORKER, list)
+    desk.release(sent, WORKER)
+    follow = Kept.follow
+
+    def killed(kept: Kept, entry: LogEnd) -> None:
+        if kept.name == "agent-mailbox-reads":
+            raise Killed
+        follow(kept, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "follow", killed)
+        with pytest.raises(Killed):
+            rotation_run(scene)
+    assert [item.message.id for item in scene.mailbox.peek(WORKER)] == [sent]
 
 
 def killed_but_for_small_files(before: str, after: str) -> None:
