@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound, Refused
-from . import presenters, topics
+from . import json_text, presenters, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 def send(now: Looking, fields: Fields) -> str:
-    """Send a message from the person."""
+    """Send a message from the person; in a direct thread it may answer a ``question`` there."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
+    if fields.get("question"):
+        return _answered(now, fields["question"], _draft(fields, to), everyone=False)
     return _told(now.mailbox.send(_draft(fields, to), strict=True), now.roster)
 
 
@@ -38,7 +40,13 @@ def reply(now: Looking, fields: Fields) -> str:
 
     The reply goes to everyone the thread's message was for and to its sender, or (``answers``) to its sender alone."""
     everyone = fields.get("answers") != "sender"
-    return _told(now.mailbox.reply(fields.get("id", ""), _draft(fields, ()), everyone=everyone), now.roster)
+    return _answered(now, fields.get("id", ""), _draft(fields, ()), everyone)
+
+
+def _answered(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
+    """Answer a message, which the person has read by that, and tell who gets the answer."""
+    now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
+    return _told(now.mailbox.reply(message_id, draft, everyone=everyone), now.roster)
 
 
 def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
@@ -147,7 +155,8 @@ def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
         return {}
     edited = codec.parse(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
     if not isinstance(edited, dict):
-        raise Malformed(f"the changed input is not a JSON object: {edited.reason}", "correct it; nothing was decided")
+        where = json_text.place_of_error(text) or edited.reason
+        raise Malformed(f"the changed input is not a JSON object: {where}", "correct it; nothing was decided")
     one, other = (
         codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given)
     )  # Python holds 1 and true for equal

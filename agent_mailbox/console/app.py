@@ -197,7 +197,8 @@ class Console:
     async def _events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
         last = request.headers.get("last-event-id") or params.get("last", "")
-        page = OpenPage(await run_in_threadpool(self.reader.follow, path, params), request.state.session)
+        write = await run_in_threadpool(self.reader.follow, path, params)
+        page = OpenPage(write, request.state.session, stays=path == "/")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.hub.stream(page, last), 200, headers, "text/event-stream")
 

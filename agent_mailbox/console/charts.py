@@ -172,7 +172,7 @@ def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     median = took[len(took) // 2] if took else None
     return {
         "bars": bars,
-        "median": None if median is None else _spelt(median),
+        "median": None if median is None else spelt(median),
         "read": len(took),
         "unread": len(known) - len(took),
         "width": WIDTH,
@@ -180,7 +180,11 @@ def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     }
 
 
-def _spelt(seconds: float) -> str:
+def spelt(seconds: float) -> str:
+    """Return a time in its unit: ``16 h``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    for most, unit, size in ((120, "s", 1), (120 * 60, "min", 60), (48 * 3600, "h", 3600)):
+        if seconds < most:
+            return f"{seconds / size:.{1 if unit == 's' else 0}f} {unit}"
+    return f"{seconds / 86400:.0f} days"

@@ -29,6 +29,8 @@ HTTP = "80"
 """The port that browsers leave out of the Host header."""
 ENTRANCE, STATIC = "/session", "/static/"
 """The paths that need no session: signing in, and the files of the sign-in page."""
+LOADED = ("/events", "/rail", "/receipts")
+"""The paths that our pages load, and nobody visits."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -133,6 +135,8 @@ def _may_look(request: Request) -> bool:
     site = request.headers.get("sec-fetch-site", "none")
     if site in ("same-origin", "none"):
         return True
+    if request.url.path in LOADED:
+        return False
     return request.headers.get("sec-fetch-mode") == "navigate" and request.headers.get("sec-fetch-dest") == "document"
 
 

@@ -5,6 +5,7 @@ Belongs here: the layout. Nothing is hidden, and unprintable characters are esca
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ..core import codec
@@ -20,3 +21,14 @@ def pretty(value: Any, indent: str = "") -> str:
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(inner + pretty(item, inner) for item in value) + f"\n{indent}]"
     return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))
+
+
+def place_of_error(text: str) -> str:
+    """Return where a text stops being JSON, and why; empty if it is JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        return ""
+    return ""

@@ -37,7 +37,7 @@ MAX_PAGES = 48
 """Streams at once; a further one makes the oldest rest."""
 MAX_WINDOWS = 4
 """Streams of one browser, which opens at most six connections to a server (HTTP/1.1): six streams would block its next
-page. The oldest rests until the person looks at it."""
+page. The oldest rests until the person looks at it; the page of requests rests last."""
 PING = 25.0
 """Seconds between two comments on a quiet stream, which reveal that its reader is gone."""
 MOST_AT_ONCE = 64
@@ -143,11 +143,14 @@ class Watcher:
 
 class OpenPage:
     """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session;
-    ``rests``: disconnected until the person looks at it."""
+    ``rests``: disconnected until the person looks at it; ``stays``: others rest before it."""
 
-    def __init__(self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session | None = None) -> None:
+    def __init__(
+        self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session | None = None, stays: bool = False
+    ) -> None:
         self.write = write
         self.owner = owner
+        self.stays = stays
         self.rests = False
         self.queue: asyncio.Queue[tuple[str, Event] | None] = asyncio.Queue(QUEUE + 1)
 
@@ -239,6 +242,7 @@ class Hub:
         if page.is_over:  # it ended since the request was let in
             return
         mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []
+        mine.sort(key=lambda other: other.stays)
         for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
             self._pages.pop(oldest, None)
             oldest.rests = True

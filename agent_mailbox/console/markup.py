@@ -7,16 +7,20 @@ that no bidirectional override reverses a line.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 
 from ..core.text import visible_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from markdown_it.rules_core import StateCore
 
 TAGS = {
@@ -24,6 +28,8 @@ TAGS = {
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 _HEADING = "heading"
+_ADDRESS = re.compile(r"(https?://[^\s<>\"'`|\\^{}\[\]()]*[^\s<>\"'`|\\^{}\[\]().,;:!?])", re.IGNORECASE)
+"""A bare web address, without the punctuation that ends a sentence."""
 
 
 def _as_divisions(state: StateCore) -> None:
@@ -35,6 +41,31 @@ def _as_divisions(state: StateCore) -> None:
                 token.attrSet("class", _HEADING)
 
 
+def _link_addresses(state: StateCore) -> None:
+    """Make links of bare web addresses, as people paste them."""
+    for token in state.tokens:
+        if token.type == "inline" and token.children and "://" in token.content:
+            token.children = [*_linked(token.children, state.md)]
+
+
+def _linked(tokens: list[Token], md: MarkdownIt) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "text" or depth:
+            yield token
+            continue
+        for part in _ADDRESS.split(token.content):
+            url = md.normalizeLink(part) if _ADDRESS.fullmatch(part) else ""
+            inner = Token("text", "", 0, content=part)
+            if url and md.validateLink(url):
+                yield Token("link_open", "a", 1, attrs={"href": url})
+                yield inner
+                yield Token("link_close", "a", -1)
+            elif part:
+                yield inner
+
+
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:
         """Return whether the link is absolute and on the web; a relative one would lead into the console."""
@@ -44,6 +75,7 @@ class _Markdown(MarkdownIt):
 _markdown = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 _markdown.disable(["image", "html_block", "html_inline"])
 _markdown.core.ruler.push("divisions", _as_divisions)
+_markdown.core.ruler.push("addresses", _link_addresses)
 _sieve = nh3.Cleaner(
     tags=TAGS,
     attributes={"a": {"href"}, "ol": {"start"}},

@@ -68,7 +68,7 @@ class Receipt(Record):
 
 class Row(Record):
     """A message in a list. ``parent_said``: its parent in a few words; ``follows``: the row above is the parent, or
-    another answer to it."""
+    another answer to it. ``asks``: it asks for an ack, and the person has given none."""
 
     id: str
     sender: str
@@ -91,6 +91,7 @@ class Row(Record):
     follows: bool
     replies: int
     receipt: Receipt
+    asks: bool
 
 
 def link(path: str, **params: str | int | None) -> str:
@@ -256,6 +257,7 @@ def row(
         follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
         replies=replies,
         receipt=receipt(message, reads, roster),
+        asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
     )
 
 

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..core import dead_letters, obligations
+from ..core.address import DIRECT, ROLE
 from ..core.claims import readers
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..core.records import Message
-    from ..core.roster import Agent
+    from ..core.roster import Agent, Roster
 
 LARGE = 32 << 20
 """Bytes of the live messages log above which dead letters and pending mail are not counted, because that loads every
@@ -71,11 +72,19 @@ def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
         state = mailbox.state()
         dead = dead_letters.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
-        pending = tuple(m for m in state.messages.values() if m.id not in gone_ids and not readers(m, state.reads))
+        needed = (m for m in state.messages.values() if m.id not in gone_ids and _needs_a_reader(m, roster))
+        pending = tuple(m for m in needed if not readers(m, state.reads))
     elif wants_dead:
         dead = Library(mailbox).dead_letters(None)
     owed = tuple(obligations.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
+
+
+def _needs_a_reader(message: Message, roster: Roster) -> bool:
+    """Return whether a message needs a reader: it asks for an ack, or is for an agent or a role."""
+    if message.type == "control":
+        return False  # requests are listed by themselves
+    return message.ack or any(roster.mode(address) in (DIRECT, ROLE) for address in message.recipients)
 
 
 class Surveyor:

@@ -276,12 +276,14 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = listing(now, "/direct", {**params, "with": who.session_id})
+    asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
     state = shown_state(who, now.library.gone([who]))
     return {
         "title": presenters.name(who.session_id, roster),
         "who": who,
         "state": state,
         "sign": SIGNS[state],
+        "question": asked,
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
         "priorities": PRIORITIES,
         **rows,

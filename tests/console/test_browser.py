@@ -326,20 +326,21 @@ def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) ->
         assert window.problems == []
     assert post.unread("ada") == [m["id"] for m in post.objects(MESSAGES) if m["sender"] == "user"]
     page = Window(browser, quiet).go("/")
-    page.get_by_role("button", name="Mark 1 as read").click()
     page.get_by_text("You have read everything.").wait_for()
     assert post.unread("user") == []
-    page = Window(browser, quiet).go(f"/archive?open={first}")
+    second = post.send("ada", "user", "And now?", "--ack")
+    page = Window(browser, quiet).go(f"/archive?open={second}")
     page.get_by_role("button", name="Acknowledge").click()
     page.get_by_text("is acknowledged").wait_for()
-    page.get_by_role("button", name=re.compile("Give back")).click()
-    until(lambda: post.unread("user") == [first])
+    page.get_by_text("Give back for a reader").click()
+    page.get_by_role("button", name="Give back").click()
+    until(lambda: post.unread("user") == [second])
     page.get_by_role("button", name=re.compile("Give back")).wait_for(state="detached")
     post.ok("roster", "retire", "bo")
     page.get_by_text("Send it again").click()
     page.get_by_label("To", exact=True).fill("ada")
     page.get_by_role("button", name=re.compile("Send again from")).click()
-    until(lambda: any("> May I?" in m["content"] and m["sender"] == "user" for m in post.objects(MESSAGES)))
+    until(lambda: any("> And now?" in m["content"] and m["sender"] == "user" for m in post.objects(MESSAGES)))
 
 
 def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> None:

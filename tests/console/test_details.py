@@ -1,0 +1,121 @@
+"""Small things that a day of use met: each is as the person expects it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.console import charts, markup
+from agent_mailbox.console.gate import Gate
+from agent_mailbox.console.live import MAX_WINDOWS, Hub, OpenPage
+from tests.console.conftest import Running, Window
+from tests.console.test_live import named, played, some
+from tests.helpers import MESSAGES, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+def test_the_page_of_requests_rests_last() -> None:
+    """Of more windows than can be live, the oldest other one rests: it is the one that calls the person."""
+
+    async def play() -> None:
+        hub = Hub()
+        gate = Gate(lambda: 0.0)
+        owner = gate.session(gate.exchange(gate.link()))
+        pages = [OpenPage(named, owner, stays=number == 0) for number in range(MAX_WINDOWS + 2)]
+        streams = [hub.stream(page, hub.number) for page in pages]
+        for stream in streams:
+            await some(stream, 1)
+        assert [page.rests for page in pages] == [False, True, True, *[False] * (MAX_WINDOWS - 1)]
+        hub.close()
+
+    played(play())
+
+
+@pytest.mark.parametrize("path", ["/events?page=/&last=", "/receipts?ids=x", "/rail?page=/"])
+def test_nobody_visits_what_only_pages_load(shared: Running, path: str) -> None:
+    """Another port's page cannot lead the browser there; it can link to a page."""
+    followed = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert shared.ask(path, headers=followed).status == 403
+    assert shared.ask("/agents", headers=followed).status == 200
+
+
+def test_a_fault_in_the_input_is_found_by_its_line(running: Running) -> None:
+    """A changed input may have forty lines."""
+    running.post.register("ada")
+    words = ("control", "request", "permission", "--tool", "T", "--input", '{"a": 1}', "--session", "ada")
+    request = running.post.ok(*words)["request"]["id"]
+    given = '{\n  "a": 1,\n  b\n}'
+    assert "line 3, column 3" in running.does("/decide", request=request, decision="approve", input=given)["said"]
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("see https://example.org/a?b=c#d.", ["https://example.org/a?b=c#d"]),
+        ("(https://example.org), HTTP://EXAMPLE.ORG/x!", ["https://example.org", "HTTP://EXAMPLE.ORG/x"]),
+        ("[named https://one.example](https://two.example)", ["https://two.example"]),
+        ("`https://code.example` and javascript://x, ftp://y", []),
+        ("https:// and https://'", []),
+    ],
+)
+def test_a_bare_address_is_a_link(text: str, links: list[str]) -> None:
+    """Without the punctuation after it; not within code or another link, and on the web alone."""
+    from tests.console.test_markup import Sieve, check
+
+    found: list[Any] = [attributes.get("href") for tag, attributes in Sieve(check(text)).found if tag == "a"]
+    assert found == links
+
+
+def test_bare_addresses_are_found_in_linear_time() -> None:
+    """Of the longest message there is."""
+    assert "href" in markup.html("https://a.example/" + ".,;" * 20_000 + "x")
+    assert markup.html("https://" * 8000)
+
+
+def test_times_are_told_in_their_unit() -> None:
+    """Not as 931 minutes."""
+    assert [charts.spelt(seconds) for seconds in (0.2, 3, 300, 931 * 60, 5 * 86400)] == [
+        "200 ms", "3.0 s", "5 min", "16 h", "5 days"
+    ]  # fmt: skip
+
+
+def test_pending_is_mail_that_needs_a_reader(running: Running) -> None:
+    """News to a project needs nobody; a question to it does, and so does mail to an agent or a role."""
+    post = running.post
+    post.register("ada", "--tags", "project:x")
+    post.send("user", "project:x", "NEWS")
+    post.send("user", "project:x", "QUESTION", "--ack")
+    post.send("user", "role:r", "FOR-ROLE")
+    post.send("user", "ada", "FOR-ADA")
+    until(lambda: "FOR-ADA" in running.ask("/pending").text)
+    text = running.ask("/pending").text
+    assert ("NEWS" in text, "QUESTION" in text, "FOR-ROLE" in text) == (False, True, True)
+
+
+def test_an_answer_in_the_direct_thread_settles_the_question(running: Running, browser: Browser) -> None:
+    """It is neither unread nor owed after that; on the first page each message has its own button."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    asked = post.send("ada", "user", "May I?", "--ack", "--subject", "Leave")
+    window = Window(browser, running)
+    page = window.go("/direct?with=ada")
+    assert page.get_by_label("This answers “Leave”").is_checked()
+    page.locator("#body").fill("Yes.")
+    page.get_by_role("button", name="Send").click()
+    page.locator(".message", has_text="Yes.").wait_for()
+    assert post.objects(MESSAGES)[-1]["thread"] == asked
+    assert post.ok("status", "--session", "user")["obligations"] == []
+    assert post.unread("user") == []
+    news, other = post.send("ada", "user", "First"), post.send("ada", "user", "Second", "--ack")
+    page = window.go("/")
+    unread = page.get_by_role("region", name="Unread mail to you")
+    unread.get_by_role("button", name="Mark as read: Ada").click()
+    until(lambda: post.unread("user") == [other])
+    unread.get_by_role("button", name="Acknowledge: Ada").click()
+    page.get_by_text("You have read everything.").wait_for()
+    assert news != other
+    assert post.ok("status", "--session", "user")["obligations"] == []
+    assert window.problems == []
