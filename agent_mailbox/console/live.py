@@ -142,8 +142,9 @@ class Watcher:
 
 
 class OpenPage:
-    """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session;
-    ``rests``: disconnected until the person looks at it; ``stays``: others rest before it."""
+    """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session.
+
+    ``rests``: disconnected until the person looks at it. ``stays``: others rest before it."""
 
     def __init__(
         self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session | None = None, stays: bool = False
