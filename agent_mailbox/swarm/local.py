@@ -8,6 +8,7 @@ Answers have the reference's shapes, with JSON where it has TOON.
 from __future__ import annotations
 
 import hmac
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -49,10 +50,11 @@ def application(statuses: Statuses, meter: Meter, readiness: Readiness, token: s
     carrier = meter.carrier
     return Starlette(
         routes=[
-            Route(path, _guarded(handler, token), methods=[method])
+            Route(path, _guarded(handler, token, statuses.mailbox.directory), methods=[method])
             for method, path, handler in (
                 ("GET", "/api/inbox", partial(_inbox, statuses)),
                 ("GET", "/api/inbox/count", partial(_count, statuses)),
+                ("GET", "/api/inbox/ids", partial(_ids, statuses)),
                 ("POST", "/api/inbox/batch", partial(_mark_batch, statuses)),
                 ("GET", "/api/inbox/{message_id}", partial(_show, statuses)),
                 ("POST", "/api/inbox/{message_id}/{action}", partial(_mark, statuses)),
@@ -68,8 +70,8 @@ def application(statuses: Statuses, meter: Meter, readiness: Readiness, token: s
     )
 
 
-def _guarded(handler: Handler, token: str | None) -> Handler:
-    """Return the handler that refuses callers without the token."""
+def _guarded(handler: Handler, token: str | None, mailbox: str) -> Handler:
+    """Return the handler that refuses callers without the token, and those who mean another mailbox."""
 
     async def guarded(request: Request) -> Response:
         if token is not None:
@@ -79,6 +81,9 @@ def _guarded(handler: Handler, token: str | None) -> Handler:
             # a page in a browser has no token; one that guessed it still cannot call us by its own host name
             if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
                 raise Refusal("NOT_AUTHORIZED", "not by that name")
+        meant = request.query_params.get("mailbox")
+        if meant is not None and meant != os.path.realpath(mailbox):
+            raise Refusal("NOT_FOUND", "this gateway has another mailbox")
         return await handler(request)
 
     return guarded
@@ -97,6 +102,13 @@ async def _inbox(statuses: Statuses, request: Request) -> Response:
 
 async def _count(statuses: Statuses, request: Request) -> Response:
     return answer(await run_in_threadpool(statuses.counts, request.query_params.get("swarm_id")))
+
+
+async def _ids(statuses: Statuses, request: Request) -> Response:
+    """Answer the ids of all of a swarm's messages with a status: a list ends at a hundred."""
+    wanted = request.query_params
+    ids = await run_in_threadpool(statuses.ids, wanted.get("status", "unread"), wanted.get("swarm_id", ""))
+    return answer({"count": len(ids), "ids": ids})
 
 
 async def _show(statuses: Statuses, request: Request) -> Response:
@@ -129,7 +141,7 @@ async def _mark_batch(statuses: Statuses, request: Request) -> Response:
 async def _outbox(carrier: Carrier, request: Request) -> Response:
     count, rows = await run_in_threadpool(carrier.outbox.rows, MAX_LIST, request.query_params.get("swarm_id"))
     if request.url.path.endswith("/count"):
-        return answer({"count": count})
+        return answer({"count": count, "open": len(carrier.outbox.fold.open)})
     return answer({"count": count, "messages": rows})
 
 

@@ -72,19 +72,20 @@ def send(door: Door, to: str, sender: str | None, body: str | None, thread: str 
 def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
     """List mail from swarms, newest first, with the gateway's statuses; nothing is ever removed."""
     from . import decisions
+    from .inbox_view import InboxView
     from .statuses import ACTIONS, STATUSES, Statuses
 
-    statuses, app = Statuses(door.home, door.app.mailbox), door.app
+    app = door.app
     if bool(ids) != bool(mark):
         raise Malformed("--mark or ID missing", "write `agent-mailbox swarm inbox --mark archive ID`")
     if status not in (*STATUSES, "all"):
         raise Malformed(f"status unknown: {status!r}", f"choose one of {', '.join(STATUSES)}, all")
     if mark:
         found = [app.mailbox.find(one).message.id for one in ids]
-        rows = statuses.mark(found, ACTIONS[mark])
+        rows = Statuses(door.home, app.mailbox).mark(found, ACTIONS[mark])
     else:
         swarm_id = decisions.find(door.ledger.identified(), which).swarm_id if which else None
-        rows = statuses.chosen(status, swarm_id, limit=limit)
+        rows = InboxView(door.home, app.mailbox).chosen(status, swarm_id, limit)
     lines = [
         (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
         for m, state, _ in rows
@@ -126,8 +127,8 @@ def status(door: Door) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
     from ..errors import Busy
     from . import gateway_identity, gateway_process, home
+    from .inbox_view import InboxView
     from .protocol import signing
-    from .statuses import Statuses
 
     known = door.ledger.identified()
     public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
@@ -136,8 +137,8 @@ def status(door: Door) -> None:
             serving = False
     except Busy:
         serving = True
-    open_parcels = len(door.outbox().refresh().open)
-    counts = Statuses(door.home, door.app.mailbox).counts()
+    view = InboxView(door.home, door.app.mailbox)
+    open_parcels, counts = view.open_parcels(door.ledger), view.counts()
     lines = [
         f"{known.agent_id} at {known.endpoint}, {'serving' if serving else 'not serving'}",
         f"key {public} = {gateway_identity.fingerprint(public)}",
@@ -169,13 +170,14 @@ def status(door: Door) -> None:
 def context(door: Door, which: str, limit: int) -> None:
     """Show what a woken agent needs: recent and pending messages, membership, mute lists."""
     from . import decisions
-    from .statuses import UNREAD, Statuses
+    from .inbox_view import InboxView
+    from .statuses import UNREAD
 
     known = door.ledger.identified()
     found = decisions.find(known, which)
-    statuses = Statuses(door.home, door.app.mailbox)
-    recent = list(reversed(statuses.chosen("all", found.swarm_id, limit=limit)))
-    pending = statuses.ids(UNREAD, found.swarm_id)
+    view = InboxView(door.home, door.app.mailbox)
+    recent = list(reversed(view.chosen("all", found.swarm_id, limit)))
+    pending = view.ids(UNREAD, found.swarm_id)
     roster = door.app.mailbox.logs.read_roster()
     lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
     lines += [f"muted: {', '.join((*known.muted_agents, *known.muted_swarms))}"] if known.muted_agents else []

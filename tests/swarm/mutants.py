@@ -318,6 +318,24 @@ TAKEN = (
         f"{OBSERVED}::test_a_reload_takes_up_the_certificate_beside_a_live_connection",
     ),
     (
+        "a socket that others can open is not asked",
+        "InboxView._ask",
+        (" or mode_problem(place)", ""),
+        f"{STATUSES}::test_a_socket_that_others_can_open_is_not_asked",
+    ),
+    (
+        "a malformed answer at the gateway's socket is passed by",
+        "inbox_view._row",
+        ("    if not isinstance(entry, dict):\n        return None\n", ""),
+        f"{STATUSES}::test_what_answers_at_the_socket_is_believed_only_if_it_is_well_formed",
+    ),
+    (
+        "a gateway answers for its own mailbox alone",
+        "local._guarded",
+        ("if meant is not None and", "if False and"),
+        f"{STATUSES}::test_a_gateway_answers_for_its_own_mailbox_alone",
+    ),
+    (
         "nobody is connected to at a private address",
         "Peers._addresses",
         ("if self._may_be_at(address)]", "]"),
