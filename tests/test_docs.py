@@ -118,7 +118,7 @@ CONTRACT = {
     "control request shutdown": {"--session", "--reason", "--timeout", "--request-id"},
     "control request task": {"--session", "--title", "--body", "--context", "--plan-required", "--request-id"},
     "control report": {"--session", "--phase", "--body", "--artifact", "--error"},
-    "control approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
+    "control approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host", "--always"},
     "control deny": {"--session", "--reason"},
     "control answer": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
     "control pending": {"--session", "--all"},

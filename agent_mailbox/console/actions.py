@@ -133,13 +133,15 @@ def resend(now: Looking, fields: Fields) -> str:
 def decide(now: Looking, fields: Fields) -> str:
     """Approve or deny a request, with a reason and, for a tool call, perhaps another input."""
     word, decision = fields.get("decision", ""), fields.get("request", "")
-    if word not in ("approve", "deny"):
+    if word not in ("approve", "always", "deny"):
         raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
     request = now.control.find(decision)
     said: dict[str, Any] = {"notes": fields.get("reason", "").strip()}
-    if word == "approve":
+    if word != "deny":
         said |= _granted(request.flow, getattr(request.payload, "input", None), fields)
-    request = now.control.answer(USER, request.id, word == "approve", **said)
+    if word == "always":
+        said["updates"] = now.control.always(request)
+    request = now.control.answer(USER, request.id, word != "deny", **said)
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.name(request.asker, now.roster)
     return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} was told."

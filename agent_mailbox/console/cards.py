@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.control import authority, transitions
+from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.records import USER, Record
 from . import calls, markup, presenters
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 class Card(Record):
     """An open request. ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as
-    one reviews it. ``expires``: the instant (ms) after which no answer counts, or None."""
+    one reviews it. ``expires``: the instant (ms) after which no answer counts, or None. ``always``:
+    the rules that an approval may add."""
 
     id: str
     flow: str
@@ -44,6 +45,7 @@ class Card(Record):
     parts: tuple[tuple[str, Markup | str], ...]
     reason: str
     message_id: str
+    always: tuple[str, ...] = ()
 
 
 def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
@@ -70,6 +72,7 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
         parts=tuple((name, what) for name, what in _parts(payload).items() if what),
         reason=presenters.line(getattr(payload, "reason", "")),
         message_id=request.message_id,
+        always=tuple(map(presenters.line, lasting.offered(payload))),
     )
 
 

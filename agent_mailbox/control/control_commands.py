@@ -248,6 +248,8 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         "updated_input": _object(app, given.get("tool_input")),
     }
     asked = desk.find(request)
+    if given.get("always"):
+        said["updates"] = desk.always(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
     decided = desk.answer(me, request, approved, **said)
@@ -263,9 +265,13 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
 
 @control.command(cls=Verb)
 @_answering
+@click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
 @pass_app
 def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
     """Approve a request, as it is or with another input, fewer hosts, or a mode.
+
+    With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
+    `--clear` removes them.
 
     \b
     Example: agent-mailbox control approve perm-b70d --reason "staging only"

@@ -15,7 +15,7 @@ import orjson
 
 from ..cli import mail_output
 from ..core import frame, instant
-from ..core.control import message_text, summary
+from ..core.control import lasting, message_text, summary
 from ..core.control.state import REFUSED
 from ..core.text import clipped, neutral
 
@@ -40,6 +40,7 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
         "deciders": desk.deciders(request),
         "asked": instant.text(request.asked),
         "message_id": request.message_id,
+        "always": list(lasting.offered(request.payload)),
         "payload": orjson.loads(message_text.written(request.payload)),
         "answer": None if request.answer is None else orjson.loads(message_text.written(request.answer)),
         "by": request.by or None,
@@ -85,6 +86,7 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
             f"  {summary.question(request.payload)}",
+            *(f"  --always allows it from now on: {neutral(rule)}" for rule in lasting.offered(request.payload)),
         ]
     return "\n".join(lines) + "\n"
 

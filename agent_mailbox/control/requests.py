@@ -7,7 +7,7 @@ request at the same instant, the log's order says which counts, to everyone alik
 from __future__ import annotations
 
 from ..core import frame
-from ..core.control import authority, message_text, messages, transitions
+from ..core.control import authority, lasting, message_text, messages, transitions
 from ..core.control.state import REFUSED, UNPROVEN, ControlRequest, Plane
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
@@ -125,6 +125,15 @@ class Control(Coordination):
             _refuse_decided(request)
             self.refuse_unapplied(sent)
         return request
+
+    def always(self, request: ControlRequest) -> tuple[Any, ...]:
+        """Return the field ``updates`` of an approval for good; raises ``Malformed`` if no narrow rule is suggested."""
+        if rules := lasting.offered(request.payload):
+            return lasting.updates(rules)
+        raise Malformed(
+            f"{request.id} suggests no narrow rule to allow always",
+            f"approve it this once, or say `agent-mailbox control policy {request.asker} --add --allow RULE`",
+        )
 
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:

@@ -14,6 +14,7 @@ from agent_mailbox.cli.hook_command import program
 from agent_mailbox.clients.permission import permit
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import summary
+from agent_mailbox.errors import Malformed
 from agent_mailbox.permissions import policy
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
@@ -223,6 +224,36 @@ def test_hosts_are_asked_about_by_name_and_stay_allowed_for_the_session(led: Pos
     with Meanwhile(led, approve):
         assert ask(led, tool="WebFetch", given=fetch)[0] == "allow"
     assert ask(led, tool="WebFetch", given=fetch)[0] == "allow"
+
+
+def test_an_approval_for_good_is_a_rule_of_the_agent_that_can_be_revoked(led: Post) -> None:
+    """The client's narrow suggestion, shown to the lead, holds for later calls until the lead clears it."""
+    suggested = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "behavior": "allow"}
+
+    def approve(desk: Control, request: Any) -> None:
+        desk.answer(LEAD, request.id, True, updates=desk.always(request))
+
+    with Meanwhile(led, approve):
+        assert ask(led, "PermissionRequest", permission_suggestions=[suggested])[0] == "allow"
+    assert ask(led, "PermissionRequest", given={"command": "touch y"})[0] == "allow"
+    assert led.ok("control", "policy", ME, "--session", LEAD)["agents"][0]["allow"] == ["Bash(touch:*)"]
+    command(led, "policy", ME, "--clear")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest", given={"command": "touch y"})[0] == "deny"
+
+
+def test_a_wide_suggestion_is_neither_offered_nor_taken(led: Post) -> None:
+    """The asker writes what its client suggests: an approval for good of all commands is refused."""
+    wide = {"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow"}
+
+    def approve(desk: Control, request: Any) -> None:
+        with pytest.raises(Malformed, match="suggests no narrow rule"):
+            desk.always(request)
+        desk.answer(LEAD, request.id, True)
+
+    with Meanwhile(led, approve):
+        assert ask(led, "PermissionRequest", permission_suggestions=[wide, 7])[0] == "allow"
+    assert led.ok("control", "policy", ME, "--session", LEAD)["agents"][0]["allow"] == []
 
 
 @pytest.mark.parametrize(("default", "before", "where_asked"), [("deny", "deny", "deny"), ("ask", "ask", None)])

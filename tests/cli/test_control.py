@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control.messages import PermissionRequest
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
 if TYPE_CHECKING:
@@ -491,6 +493,21 @@ def test_modes_and_policies_are_in_force_before_the_chat_is_shown(team: Team) ->
     assert [a["session"] for a in team.control("mode", "all", me=LEAD)["agents"]] == [WORKER]
     team.control("policy", "Wu", "--clear", me=LEAD)
     assert team.standing(WORKER)["deny"] == []
+
+
+def test_an_approval_for_good_shows_its_rules_before_and_after(team: Team) -> None:
+    """Who decides sees each rule in the queue, in the answer and among the agent's rules; a plain request has none."""
+    rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
+    call = {"tool": "Bash", "input": {"command": "make test"}, "suggestions": (rule,)}
+    asked = Control(str(team.box)).request(WORKER, PermissionRequest(**call))
+    shown = team.call("control", "pending", "--session", LEAD).stdout
+    assert "--always allows it from now on: Bash(make test:*)" in shown
+    assert team.control("pending", me=LEAD)["requests"][0]["always"] == ["Bash(make test:*)"]
+    result = team.call("control", "approve", asked.id, "--always", "--session", LEAD)
+    assert (result.rc, "always allows Bash(make test:*)" in result.stdout) == (0, True), result
+    assert team.standing(WORKER)["allow"] == ["Bash(make test:*)"]
+    assert team.standing(PEER)["allow"] == []
+    refused(team.call("control", "approve", team.asks(), "--always", "--session", LEAD), 2, "--add --allow RULE")
 
 
 def test_plans_tasks_and_reports_say_their_parts(team: Team) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.console import views
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control.messages import PermissionRequest
 from tests.console import scene
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, ROSTER, Post, stamp, until
@@ -359,6 +361,24 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
     assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
     assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
     assert post.ok("control", "wait", request, "--session", "ada")["request"]["state"] == "approved"
+
+
+def test_always_allow_names_its_rules_and_adds_them(quiet: Running, browser: Browser) -> None:
+    """The button says what it allows; a request without a narrow suggestion has no such button, and cannot be so
+    decided."""
+    rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
+    quiet.post.register("wren")
+    asks = Control(str(quiet.post.box))
+    call = {"tool": "Bash", "input": {"command": "make test"}}
+    plain = asks.request("wren", PermissionRequest(**call, request_id="perm-plain"))
+    asks.request("wren", PermissionRequest(**call, request_id="perm-always", suggestions=(rule,)))
+    window = Window(browser, quiet)
+    page = window.go("/")
+    assert page.get_by_role("button", name="Always allow").count() == 1
+    page.get_by_role("button", name="Always allow Bash(make test:*)").click()
+    page.locator("#r-perm-always").wait_for(state="detached")
+    assert quiet.post.ok("control", "policy", "wren", "--session", "user")["agents"][0]["allow"] == rule["rules"]
+    assert "no narrow rule" in quiet.does("/decide", request=plain.id, decision="always")["said"]
 
 
 def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) -> None:

@@ -20,6 +20,18 @@ ANOTHERS = f"{COMMANDS}::test_another_s_name_is_refused_however_the_command_is_w
 
 POLICIES = (
     Mutant(
+        "a rule for all that a tool can do is not allowed for good by one press",
+        "lasting._is_narrow",
+        ('bool(what.strip("*:/ ~.?"))', "True"),
+        tests="tests/core/control/test_lasting.py",
+    ),
+    Mutant(
+        "a suggestion about another tool is not offered",
+        "lasting._is_narrow",
+        ("name == tool and ", ""),
+        tests="tests/core/control/test_lasting.py",
+    ),
+    Mutant(
         "a hidden file of the project is none to be edited unasked",
         "policy._inside",
         (' or (tool in rules.WRITING and inner.startswith("."))', ""),

@@ -62,6 +62,7 @@ class Call(Record):
     tool: str = ""
     given: dict[str, Any] | None = None
     use_id: str = ""
+    suggestions: tuple[Any, ...] = ()
     prompt_id: str = ""
     told: bool = False
 
@@ -85,6 +86,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         value = obj.get(key)
         return value if isinstance(value, str) and value else default
 
+    suggested = obj.get("permission_suggestions")
     session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
@@ -104,6 +106,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         tool=text("tool_name"),
         given=tool if isinstance(tool, dict) else None,
         use_id=text("tool_use_id"),
+        suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
     )

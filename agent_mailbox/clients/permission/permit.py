@@ -13,7 +13,7 @@ import gc
 from ...control.requests import Beside, Control
 from ...control.standing import binds, is_over, policy_of
 from ...core import codec, frame
-from ...core.control import messages, transitions
+from ...core.control import lasting, messages, transitions
 from ...core.records import Record
 from ...core.text import ascii_json, clipped, is_utf8, neutral
 from ...identity import client_variables
@@ -187,13 +187,15 @@ class Permit(Record):
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written, plain = _written(dict(self.given))
         command, why = self.given.get("command"), self.given.get("description")
-        return messages.PermissionRequest(
+        request = messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
             arguments=self._shortened(command if isinstance(command, str) and plain else written),
             input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
             reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
         )
+        suggested = lasting.offered(request.replace(suggestions=self.call.suggestions))
+        return request.replace(suggestions=lasting.updates(suggested))
 
     def _shortened(self, text: str) -> str:
         """Return the text, or its beginning with a note: in any spelling a request must fit into a message."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .. import codec
 from ..text import clipped, neutral
+from . import lasting
 from . import messages as m
 
 WIDTH = 600
@@ -55,7 +56,8 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     said = "timed out" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
     mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
-    return said, p.notes, f"mode {mode}" if mode else "", with_input
+    rules = _listed("always allows", lasting.added(getattr(p, "updates", ())))
+    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input
 
 
 def _listed(what: str, items: tuple[str, ...]) -> str:
