@@ -21,7 +21,7 @@ def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -
     written = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     for name, data in written.items():
         assert (ROOT / name).read_bytes() == data, f"{name}: run scripts/plugin"
-    for place in (".claude-plugin", "commands", "skills"):
+    for place in (".claude-plugin", "commands", "skills", "agents"):
         there = {str(p.relative_to(ROOT)) for p in (ROOT / place).rglob("*") if p.is_file()}
         assert there == {name for name in written if name.startswith(f"{place}/")}
 

@@ -40,6 +40,7 @@ def files(version: str) -> dict[str, str]:
         HOOKS_FILE: _json({"hooks": hooks}),
         **{f"commands/{name}": text for name, text in texts.COMMANDS.items()},
         "skills/agent-mailbox/SKILL.md": texts.SKILL,
+        "agents/swarm-mail.md": texts.SUBAGENT,
     }
 
 
