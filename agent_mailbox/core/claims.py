@@ -32,6 +32,8 @@ READ, OFFERED, TITLE_SEEN, SEEN, ACKED = "read", "offered", "seen by title", "se
 whether it was seen. Its title was seen, and not its text. It was seen. It is dealt with."""
 
 
+DOUBT = "?"
+"""The end of a release's nonce if the outcome of the delivery is unknown."""
 LAPSES = 600_000
 """Milliseconds without a check of its claimer after which a claim lapses, if the message was not read."""
 DELIVERING = -1
@@ -111,8 +113,8 @@ class Reads:
 
     def _has_another(self, before: Read, nonce: str) -> bool:
         """Drop one delivery of a message that stands as read; return whether another one stands."""
-        key = (before.message_id, before.session_id)
-        others = [read for read in (before, *self._further.get(key, ())) if read.nonce != nonce]
+        key, ended = (before.message_id, before.session_id), nonce.removesuffix(DOUBT)
+        others = [read for read in (before, *self._further.get(key, ())) if read.nonce != ended]
         if others:
             self._standing[before.message_id][before.session_id], *self._further[key] = others
         return bool(others)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import codec, frame, instant, naming
 from ..core.address import route
+from ..core.claims import DOUBT
 from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral
@@ -45,8 +46,6 @@ MOST = 50
 """Most messages put into an inbox at once."""
 AGAIN = 1.0
 """Seconds until a failed delivery is tried again."""
-DOUBT = "?"
-"""The end of a release's nonce if the outcome of the delivery is unknown."""
 _SUMMARY = 80
 
 

@@ -31,7 +31,7 @@ def test_pages_cover_the_newest_mail_until_the_index_is_there(post: Post) -> Non
     post.file(".cache").mkdir(exist_ok=True)
     with lock.take(), Running(post) as console:
         console.enter()
-        page = console.ask("/search?q=word").text
+        page = " ".join(console.ask("/search?q=word").text.split())
         assert BUILDING in page
         assert "newest 4 of 17 MB" in page
         assert "newest word" in page

@@ -23,13 +23,13 @@ POLICIES = (
         "a rule for all that a tool can do is not allowed for good by one press",
         "lasting._is_narrow",
         ('bool(what.strip("*:/ ~.?"))', "True"),
-        tests="tests/core/control/test_lasting.py",
+        tests="tests/core/control/test_lasting.py::test_one_wide_or_foreign_rule_makes_nothing_offered",
     ),
     Mutant(
         "a suggestion about another tool is not offered",
         "lasting._is_narrow",
         ("name == tool and ", ""),
-        tests="tests/core/control/test_lasting.py",
+        tests="tests/core/control/test_lasting.py::test_one_wide_or_foreign_rule_makes_nothing_offered",
     ),
     Mutant(
         "a hidden file of the project is none to be edited unasked",
