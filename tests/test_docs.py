@@ -132,6 +132,8 @@ CONTRACT = {
     "swarm invite": {"--max-uses", "--unlimited", "--hours", "--revoke"},
     "swarm join": {"--as", "--session"},
     "swarm pair": {"--as", "--hours", "--session"},
+    "swarm attach": set(),
+    "swarm detach": set(),
     "swarm approve": set(),
     "swarm deny": set(),
     "swarm members": set(),

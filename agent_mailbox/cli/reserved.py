@@ -54,6 +54,8 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("console",): _always,
     ("swarm", "init"): _always,
     ("swarm", "serve"): _always,
+    ("swarm", "attach"): _always,
+    ("swarm", "detach"): _always,
     ("swarm", "state"): _always,
     ("swarm", "leave"): _always,
     ("swarm", "kick"): _always,

@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError, NotFound
-from ..mailbox.facade import Mailbox
 from .gateway_identity import key_of
 from .gateway_log import tell
 from .home import Home
@@ -73,21 +72,50 @@ async def _close_later(peers: Peers) -> None:
 
 
 class Carrier:
-    """The carrier of a home's outbox. Its caller holds ``carrying.lock``."""
+    """The carrier of a home's outbox, one of ``outboxes`` for each mailbox. Its caller holds ``carrying.lock``."""
 
-    def __init__(self, home: Home, ledger: Ledger, outbox: Outbox, peers: Peers, settings: GatewaySettings) -> None:
+    def __init__(
+        self, home: Home, ledger: Ledger, outboxes: Sequence[Outbox], peers: Peers, settings: GatewaySettings
+    ) -> None:
         self.ledger = ledger
-        self.outbox = outbox
+        self.outboxes = list(outboxes)
         self.peers = peers
         self.settings = settings
         self.key = key_of(home, ledger)
         self.poke = asyncio.Event()
+        self.looked: Callable[[], None] = lambda: None
+        """Called with each look at what is new."""
         self._states: dict[str, _Peer] = {}
         self._asked: dict[str, float] = {}
 
-    def apply(self, settings: GatewaySettings, mailbox: Mailbox, peers: Peers) -> None:
-        """Go on with other settings; requests under way end by the old connections."""
-        self.settings, self.outbox.mailbox = settings, mailbox
+    @property
+    def outbox(self) -> Outbox:
+        """Return the first outbox: all have one log."""
+        return self.outboxes[0]
+
+    def outbox_at(self, place: str | None) -> Outbox:
+        """Return the outbox of a mailbox; the first one if none is named."""
+        return next((one for one in self.outboxes if one.place == place), self.outbox)
+
+    def _outbox_of(self, parcel: Parcel) -> Outbox:
+        """Return the outbox of the mailbox that a parcel is from; the first one for a mailbox that is away."""
+        place = self.ledger.known().place_of(str(parcel.event.get("swarm_id") or ""))
+        return self.outbox_at(place)
+
+    def _sweep(self) -> None:
+        """Queue what goes out from each mailbox; one that fails holds up no other."""
+        failed: MailboxError | None = None
+        for outbox in self.outboxes:
+            try:
+                outbox.sweep()
+            except MailboxError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def apply(self, settings: GatewaySettings, outboxes: Sequence[Outbox], peers: Peers) -> None:
+        """Go on with other settings and mailboxes; requests under way end by the old connections."""
+        self.settings, self.outboxes = settings, list(outboxes)
         old, self.peers = self.peers, peers
         self._closing = asyncio.create_task(_close_later(old))
 
@@ -96,9 +124,10 @@ class Carrier:
         self.outbox.compact()
         upkeep: asyncio.Task[None] | None = None
         while True:
+            self.looked()
             try:
                 self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
-                await asyncio.to_thread(self.outbox.sweep)
+                await asyncio.to_thread(self._sweep)
                 self._start()
             except MailboxError as error:  # busy, or the disk is full: look again
                 tell(logging.WARNING, "outbox_not_swept", code=error.code)
@@ -112,7 +141,7 @@ class Carrier:
 
     async def flush(self) -> None:
         """Try everything once, now."""
-        await asyncio.to_thread(self.outbox.sweep)
+        await asyncio.to_thread(self._sweep)
         for state in self._states.values():
             state.due = 0.0
         self._start()
@@ -169,7 +198,7 @@ class Carrier:
                     state.failures, state.due = 0, 0.0
                     done.append(event)
                     if event["event"] == FAILED:
-                        await asyncio.to_thread(self.outbox.failed, parcel, agent, reason(answer))
+                        await asyncio.to_thread(self._outbox_of(parcel).failed, parcel, agent, reason(answer))
                 if len(done) >= 32:
                     await asyncio.to_thread(self.outbox.note, done)
                     done = []
@@ -211,7 +240,7 @@ class Carrier:
         return {**event, "tries": parcel.peers[agent][1]}, answer
 
     def _pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
-        if now >= self.outbox.until(parcel):
+        if now >= self._outbox_of(parcel).until(parcel):
             return "it expired, or its recipient was away for too long"
         if parcel.event.get("content") is None:
             return "its record in the outbox has no text"

@@ -34,7 +34,7 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
         found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
     mine = signing.public_of(ledger.home.key()) if os.path.lexists(ledger.home.path(names.KEY)) else ""
     endpoints, keys = {known.endpoint: known.agent_id}, {known.endpoint: mine}
-    for swarm in known.swarms.values():
+    for swarm in known.seen:
         if swarm.state == ACTIVE:
             endpoints |= {m.endpoint: m.agent_id for m in swarm.members.values()}
             keys |= {m.endpoint: m.public_key for m in swarm.members.values()}

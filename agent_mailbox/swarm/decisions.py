@@ -29,7 +29,7 @@ def find(known: Knowledge, word: str) -> Swarm:
     """Return the swarm a word names, if we are in it; else raise ``NotFound``."""
     swarm = known.named(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != ACTIVE:
-        names = ", ".join(s.alias for s in known.swarms.values() if s.state == ACTIVE)
+        names = ", ".join(s.alias for s in known.seen if s.state == ACTIVE)
         state = f" ({swarm.state})" if swarm is not None else ""
         raise NotFound(
             f"swarm not joined here: {word!r}{state}",
@@ -70,7 +70,8 @@ def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> 
         mine = Member(known.agent_id, known.endpoint, signing.public_of(key), at)
         alias = alias_of(name, swarm_id, known)
         more = {"name": name, "alias": alias, "settings": settings, "member": mine.object}
-        return ({"event": "created", "swarm_id": swarm_id, **more, "at": at},)
+        made = {"event": "created", "swarm_id": swarm_id, **more, "at": at}
+        return (made, *ledger.placing(known, swarm_id))
 
     ledger.identified()
     return ledger.decide(decide).swarms[swarm_id]
@@ -254,6 +255,6 @@ def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) 
                 "content": lifecycle.notification(action, swarm.swarm_id, agent_id, known.agent_id, reason),
             },
         }
-        for swarm in known.swarms.values()
+        for swarm in known.seen
         if swarm.state == ACTIVE and agent_id in swarm.members
     ]

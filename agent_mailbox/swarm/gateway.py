@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from ..core import instant
 from ..core.records import Message
-from ..errors import BadData, MailboxError
+from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.facade import Mailbox
 from ..mailbox.sending import random_id
-from . import inbound
+from . import boxes, inbound
 from .inbound import Incoming, key_of
 from .ledger import Ledger
 from .outbox import Outbox, announce, announce_received
@@ -38,14 +38,14 @@ WAITING = 4096
 
 
 class Gateway:
-    """The receiving half of a gateway: mailbox, ledger, limits, writer."""
+    """The receiving half of a gateway: mailboxes, ledger, limits, writer. ``outbox``: one of theirs, for the log."""
 
-    def __init__(self, mailbox: Mailbox, ledger: Ledger, outbox: Outbox, settings: GatewaySettings) -> None:
-        self.mailbox = mailbox
+    def __init__(self, mailboxes: Sequence[Mailbox], ledger: Ledger, outbox: Outbox, settings: GatewaySettings) -> None:
         self.ledger = ledger
         self.outbox = outbox
         self.settings = settings
-        self.index = inbound.load(mailbox, ledger.now())
+        self._set_mailboxes(mailboxes)
+        self.index = inbound.load(mailboxes, ledger.now())
         self.agent_id = ledger.known().agent_id
         self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
@@ -67,9 +67,21 @@ class Gateway:
         """Count a request of an address before anything of it is read; raise ``Refusal`` (429) beyond its limit."""
         _limited(self._addresses.take(address, self.ledger.now()), "requests from this address")
 
-    def apply(self, settings: GatewaySettings, mailbox: Mailbox) -> None:
-        """Go on with other settings, and the mailbox as it is configured now."""
-        self.settings, self.mailbox, self.outbox.mailbox = settings, mailbox, mailbox
+    def _set_mailboxes(self, mailboxes: Sequence[Mailbox]) -> None:
+        self.mailbox = mailboxes[0]
+        self._mailboxes = {boxes.place_of(mailbox): mailbox for mailbox in mailboxes}
+
+    def _mailbox_of(self, swarm_id: str) -> Mailbox | None:
+        """Return the mailbox that a swarm belongs to; None if it is away."""
+        place = self.ledger.known().place_of(swarm_id)
+        return self._mailboxes.get(place) if place else self.mailbox
+
+    def apply(self, settings: GatewaySettings, mailboxes: Sequence[Mailbox]) -> None:
+        """Go on with other settings, and the mailboxes as they are configured now."""
+        fresh = [mailbox for mailbox in mailboxes if boxes.place_of(mailbox) not in self._mailboxes]
+        self._set_mailboxes(mailboxes)
+        self.settings, self.outbox.mailbox = settings, self.mailbox
+        self.index.take(fresh, self.ledger.now())
         self._senders.most = settings.messages_per_minute
         self._swarms.most = settings.swarm_messages_per_minute
         self._addresses.most = settings.requests_per_minute
@@ -90,8 +102,8 @@ class Gateway:
     async def message(self, data: bytes) -> tuple[str, dict[str, str]]:
         """Take a message in; return (its id, its sender's limit as headers). Raise ``Refusal``."""
         known, now = self.known(), self.ledger.now()
-        most = min(self.mailbox.config.max_content, acceptance.MAX_CONTENT)
-        accepted = acceptance.examine(data, known, now, most)
+        limits = [mailbox.config.max_content for mailbox in self._mailboxes.values()]
+        accepted = acceptance.examine(data, known, now, min(*limits, acceptance.MAX_CONTENT))
         envelope, key = accepted.envelope, accepted.sender.public_key
         if envelope.seal is not None and key not in known.sealing:
             await self._pool_run(lambda: self._pin(key))
@@ -155,9 +167,36 @@ class Gateway:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _write(self, batch: list[Accepted]) -> list[Refusal | None]:
-        """Append a batch durably; return a refusal for each message that cannot be kept."""
-        now, roster = self.ledger.now(), self.mailbox.logs.read_roster()
-        self._prune(now)
+        """Append a batch durably; return a refusal for each message that cannot be kept.
+
+        A mailbox that fails refuses its own mail. Raise its error if no other took any."""
+        self._prune(self.ledger.now())
+        results: dict[int, Refusal | None] = {}
+        failed: MailboxError | None = None
+        for mailbox, numbers in self._by_mailbox(batch):
+            try:
+                if mailbox is None:
+                    raise NoMailbox("the swarm's mailbox is away", "attach it again, or bring it back")
+                kept = self._write_to(mailbox, [batch[number] for number in numbers])
+            except MailboxError as error:
+                failed, code = error, error.code
+                kept = [Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5) for _ in numbers]
+            results.update(zip(numbers, kept, strict=True))
+        if failed is not None and len(self._mailboxes) == 1:
+            raise failed
+        return [results[number] for number in range(len(batch))]
+
+    def _by_mailbox(self, batch: list[Accepted]) -> list[tuple[Mailbox | None, list[int]]]:
+        """Return the places in the batch of each mailbox's messages, in the order of the batch."""
+        found: dict[str, tuple[Mailbox | None, list[int]]] = {}
+        for number, accepted in enumerate(batch):
+            mailbox = self._mailbox_of(accepted.envelope.swarm_id)
+            key = "" if mailbox is None else mailbox.directory
+            found.setdefault(key, (mailbox, []))[1].append(number)
+        return list(found.values())
+
+    def _write_to(self, mailbox: Mailbox, batch: list[Accepted]) -> list[Refusal | None]:
+        now, roster = self.ledger.now(), mailbox.logs.read_roster()
         outgoing = self.outbox.refresh()  # an answer finds its asker, however recent
         results: list[Refusal | None] = []
         messages: list[Message] = []
@@ -183,7 +222,7 @@ class Gateway:
                 messages.append(message)
         if messages:
             ids = {message.id for message in messages}
-            self.mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile
+            mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile
             self._decided -= ids
             for message in messages:
                 self.index.add(message)
@@ -196,7 +235,7 @@ class Gateway:
         if now - self._pruned > instant.HOUR:
             self.index.forget(now - REMEMBERED)
         elif self._pruned - now > instant.HOUR:
-            self.index = inbound.load(self.mailbox, now)
+            self.index = inbound.load(self._mailboxes.values(), now)
         else:
             return
         self._pruned = now

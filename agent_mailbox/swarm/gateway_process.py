@@ -24,7 +24,7 @@ from ..errors import MailboxError, Refused
 from ..mailbox.facade import Mailbox
 from ..store.lock import FileLock
 from ..upkeep import extras
-from . import gateway_log, local, server, sockets
+from . import boxes, gateway_log, local, server, sockets
 from . import home as names
 from . import swarm_settings as configured
 from .carrier import Carrier
@@ -33,14 +33,13 @@ from .gateway import Gateway
 from .gateway_log import tell
 from .gateway_metrics import Meter
 from .home import Home
-from .ledger import Ledger
 from .listener import Listener
 from .outbox import Outbox
 from .peer_client import Peers
 from .readiness import Readiness
 from .room import Acquaintances, Room
 from .sockets import is_loopback
-from .statuses import Statuses
+from .statuses import AllStatuses, Statuses
 from .swarm_settings import GatewaySettings
 from .wake import Waker, secret_in
 
@@ -143,26 +142,44 @@ class Serving:
     """A gateway's parts while they run."""
 
     def __init__(self, mailbox: Mailbox, home: Home, settings: GatewaySettings) -> None:
-        ledger = Ledger(home)
+        ledger = boxes.ledger_of(home)
         ledger.identified()
         ledger.write_state()
-        outbox = Outbox(home, mailbox, ledger)
-        outbox.announce()  # before the gateway reads the mailbox
-        self._directory = mailbox.directory
+        self._home, self._directory = home, mailbox.directory
         self.settings = settings
-        self.gateway = Gateway(mailbox, ledger, outbox, settings)
+        outboxes = self._outboxes(mailbox)
+        for outbox in outboxes:
+            outbox.announce()  # before the gateway reads the mailbox
+        opened = [outbox.mailbox for outbox in outboxes]
+        self.gateway = Gateway(opened, ledger, outboxes[0], settings)
         self.waker = Waker(settings)
-        # the carrier writes to the mailbox from its own threads, so it has its own mailbox object
-        others = Outbox(home, Mailbox(mailbox.directory), ledger)
+        # the carrier writes to the mailboxes from its own threads, so it has its own objects
         peers = Peers.of(settings)
-        self.carrier = Carrier(home, ledger, others, peers, settings)
-        self.readiness = Readiness(mailbox, ledger)
+        self.carrier = Carrier(home, ledger, self._outboxes(mailbox), peers, settings)
+        self.readiness = Readiness(opened, ledger)
+        self.carrier.looked = self._look
+        self.statuses = AllStatuses([])
+        self._follow(mailbox)
         self.members = Acquaintances()
         self.connections = Room(1, 1, self.members)
         self.requests = Room(1, 1, self.members)
         self._resize(settings)
         self.meter = Meter(self.gateway, self.carrier, self.readiness, self.connections)
         self.gateway.outcome = self._outcome
+
+    def _outboxes(self, mailbox: Mailbox) -> list[Outbox]:
+        return [Outbox(self._home, *box) for box in boxes.opened(self._home, mailbox)]
+
+    def _look(self) -> None:
+        """Go on with other mailboxes if the person attached or detached one, or one came back."""
+        if (now := boxes.there(self._home)) != self._there:
+            self._there = now
+            self.reload()
+
+    def _follow(self, mailbox: Mailbox) -> None:
+        """Have the local API answer for the mailboxes as they are now."""
+        self._there = boxes.there(self._home)
+        self.statuses.each = [Statuses(self._home, one) for one, _ in boxes.opened(self._home, mailbox)]
 
     def _resize(self, settings: GatewaySettings) -> None:
         total, each = _descriptors(settings.connections), settings.connections_per_address
@@ -183,14 +200,18 @@ class Serving:
             fresh = Mailbox(self._directory)
             settings = configured.of(fresh.config, fresh.own)
             peers = Peers.of(settings)
+            opened = [box for box, _ in boxes.opened(self._home, fresh)]
+            outboxes = self._outboxes(fresh)
             self.waker.apply(settings)
-        except (MailboxError, OSError) as error:
+        except (MailboxError, OSError, ValueError) as error:
             tell(logging.ERROR, "reload_failed", error=str(error))
             return
         self.settings = settings
         self._resize(settings)
-        self.gateway.apply(settings, fresh)
-        self.carrier.apply(settings, Mailbox(self._directory), peers)
+        self.gateway.apply(settings, opened)
+        self.carrier.apply(settings, outboxes, peers)
+        self.readiness.mailboxes = opened
+        self._follow(fresh)
         tell(logging.INFO, "reloaded")
 
     def public(self) -> Any:
@@ -200,10 +221,9 @@ class Serving:
         bounded.counted = self.meter.request
         return bounded
 
-    def beside(self, home: Home, token: str | None) -> Any:
+    def beside(self, token: str | None) -> Any:
         """Return the local application."""
-        statuses = Statuses(home, Mailbox(self._directory))
-        app = local.application(statuses, self.meter, self.readiness, token, self.waker)
+        app = local.application(self.statuses, self.meter, self.readiness, token, self.waker)
         return server.Bounded(app, Room(REQUESTS * LOCAL, REQUESTS * LOCAL, Acquaintances()), lambda _: "")
 
 
@@ -233,7 +253,7 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
     loop.add_signal_handler(signal.SIGHUP, again)
     public = Listener(serving.public(), config, serving.connections, tls)
     public.refused = serving.meter.refused
-    beside = Listener(serving.beside(home, token), _config(), Room(LOCAL, LOCAL, Acquaintances()))
+    beside = Listener(serving.beside(token), _config(), Room(LOCAL, LOCAL, Acquaintances()))
     listeners = [public.serve(sock), beside.serve(api), *_quic(listening, config, serving, tls)]
     parts = [*listeners, gateway.write(), serving.carrier.run(), waker.run(), stop.wait()]
     tasks = [asyncio.ensure_future(part) for part in parts]

@@ -7,7 +7,7 @@ who reuses another's id must not make that message a duplicate.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -65,6 +65,16 @@ class InboundIndex:
                 if message.id != words[2]:
                     self._moved.setdefault(_packed(str(words[2])), message.id)
 
+    def take(self, mailboxes: Iterable[Mailbox], now: int) -> None:
+        """Note what mailboxes hold already, in the live log and the archive."""
+        mark = b'"sender":"swarm:'
+        for mailbox in mailboxes:
+            live = (text for _, text in mailbox.logs.messages.lines())
+            for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
+                message = codec.message(text) if mark in text else None
+                if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
+                    self.add(message)
+
     def has_id(self, message_id: str) -> bool:
         """Return whether one of our records has that id."""
         return _packed(message_id) in self._ids
@@ -86,15 +96,10 @@ def _packed(message_id: str) -> bytes:
     return sha256(message_id.encode()).digest()[:16]
 
 
-def load(mailbox: Mailbox, now: int) -> InboundIndex:
-    """Return the index, read from the live log and the archive."""
+def load(mailboxes: Iterable[Mailbox], now: int) -> InboundIndex:
+    """Return the index of a gateway's mailboxes."""
     index = InboundIndex()
-    mark = b'"sender":"swarm:'
-    live = (text for _, text in mailbox.logs.messages.lines())
-    for text in chain(live, mailbox.archive.lines()):  # live first: mail moves from the log to the archive meanwhile
-        message = codec.message(text) if mark in text else None
-        if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
-            index.add(message)
+    index.take(mailboxes, now)
     return index
 
 

@@ -76,7 +76,7 @@ class InboxView:
         """Return the number of messages on their way."""
         said = self._ask("/api/outbox/count") or {}
         count = said.get("open")
-        return count if type(count) is int else len(Outbox(self._home, self._mailbox, ledger, 0).refresh().open)
+        return count if type(count) is int else Outbox(self._home, self._mailbox, ledger, 0).open_parcels()
 
     def _folded(self) -> Statuses:
         self._silent = True  # one command gives the answers of one source

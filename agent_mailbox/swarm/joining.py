@@ -18,7 +18,7 @@ from ..mailbox.sending import random_id
 from .ledger import Ledger
 from .peer_client import Peers
 from .protocol import admission, signing, tokens, wire
-from .protocol.membership import JOINING, LEFT, Knowledge, Member, Swarm
+from .protocol.membership import ACTIVE, JOINING, LEFT, Knowledge, Member, Swarm
 from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
 
@@ -75,8 +75,11 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
     """Raise ``Refusal`` for another's invitation to a swarm we are in: our master, or a member, must have signed it
     with the key we know.
 
-    A swarm's id is public: another master's swarm may bear it.
+    A swarm's id is public: another master's swarm may bear it. One that another mailbox is in stays there.
     """
+    there = known.swarms.get(invitation.swarm_id)
+    if there is not None and there.state in (ACTIVE, JOINING) and not known.sees(there):
+        raise Refusal("NOT_AUTHORIZED", "this gateway is in that swarm already, for another mailbox")
     swarm = known.active(invitation.swarm_id)
     if swarm is None:
         return
@@ -155,7 +158,8 @@ def _joining(
         return []
     word = before.alias if before else alias_of(alias or "", invitation.swarm_id, known)
     master = invitation.claims.master
-    return [ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)]
+    asked = ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)
+    return [asked, *ledger.placing(known, invitation.swarm_id)]
 
 
 def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:

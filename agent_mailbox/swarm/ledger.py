@@ -53,11 +53,15 @@ def _announced(event: Event) -> list[dict[str, Any]]:
 
 
 class Ledger:
-    """The ledger of a home, for several threads and beside other processes."""
+    """The ledger of a home, for several threads and beside other processes.
 
-    def __init__(self, home: Home, clock: Callable[[], int] = wall_clock) -> None:
+    ``here``: the mailbox that asks, of which ``first`` is the gateway's first (``Knowledge``).
+    """
+
+    def __init__(self, home: Home, clock: Callable[[], int] = wall_clock, *, here: str = "", first: str = "") -> None:
         self.home = home
         self.now = clock
+        self._view = {"here": here, "first": first}
         self._tail = GrowingLog(Log(home.path(names.LEDGER)))
         self._known = NOTHING
         self._announced: list[tuple[str, int]] = []
@@ -70,7 +74,7 @@ class Ledger:
                 with self._tail.news() as (replaced, lines):
                     if replaced:
                         self._known, self._announced = NOTHING, []
-                    self._known = fold(self._noting(each_event(lines)), self._known)
+                    self._known = fold(self._noting(each_event(lines)), self._known).replace(**self._view)
             return self._known
 
     def _noting(self, events: Iterable[tuple[int, Event]]) -> Iterator[Event]:
@@ -135,6 +139,12 @@ class Ledger:
             aside = self.home.path(f"{names.STATE}.new")
             names.write_private(aside, state_file.encode(state_file.export(known)))
             os.replace(aside, self.home.path(names.STATE))
+
+    def placing(self, known: Knowledge, swarm_id: str) -> list[dict[str, Any]]:
+        """Return the event by which a swarm comes to the mailbox that asks, if it must be said."""
+        before = known.swarms.get(swarm_id)
+        is_here = known.here == known.first if before is None else known.sees(before)
+        return [] if not known.here or is_here else [self.event("placed", swarm_id=swarm_id, mailbox=known.here)]
 
     def event(self, kind: str, **more: Any) -> dict[str, Any]:
         """Return an event of this moment."""

@@ -8,7 +8,6 @@ Answers have the reference's shapes, with JSON where it has TOON.
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -30,7 +29,7 @@ from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
 from .readiness import Readiness
 from .server import DRAINED, ERRORS, Draining, answer, body_of, refused
-from .statuses import ACTIONS, READ, STATUSES, Statuses
+from .statuses import ACTIONS, READ, STATUSES, AllStatuses
 from .wake import Waker
 
 MAX_BODY = 64 * 1024
@@ -45,12 +44,14 @@ class Batch(Model):
     action: str
 
 
-def application(statuses: Statuses, meter: Meter, readiness: Readiness, token: str | None, waker: Waker) -> Starlette:
+def application(
+    statuses: AllStatuses, meter: Meter, readiness: Readiness, token: str | None, waker: Waker
+) -> Starlette:
     """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
     carrier = meter.carrier
     return Starlette(
         routes=[
-            Route(path, _guarded(handler, token, statuses.mailbox.directory), methods=[method])
+            Route(path, _guarded(handler, token, statuses), methods=[method])
             for method, path, handler in (
                 ("GET", "/api/inbox", partial(_inbox, statuses)),
                 ("GET", "/api/inbox/count", partial(_count, statuses)),
@@ -70,7 +71,7 @@ def application(statuses: Statuses, meter: Meter, readiness: Readiness, token: s
     )
 
 
-def _guarded(handler: Handler, token: str | None, mailbox: str) -> Handler:
+def _guarded(handler: Handler, token: str | None, statuses: AllStatuses) -> Handler:
     """Return the handler that refuses callers without the token, and those who mean another mailbox."""
 
     async def guarded(request: Request) -> Response:
@@ -81,74 +82,87 @@ def _guarded(handler: Handler, token: str | None, mailbox: str) -> Handler:
             # a page in a browser has no token; one that guessed it still cannot call us by its own host name
             if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
                 raise Refusal("NOT_AUTHORIZED", "not by that name")
-        meant = request.query_params.get("mailbox")
-        if meant is not None and meant != os.path.realpath(mailbox):
-            raise Refusal("NOT_FOUND", "this gateway has another mailbox")
+        _meant(statuses, request)
         return await handler(request)
 
     return guarded
 
 
-async def _inbox(statuses: Statuses, request: Request) -> Response:
+def _meant(statuses: AllStatuses, request: Request) -> AllStatuses:
+    """Return the mailboxes that a request means; raise ``Refusal`` (404) if it means another's."""
+    found = statuses.within(request.query_params.get("mailbox"))
+    if found is None:
+        raise Refusal("NOT_FOUND", "this gateway has another mailbox")
+    return found
+
+
+async def _inbox(statuses: AllStatuses, request: Request) -> Response:
     wanted = request.query_params
     status = wanted.get("status", "unread")
     limit = wanted.get("limit", "50")
     if status not in (*STATUSES, "all") or not (limit.isascii() and limit.isdigit() and len(limit) < 6):
         raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
     most = max(1, min(int(limit), MAX_LIST))
-    rows = await run_in_threadpool(statuses.chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"), most)
+    rows = await run_in_threadpool(
+        _meant(statuses, request).chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"), most
+    )
     return answer({"count": len(rows), "messages": [_entry(*row) for row in rows]})
 
 
-async def _count(statuses: Statuses, request: Request) -> Response:
-    return answer(await run_in_threadpool(statuses.counts, request.query_params.get("swarm_id")))
+async def _count(statuses: AllStatuses, request: Request) -> Response:
+    return answer(await run_in_threadpool(_meant(statuses, request).counts, request.query_params.get("swarm_id")))
 
 
-async def _ids(statuses: Statuses, request: Request) -> Response:
+async def _ids(statuses: AllStatuses, request: Request) -> Response:
     """Answer the ids of all of a swarm's messages with a status: a list ends at a hundred."""
     wanted = request.query_params
-    ids = await run_in_threadpool(statuses.ids, wanted.get("status", "unread"), wanted.get("swarm_id", ""))
+    ids = await run_in_threadpool(
+        _meant(statuses, request).ids, wanted.get("status", "unread"), wanted.get("swarm_id", "")
+    )
     return answer({"count": len(ids), "ids": ids})
 
 
-async def _show(statuses: Statuses, request: Request) -> Response:
+async def _show(statuses: AllStatuses, request: Request) -> Response:
     """Answer one message; looking at it marks it as read."""
-    message = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], READ, True)
+    message = await run_in_threadpool(_meant(statuses, request).mark, [request.path_params["message_id"]], READ, True)
     if not message:
         raise Refusal("NOT_FOUND", "no such message")
     return answer(_entry(*message[0]))
 
 
-async def _mark(statuses: Statuses, request: Request) -> Response:
+async def _mark(statuses: AllStatuses, request: Request) -> Response:
     action = ACTIONS.get(request.path_params["action"])
     if action is None:
         raise Refusal("NOT_FOUND", "read, archive or delete")
-    done = await run_in_threadpool(statuses.mark, [request.path_params["message_id"]], action)
+    done = await run_in_threadpool(_meant(statuses, request).mark, [request.path_params["message_id"]], action)
     if not done:
         raise Refusal("NOT_FOUND", "no such message")
     return answer({"message_id": done[0][0].id, "status": done[0][1]})
 
 
-async def _mark_batch(statuses: Statuses, request: Request) -> Response:
+async def _mark_batch(statuses: AllStatuses, request: Request) -> Response:
     given = read(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
     action = ACTIONS.get(given.action)
     if action is None or not 1 <= len(given.message_ids) <= MAX_LIST:
         raise Refusal("INVALID_FORMAT", f"action is read, archive or delete, of 1 to {MAX_LIST} messages")
-    done = await run_in_threadpool(statuses.mark, given.message_ids, action)
+    done = await run_in_threadpool(_meant(statuses, request).mark, given.message_ids, action)
     return answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
 
 
 async def _outbox(carrier: Carrier, request: Request) -> Response:
-    count, rows = await run_in_threadpool(carrier.outbox.rows, MAX_LIST, request.query_params.get("swarm_id"))
+    outbox = carrier.outbox_at(request.query_params.get("mailbox"))
+    count, rows = await run_in_threadpool(outbox.rows, MAX_LIST, request.query_params.get("swarm_id"))
     if request.url.path.endswith("/count"):
-        return answer({"count": count, "open": len(carrier.outbox.fold.open)})
+        return answer({"count": count, "open": await run_in_threadpool(outbox.open_parcels)})
     return answer({"count": count, "messages": rows})
 
 
 async def _ready(readiness: Readiness, _: Request) -> Response:
     """Answer 200 if mail can be kept, else 503 and why it cannot."""
     problem = await run_in_threadpool(readiness.problem)
-    return answer({"ready": not problem, "problem": problem or None}, 503 if problem else 200)
+    away = await run_in_threadpool(readiness.away)
+    told = {"ready": not problem, "problem": problem or None, "away": away}
+    return answer(told, 503 if problem else 200)
 
 
 async def _metrics(meter: Meter, _: Request) -> Response:

@@ -50,6 +50,11 @@ class Outbox:
         self._mail = GrowingLog(mailbox.logs.messages)
         self._looked = mailbox.now()
 
+    @property
+    def place(self) -> str:
+        """Return the name by which the ledger knows the mailbox."""
+        return os.path.realpath(self.mailbox.directory)
+
     def compact(self) -> None:
         """Rewrite a large log without events that are over and forgotten."""
         if os.path.exists(self.path) and os.path.getsize(self.path) > BIG:
@@ -72,10 +77,19 @@ class Outbox:
     def rows(self, limit: int, swarm_id: str | None = None) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of parcels, of all swarms or of one, and the latest of these with their state per peer,
         oldest first."""
-        fold = self.refresh()
+        fold, known = self.refresh(), self.ledger.known()
+        if swarm_id is None and known.here:
+            each = [self.rows(limit, swarm.swarm_id) for swarm in known.seen]
+            rows = sorted((row for _, rows in each for row in rows), key=lambda row: str(row["at"]))
+            return sum(count for count, _ in each), rows[-limit:]
         with self._lock:
             count = sum(fold.counted.values()) if swarm_id is None else fold.counted.get(swarm_id, 0)
             return count, fold.rows(limit, swarm_id)
+
+    def open_parcels(self) -> int:
+        """Return the number of this mailbox's messages on their way."""
+        known = self.ledger.known()
+        return sum(self._is_ours(parcel.event, known) for parcel in list(self.refresh().open.values()))
 
     def note(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Append events durably."""
@@ -115,14 +129,18 @@ class Outbox:
         A local notice has an id that follows from the decision, and is looked for before it is written: crashes repeat
         nothing.
         """
-        fresh = self.ledger.announcements(self.refresh().senders)
+        known = self.ledger.known()
+        fresh = [one for one in self.ledger.announcements(self.refresh().senders) if self._is_ours(one, known)]
         if not fresh:
             return
-        known = self.ledger.known()
         here = [message for one in fresh for message in self._told_here(one, known) if is_storable(message)]
         if here:
             self.mailbox.take_in(here, {message.id for message in here})
         self.note(_queued(one) for one in fresh)
+
+    def _is_ours(self, one: Mapping[str, Any], known: Knowledge) -> bool:
+        """Return whether an announcement is about a swarm of this mailbox."""
+        return not known.here or known.place_of(str(one.get("swarm_id") or "")) == known.here
 
     def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
         """Return the message, if any, that tells local members of a decision."""

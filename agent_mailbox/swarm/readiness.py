@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
@@ -25,10 +25,15 @@ BLOCK = b"\0" * 4096
 
 
 class Readiness:
-    """Looks for a reason why a gateway cannot keep mail; thread-safe."""
+    """Looks for a reason why a gateway cannot keep mail; thread-safe.
 
-    def __init__(self, mailbox: Mailbox, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._mailbox, self._ledger, self._clock = mailbox, ledger, clock
+    One mailbox that fails makes a gateway with several no worse for the others: peers of its swarms are told.
+    """
+
+    def __init__(
+        self, mailboxes: Sequence[Mailbox], ledger: Ledger, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.mailboxes, self._ledger, self._clock = list(mailboxes), ledger, clock
         self._lock = threading.Lock()
         self._looked, self._found = float("-inf"), ""
         self._failed: tuple[float, str] | None = None
@@ -62,14 +67,34 @@ class Readiness:
             for path in (home.path(names.KEY), home.path(names.LEDGER)):
                 _open(path, os.O_RDONLY if path.endswith(names.KEY) else os.O_WRONLY | os.O_APPEND)
             _write(home.path(PROBE))
-            for path in (home.path(names.OUTBOX), self._mailbox.logs.messages.path):
-                if os.path.lexists(path):
-                    _open(path, os.O_WRONLY | os.O_APPEND)
+            _appends(home.path(names.OUTBOX))
         except MailboxError as error:
             yield error.what
         except OSError as error:
             yield f"{error.filename or home.directory}: {error.strerror}"
-        yield from _room(self._mailbox.directory)
+        found = [next(_of_mailbox(mailbox), "") for mailbox in self.mailboxes]
+        if all(found):
+            yield found[0]
+
+    def away(self) -> dict[str, str]:
+        """Return the mailboxes that cannot keep mail, each with the reason."""
+        found = {mailbox.directory: next(_of_mailbox(mailbox), "") for mailbox in self.mailboxes}
+        return {place: why for place, why in found.items() if why}
+
+
+def _of_mailbox(mailbox: Mailbox) -> Iterator[str]:
+    try:
+        _appends(mailbox.logs.messages.path)
+    except MailboxError as error:
+        yield error.what
+    except OSError as error:
+        yield f"{error.filename or mailbox.directory}: {error.strerror}"
+    yield from _room(mailbox.directory)
+
+
+def _appends(path: str) -> None:
+    if os.path.lexists(path):
+        _open(path, os.O_WRONLY | os.O_APPEND)
 
 
 def _open(path: str, flags: int) -> None:

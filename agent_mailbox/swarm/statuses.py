@@ -186,6 +186,40 @@ class Statuses:
         return message, self._status[message.id], read_at
 
 
+class AllStatuses:
+    """The remote mail of a gateway's mailboxes, each with its own statuses."""
+
+    def __init__(self, each: Iterable[Statuses]) -> None:
+        self.each = list(each)
+
+    def within(self, place: str | None) -> AllStatuses | None:
+        """Return those of one mailbox (None: of all); None if the gateway has no such mailbox."""
+        found = [one for one in self.each if place in (None, os.path.realpath(one.mailbox.directory))]
+        return AllStatuses(found) if found else None
+
+    def chosen(
+        self, status: str = "all", swarm_id: str | None = None, sender: str | None = None, limit: int | None = None
+    ) -> list[Row]:
+        """Return the matching rows of all, newest first."""
+        rows = [row for one in self.each for row in one.chosen(status, swarm_id, sender, limit)]
+        return sorted(rows, key=lambda row: -row[0].timestamp)[:limit] if len(self.each) > 1 else rows
+
+    def ids(self, status: str, swarm_id: str) -> list[str]:
+        """Return the ids of a swarm's messages with a status, newest first."""
+        return [message_id for one in self.each for message_id in one.ids(status, swarm_id)]
+
+    def counts(self, swarm_id: str | None = None) -> dict[str, int]:
+        """Return the number of messages of each status, and in total."""
+        counted: Counter[str] = Counter()
+        for one in self.each:
+            counted.update(one.counts(swarm_id))
+        return {name: counted[name] for name in (*STATUSES, "total")}
+
+    def mark(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
+        """Set the status of known messages; return their rows after it."""
+        return [row for one in self.each for row in one.mark(ids, status, only_forward)]
+
+
 def _is_replaced(log: GrowingLog) -> bool:
     """Return whether the log is no longer the one that was read."""
     inode, size = end_of(log.log.path)

@@ -11,11 +11,11 @@ import click
 
 from ..cli import render, values
 from ..cli.group import Commands, cli
-from ..cli.options import Verb
+from ..cli.options import App, Verb, pass_app
 from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
-from .swarm_context import Door, session_option, swarm_json, with_door
+from .swarm_context import Door, home_option, session_option, swarm_json, with_door
 
 
 @cli.group(cls=Commands)
@@ -36,6 +36,37 @@ def init(door: Door, agent: str, endpoint: str) -> None:
     known, mark = door.ledger.known(), gateway_identity.fingerprint(key)
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
     door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n    {mark}\n", {**value, "fingerprint": mark})
+
+
+@swarm.command(cls=Verb)
+@home_option
+@pass_app
+def attach(app: App, /, home: str | None) -> None:
+    """Let a gateway that has a mailbox serve this one, too.
+
+    Swarms that are made or joined here are this mailbox's alone. The gateway's key, endpoint and process stay one.
+    """
+    from . import pairing
+
+    door = Door(app, home)
+    door.ledger.identified()
+    pairing.attach(door.home, app.mailbox.directory)
+    app.done(f"{door.home.directory} serves {app.mailbox.directory}, too\n", {"home": door.home.directory})
+
+
+@swarm.command(cls=Verb)
+@with_door
+def detach(door: Door) -> None:
+    """Have the gateway serve this mailbox no more; leave its swarms first."""
+    from . import pairing
+
+    active = [one.alias for one in door.ledger.identified().seen if one.state in ("active", "joining")]
+    if active:
+        raise Refused(
+            f"mailbox is in swarms: {', '.join(active)}", f"leave them: `agent-mailbox swarm leave {active[0]}`"
+        )
+    pairing.detach(door.home, door.app.mailbox.directory)
+    door.app.done(f"{door.home.directory} serves this mailbox no more\n", {"home": door.home.directory})
 
 
 @swarm.command(cls=Verb)

@@ -54,10 +54,24 @@ class Door:
         from . import pairing
 
         try:
-            mailbox = self.app.mailbox
+            mailbox = self.app.mailbox.directory
         except NoMailbox:
-            return
-        pairing.claim(self.home, mailbox.directory)
+            mailbox = ""
+        if mailbox:
+            pairing.claim(self.home, mailbox)
+        self.look_from(mailbox)
+
+    def look_from(self, mailbox: str) -> None:
+        """See the swarms of one mailbox alone; outside every mailbox those of a gateway with one mailbox."""
+        import os
+
+        from . import pairing
+        from .ledger import Ledger
+
+        places = pairing.mailboxes(self.home)
+        here = os.path.realpath(mailbox) if mailbox else os.sep
+        is_alone = not places or places == [here] or (len(places) == 1 and not mailbox)
+        self.ledger = Ledger(self.home) if is_alone else Ledger(self.home, here=here, first=places[0])
 
     def peers(self) -> Peers:
         """Return a client for peers."""
@@ -75,15 +89,17 @@ class Door:
         """Carry the outbox once; return False if a gateway is doing so."""
         import asyncio
 
-        from . import gateway_process, home
+        from . import boxes, gateway_process, home
         from .carrier import Carrier
+        from .outbox import Outbox
 
         self.ledger.identified()
+        outboxes = [Outbox(self.home, *one, 0) for one in boxes.opened(self.home, self.app.mailbox)]
 
         async def once() -> None:
             peers = self.peers()
             try:
-                await Carrier(self.home, self.ledger, self.outbox(), peers, self.settings).flush()
+                await Carrier(self.home, boxes.ledger_of(self.home), outboxes, peers, self.settings).flush()
             finally:
                 await peers.aclose()
 

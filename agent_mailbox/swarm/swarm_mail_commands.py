@@ -144,7 +144,7 @@ def status(door: Door) -> None:
         f"key {public} = {gateway_identity.fingerprint(public)}",
         f"inbox: {counts['unread']} unread of {counts['total']}; outbox: {open_parcels} on their way",
     ]
-    for one in known.swarms.values():
+    for one in known.seen:
         role = "master" if one.master == known.agent_id else f"master {one.master}"
         waits = f", {len(one.waiting)} waiting to join" if one.waiting else ""
         lines.append(f"swarm:{one.alias}  {one.state}, {mail_output.plural(len(one.members), 'member')}, {role}{waits}")
@@ -156,7 +156,7 @@ def status(door: Door) -> None:
         "serving": serving,
         "inbox": counts,
         "outbox": open_parcels,
-        "swarms": [swarm_json(one, known.agent_id) for one in known.swarms.values()],
+        "swarms": [swarm_json(one, known.agent_id) for one in known.seen],
         "muted_agents": list(known.muted_agents),
         "muted_swarms": list(known.muted_swarms),
     }

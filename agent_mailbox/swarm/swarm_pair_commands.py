@@ -24,7 +24,7 @@ PATIENCE = 10
 
 def _ours(known: Knowledge, word: str) -> Swarm | None:
     """Return the swarm that a word names here, if we are in it; by its name, which its master chooses, only our own."""
-    here = [swarm for swarm in known.swarms.values() if swarm.state == "active"]
+    here = [swarm for swarm in known.seen if swarm.state == "active"]
     named = [s for s in here if word in (s.alias, s.swarm_id)] or [
         s for s in here if s.name == word and s.master == known.agent_id
     ]

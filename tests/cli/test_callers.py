@@ -518,6 +518,8 @@ THEIRS = [
     ("console", "--port", "0"),
     ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
     ("swarm", "serve"),
+    ("swarm", "attach"),
+    ("swarm", "detach"),
     ("swarm", "state", "export"),
     ("swarm", "leave", "x"),
     ("swarm", "kick", "x", "y"),

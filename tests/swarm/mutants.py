@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+MAILBOXES = "tests/swarm/test_mailboxes.py"
 PROTOCOL, REFUSALS, GATEWAYS, TIME, BESIDE = (
     f"tests/swarm/test_{name}.py" for name in ("protocol", "refusals", "gateways", "time", "beside")
 )
@@ -200,8 +201,26 @@ TAKEN = (
         f"{TIME}::test_a_wrong_clock_delays_mail_and_loses_none",
     ),
     (
+        "a mailbox sees its own swarms alone",
+        "Knowledge.sees",
+        ("return not self.here or ", "return True or "),
+        f"{MAILBOXES}::test_a_mailbox_sees_and_steers_its_own_swarms_alone",
+    ),
+    (
+        "mail goes to the mailbox of its swarm",
+        "Gateway._mailbox_of",
+        ("return self._mailboxes.get(place) if place else self.mailbox", "return self.mailbox"),
+        f"{MAILBOXES}::test_mail_of_each_swarm_goes_to_its_mailbox_alone",
+    ),
+    (
+        "a swarm that another mailbox is in stays there",
+        "joining._refuse_another",
+        ("and not known.sees(there):", "and False:"),
+        f"{MAILBOXES}::test_a_mailbox_sees_and_steers_its_own_swarms_alone",
+    ),
+    (
         "a mailbox has one gateway",
-        "pairing._check",
+        "pairing._check_home",
         ("    if other not in (None, mine) and ", "    if False and "),
         f"{BESIDE}::test_a_mailbox_has_one_gateway_and_a_gateway_one_mailbox",
     ),
@@ -220,7 +239,7 @@ TAKEN = (
     (
         "what was taken in is known after a restart",
         "Gateway.__init__",
-        ("        self.index = inbound.load(mailbox, ledger.now())", "        self.index = inbound.Index()"),
+        ("        self.index = inbound.load(mailboxes, ledger.now())", "        self.index = inbound.InboundIndex()"),
         f"{GATEWAYS}::test_what_came_before_a_restart_is_known_after_it",
     ),
     (
@@ -331,8 +350,8 @@ TAKEN = (
     ),
     (
         "a gateway answers for its own mailbox alone",
-        "local._guarded",
-        ("if meant is not None and", "if False and"),
+        "AllStatuses.within",
+        ("if place in (None, os.path.realpath(one.mailbox.directory))]", "]"),
         f"{STATUSES}::test_a_gateway_answers_for_its_own_mailbox_alone",
     ),
     (
@@ -440,7 +459,7 @@ TAKEN = (
     (
         "a mailbox is believed about its gateway if that says so",
         "pairing.gateway_of",
-        ("_mailbox(home) == here)", "True)"),
+        ("here in _places(home))", "True)"),
         f"{BESIDE}::test_the_doctor_looks_at_no_gateway_of_another_mailbox",
     ),
     (

@@ -104,7 +104,7 @@ def test_who_repeats_what_another_said_uses_up_nothing_of_it(machine: Make) -> N
         with pytest.raises(Refusal, match="too many messages"):
             await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
 
-    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+    a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, settings)
     played(scene, a)
 
 
@@ -114,7 +114,7 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     a = _master(machine, near)
     bob, carol = Person("bob"), Person("carol")
     settings = GatewaySettings(**{**LIMITS, "joins_per_hour": 3})
-    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, settings)
+    a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, settings)
 
     async def scene() -> None:
         token = tokens.parse_url(decisions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
@@ -135,7 +135,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
     decisions.create(c.ledger.home, c.ledger, "elsewhere", {})
     bob = Person("bob")
-    a.gateway = Gateway(a.gateway.mailbox, a.ledger, a.outbox, GatewaySettings(**{**LIMITS, "joins_per_hour": 3}))
+    a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, GatewaySettings(**{**LIMITS, "joins_per_hour": 3}))
 
     async def scene() -> None:
         elsewhere = _body(signed(bob, tokens.parse_url(c.invite()).token))

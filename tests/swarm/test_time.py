@@ -54,19 +54,19 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     assert a.ok("swarm", "flush") == {"carried": True, "open": 1}
     later = now() + instant.DAY
     _, ledger, outbox = parts(a, later)
-    carrier = Carrier(ledger.home, ledger, outbox, Peers(), GatewaySettings())
+    carrier = Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings())
     parcel = outbox.refresh().open[sent]
     bodies = [encode(carrier.envelope(parcel.event, at)) for at in (later, later + 1000)]
     assert instant.text(later).encode() in bodies[0]
     receiving, known, out = parts(b, later)
-    gateway = Gateway(receiving, known, out, GatewaySettings())
+    gateway = Gateway([receiving], known, out, GatewaySettings())
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, *bodies), 30))
     assert [message_id for message_id, _ in answers] == [sent, sent]
     assert b.received() == ["patience"]
     assert outbox.until(parcel) == instant.parse(parcel.event["at"]) + 72 * instant.HOUR
     _, ledger, outbox = parts(a, now() + 4 * instant.DAY)
     outbox.refresh()
-    asyncio.run(Carrier(ledger.home, ledger, outbox, Peers(), GatewaySettings()).flush())
+    asyncio.run(Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings()).flush())
     assert a.outbox()[sent] == {"beta": "failed"}
     assert "expired" in a.unread_text("ann")
 
@@ -82,7 +82,7 @@ def test_an_index_forgets_what_nobody_sends_again(machine: Make) -> None:
     sizes = []
     for days in (0, 7, 9):
         box, ledger, outbox = parts(b, now() + days * instant.DAY)
-        sizes.append(len(Gateway(box, ledger, outbox, GatewaySettings()).index))
+        sizes.append(len(Gateway([box], ledger, outbox, GatewaySettings()).index))
     assert sizes[0] == sizes[1] > sizes[2] == 0
 
 
@@ -112,12 +112,12 @@ def test_a_clock_that_was_ahead_doubles_nothing(machine: Make) -> None:
     clock.off = 9 * instant.DAY
     home, box = Home(str(b.swarm_home)), Mailbox(str(b.box), clock=clock)
     ledger = Ledger(home, clock=clock)
-    gateway = Gateway(box, ledger, Outbox(home, box, ledger), GatewaySettings())
+    gateway = Gateway([box], ledger, Outbox(home, box, ledger), GatewaySettings())
     assert len(gateway.index) == 0
     clock.off = 0
     _, known, outbox = parts(a, now())
     event = {**queued(a, sent), "peers": []}
-    carrier = Carrier(known.home, known, outbox, Peers(), GatewaySettings())
+    carrier = Carrier(known.home, known, [outbox], Peers(), GatewaySettings())
     again = encode(carrier.envelope(event, now()))
     other = encode(carrier.envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, again, other, again), 30))
@@ -146,7 +146,7 @@ def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> 
 
     async def flush() -> None:
         peers = Peers(private=True, ca_file=str(a.authority.ca))
-        await Carrier(home, ledger, Outbox(home, box, ledger), peers, GatewaySettings()).flush()
+        await Carrier(home, ledger, [Outbox(home, box, ledger)], peers, GatewaySettings()).flush()
         await peers.aclose()
 
     for _ in range(2):

@@ -56,8 +56,8 @@ class Agent:
         self.ledger = Ledger(home, clock)
         self.outbox = Outbox(home, box, self.ledger)
         settings = GatewaySettings(**LIMITS)
-        self.gateway = Gateway(box, self.ledger, self.outbox, settings)
-        self.carrier = Carrier(home, self.ledger, self.outbox, near, settings)
+        self.gateway = Gateway([box], self.ledger, self.outbox, settings)
+        self.carrier = Carrier(home, self.ledger, [self.outbox], near, settings)
         near.at[machine.endpoint] = self.gateway
 
     @property

@@ -154,6 +154,12 @@ class Ended(SwarmEvent):
     how: Literal["left", "kicked", "dissolved", "denied"]
 
 
+class Placed(SwarmEvent):
+    """The mailbox of this machine that a swarm belongs to."""
+
+    mailbox: str
+
+
 class Mastered(SwarmEvent):
     """A swarm's new master."""
 
@@ -246,6 +252,7 @@ KINDS: Mapping[str, type[Model]] = {
     "revoked": Revoked,
     "ended": Ended,
     "mastered": Mastered,
+    "placed": Placed,
     "sealed": Sealed,
     "muted": Muting,
     "unmuted": Muting,

@@ -59,7 +59,8 @@ class Swarm(Record):
     ``alias`` is its word in our addresses. ``waiting``: agents that need approval, with the token's fingerprint;
     ``denied``: agents that were refused. ``departed``: agent to the instant it last left; nothing older brings it back.
     ``handed``: master to the instant (by its own clock) it last handed the swarm over. ``asked``: signed requests to
-    join that were answered lately, and when. ``invitation``: the URL by which we joined, or ask to.
+    join that were answered lately, and when. ``invitation``: the URL by which we joined, or ask to. ``mailbox``: the
+    one of this gateway's mailboxes that it belongs to; empty: the first.
     """
 
     swarm_id: str
@@ -78,11 +79,16 @@ class Swarm(Record):
     handed: Mapping[str, str] = {}
     invitation: str = ""
     confirmed_at: str = ""
+    mailbox: str = ""
 
 
 class Knowledge(Record):
     """Everything the ledger says: our identity, our swarms by id, the mutes. ``sealing``: keys that sealed a message
-    once, and must since."""
+    once, and must since.
+
+    ``here``: the mailbox that looks; it sees its own swarms alone. Empty: the gateway itself, which sees all.
+    ``first``: the gateway's first mailbox.
+    """
 
     agent_id: str = ""
     endpoint: str = ""
@@ -90,11 +96,27 @@ class Knowledge(Record):
     muted_swarms: tuple[str, ...] = ()
     muted_agents: tuple[str, ...] = ()
     sealing: frozenset[str] = frozenset()
+    here: str = ""
+    first: str = ""
+
+    def sees(self, swarm: Swarm) -> bool:
+        """Return whether the swarm belongs to the mailbox that looks."""
+        return not self.here or (swarm.mailbox or self.first) == self.here
+
+    @property
+    def seen(self) -> list[Swarm]:
+        """Return the swarms of the mailbox that looks."""
+        return [swarm for swarm in self.swarms.values() if self.sees(swarm)]
+
+    def place_of(self, swarm_id: str) -> str:
+        """Return the mailbox to which a swarm belongs; the first one for an unknown swarm."""
+        swarm = self.swarms.get(swarm_id)
+        return swarm.mailbox or self.first if swarm is not None else self.first
 
     def active(self, swarm_id: str) -> Swarm | None:
         """Return the swarm of that id, if we are in it."""
         swarm = self.swarms.get(swarm_id)
-        return swarm if swarm is not None and swarm.state == ACTIVE else None
+        return swarm if swarm is not None and swarm.state == ACTIVE and self.sees(swarm) else None
 
     def named(self, word: str) -> Swarm | None:
         """Return the swarm a person means: by alias, else id, else name; an active one first.
@@ -102,14 +124,14 @@ class Knowledge(Record):
         The master chooses the name, so it never hides an alias or an id.
         """
         for name in ("alias", "swarm_id", "name"):
-            found = [s for s in self.swarms.values() if getattr(s, name) == word]
+            found = [s for s in self.seen if getattr(s, name) == word]
             if found:
                 return next((s for s in found if s.state == ACTIVE), found[-1])
         return None
 
     def addressed(self, alias: str) -> Swarm | None:
         """Return the swarm of an address: only its alias counts, which is ours to give."""
-        return next((s for s in self.swarms.values() if s.alias == alias), None)
+        return next((s for s in self.seen if s.alias == alias), None)
 
 
 NOTHING = Knowledge()
@@ -281,6 +303,10 @@ def _ended(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(state=event["how"], members={}, waiting={})
 
 
+def _placed(swarm: Swarm, event: Event) -> Swarm:
+    return swarm.replace(mailbox=event["mailbox"])
+
+
 def _mastered(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(master=event["master"], handed={**swarm.handed, swarm.master: event["at"]})
 
@@ -357,6 +383,7 @@ _CHANGES: Mapping[str, Callable[[Knowledge, Event], Knowledge]] = {
     "revoked": _on_swarm(_revoked),
     "ended": _on_swarm(_ended),
     "mastered": _on_swarm(_mastered),
+    "placed": _on_swarm(_placed),
     "sealed": _sealed,
     "muted": _muting,
     "unmuted": _muting,

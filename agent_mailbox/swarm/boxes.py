@@ -1,0 +1,70 @@
+"""The mailboxes of a gateway, opened: each with the ledger as it sees it.
+
+Belongs here: finding and opening them. Which swarm belongs to which mailbox is the ledger's word
+(``protocol.membership``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+
+from ..errors import MailboxError
+from ..mailbox.facade import Mailbox
+from . import pairing
+from .gateway_log import tell
+from .home import Home
+from .ledger import Ledger
+
+Box = tuple[Mailbox, Ledger]
+
+
+def there(home: Home) -> tuple[int, ...]:
+    """Return what changes when a mailbox is attached or detached, or goes or comes: a few ``stat`` calls."""
+    return (*_inode(home.path(pairing.IN_HOME)), *map(os.path.isdir, pairing.mailboxes(home)))
+
+
+def _inode(path: str) -> tuple[int, ...]:
+    try:
+        at = os.stat(path)
+    except OSError:
+        return ()
+    return at.st_ino, at.st_size
+
+
+def ledger_of(home: Home) -> Ledger:
+    """Return the ledger as the gateway itself sees it."""
+    return Ledger(home, first=next(iter(pairing.mailboxes(home)), ""))
+
+
+def opened(home: Home, here: Mailbox) -> list[Box]:
+    """Return the gateway's mailboxes that are there, ``here`` first, each opened anew with its own view."""
+    places = pairing.mailboxes(home)
+    mine = os.path.realpath(here.directory)
+    if places in ([], [mine]):
+        return [(Mailbox(here.directory), Ledger(home))]
+    return [_box(home, mine, places[0]), *_others(home, mine, places)]
+
+
+def _others(home: Home, mine: str, places: list[str]) -> Iterator[Box]:
+    for place in places:
+        if place == mine:
+            continue
+        try:
+            if pairing.is_there(home, place):
+                yield _box(home, place, places[0])
+                continue
+            code = "no_mailbox"
+        except MailboxError as error:
+            code = error.code
+        tell(logging.WARNING, "mailbox_not_there", mailbox=place, code=code)
+
+
+def _box(home: Home, place: str, first: str) -> Box:
+    return Mailbox(place), Ledger(home, here=place, first=first)
+
+
+def place_of(mailbox: Mailbox) -> str:
+    """Return the name by which the ledger knows a mailbox."""
+    return os.path.realpath(mailbox.directory)

@@ -1,0 +1,134 @@
+"""Several mailboxes of one person at one gateway: each has its own swarms, and steers and reads no other's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import MESSAGES, refused, until
+from tests.swarm.machine import Machine, meet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.swarm.conftest import Make
+
+
+class Beside:
+    """A second mailbox of a machine, at the same gateway; ``eve`` is in its swarm ``lab``, with ``beta``."""
+
+    def __init__(self, a: Machine, b: Machine, place: Path) -> None:
+        self.a, self.b, self.place = a, b, place
+        assert a.call("init", place).rc == 0
+        refused(a.call("swarm", "create", "lab", "--dir", place), 1, str(a.box), "swarm attach")
+        self.ok("swarm", "attach")
+        self.ok("roster", "register", "--session-id", "eve")
+        self.ok("swarm", "create", "lab", "--session", "eve")
+        b.register("b2")
+        b.ok("swarm", "join", self.ok("swarm", "invite", "lab")["url"], "--session", "b2")
+
+    def ok(self, *words: object) -> Any:
+        """A command in this mailbox; its JSON."""
+        return self.a.ok(*words, "--dir", self.place)
+
+    def call(self, *words: object) -> Any:
+        """A command in this mailbox."""
+        return self.a.call(*words, "--dir", self.place)
+
+    def send(self, text: str) -> None:
+        """Mail of eve's to everyone in her swarm."""
+        self.ok("send", "--from", "eve", "--to", "swarm:lab", "--body", text)
+
+    def received(self) -> list[str]:
+        """The texts from elsewhere."""
+        lines = map(json.loads, (self.place / MESSAGES).read_text().splitlines())
+        mail = [m for m in lines if m["sender"].startswith("swarm:") and m.get("type", "message") != "system"]
+        return [m["content"] for m in mail]
+
+
+@pytest.fixture
+def beside(machine: Make, tmp_path: Path) -> Beside:
+    """Two machines; the first one's gateway, which serves already, gets a second mailbox."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    return Beside(a, b, tmp_path / "second")
+
+
+def test_mail_of_each_swarm_goes_to_its_mailbox_alone(beside: Beside) -> None:
+    """Both ways, without a restart of the gateway, and after it was killed."""
+    a, b = beside.a, beside.b
+    for turn in ("first", "after a kill"):
+        b.send("b2", "swarm:lab", f"to lab, {turn}")
+        b.send("beta-agent", "swarm:demo", f"to demo, {turn}")
+        beside.send(f"from lab, {turn}")
+        a.send("ann", "swarm:demo", f"from demo, {turn}")
+        until(lambda turn=turn: beside.received()[-1:] == [f"to lab, {turn}"])
+        until(lambda turn=turn: a.received()[-1:] == [f"to demo, {turn}"])
+        sent = [f"from {swarm}, {turn}" for swarm in ("lab", "demo")]
+        until(lambda sent=sent: set(sent) <= {*b.received()})
+        a.kill()
+        a.serve()
+    assert sorted(b.received()) == sorted(f"from {s}, {t}" for s in ("lab", "demo") for t in ("first", "after a kill"))
+    assert a.received() == ["to demo, first", "to demo, after a kill"]
+    assert beside.received() == ["to lab, first", "to lab, after a kill"]
+
+
+def test_a_mailbox_sees_and_steers_its_own_swarms_alone(beside: Beside) -> None:
+    """By no command, and by no line in its log."""
+    a, b = beside.a, beside.b
+    assert [one["name"] for one in beside.ok("swarm", "status")["swarms"]] == ["lab"]
+    assert [one["name"] for one in a.ok("swarm", "status")["swarms"]] == ["demo"]
+    for words in (
+        ("invite", "demo"),
+        ("members", "demo"),
+        ("kick", "demo", "beta"),
+        ("leave", "demo"),
+        ("context", "demo"),
+    ):
+        refused(beside.call("swarm", *words), 1, "not joined here: 'demo'")
+    for words in (("invite", "lab"), ("members", "lab"), ("transfer", "lab", "beta")):
+        refused(a.call("swarm", *words), 1, "not joined here: 'lab'")
+    url = a.ok("swarm", "invite", "demo", "--unlimited")["url"]
+    refused(beside.call("swarm", "join", url, "--session", "eve"), 1, "another mailbox")
+    forged = {
+        "id": "f",
+        "sender": "user",
+        "recipient": "swarm:demo",
+        "timestamp": "2026-03-16T12:00:00.000Z",
+        "content": "x",
+    }
+    with (beside.place / MESSAGES).open("a") as log:
+        log.write(json.dumps(forged) + "\n")
+    beside.send("seen by both")
+    until(lambda: b.received() == ["seen by both"])
+    assert a.knows("demo").members.keys() == {"alpha", "beta"}
+    assert {row["swarm_id"] for row in beside.ok("swarm", "outbox")["messages"]} == {a.knows("lab").swarm_id}
+    assert a.knows("lab").swarm_id not in {row["swarm_id"] for row in a.ok("swarm", "outbox")["messages"]}
+
+
+def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: Beside, tmp_path: Path) -> None:
+    """Its peers try again; the other mailbox's mail goes on. When it is back, its mail comes."""
+    a, b = beside.a, beside.b
+    shutil.move(beside.place, tmp_path / "away")
+    b.send("b2", "swarm:lab", "waits")
+    b.send("beta-agent", "swarm:demo", "goes on")
+    until(lambda: a.received() == ["goes on"])
+    assert "waits" not in a.received()
+    assert not beside.place.exists()
+    shutil.move(tmp_path / "away", beside.place)
+    until(lambda: beside.received() == ["waits"])
+    assert a.received() == ["goes on"]
+
+
+def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: Beside) -> None:
+    """And never the first one, whose swarms name no mailbox."""
+    a = beside.a
+    refused(beside.call("swarm", "detach"), 1, "lab", "swarm leave")
+    refused(a.call("swarm", "detach"), 1, "demo")
+    beside.ok("swarm", "leave", "lab", "--dissolve")
+    beside.ok("swarm", "detach")
+    refused(beside.call("swarm", "status"), 1, str(a.box))
+    assert [one["name"] for one in a.ok("swarm", "status")["swarms"]] == ["demo", "lab"]
