@@ -17,7 +17,7 @@ from ..errors import Malformed, NoMailbox, Refused
 from .group import Commands, cli
 from .hook_command import program
 from .mailbox_place import locate
-from .options import App, Verb, pass_app
+from .options import App, Verb, pass_app, set_json
 
 HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 """A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
@@ -27,10 +27,42 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ..clients.checks.overview import ClientOverview
     from ..clients.install.client_table import InstallTarget, Target
 
 
+def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the clients that ``install`` knows, and end the command."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    from ..clients.checks.overview import overview  # the doctor's, with its lock library
+
+    app = ctx.ensure_object(App)
+    clients_here = overview(os.getcwd(), app.environ)
+    value = [
+        {"client": client.name, "abilities": [*client.abilities], "installed": [*client.installed]}
+        for client in clients_here
+    ]
+    app.out("".join(map(_described, clients_here)), value)
+    ctx.exit()
+
+
+def _described(client: ClientOverview) -> str:
+    where = ", ".join(map(neutral, client.installed)) or "not installed here"
+    return f"{client.name}: {where}\n  {', '.join(client.abilities)}\n"
+
+
 @cli.group(cls=Commands)
+@click.option(
+    "--list",
+    is_flag=True,
+    expose_value=False,
+    callback=_list,
+    help="List the clients: what our hooks do in each, and which settings here call us.",
+)
+@click.option(
+    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the list as JSON."
+)
 def install() -> None:
     """Set up a client to show its sessions their mail.
 

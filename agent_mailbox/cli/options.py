@@ -51,7 +51,7 @@ class Verb(click.Command):
                     is_flag=True,
                     is_eager=True,
                     expose_value=False,
-                    callback=_set_json,
+                    callback=set_json,
                     help="Print the result as one JSON document.",
                 )
             )
@@ -74,7 +74,8 @@ class Verb(click.Command):
         return super().invoke(ctx)
 
 
-def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Have the command print its result as JSON."""
     if value:
         ctx.ensure_object(App).json = True
 

@@ -1,0 +1,61 @@
+"""``install --list``: what our hooks do in each client, and where they are installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.clients.checks.overview import ABILITIES
+from agent_mailbox.clients.install.client_table import CLIENTS
+from tests.claude.test_install import FOREIGN, House
+
+if TYPE_CHECKING:
+    from tests.helpers import Program
+
+NAMES = [client.name for client in CLIENTS]
+
+
+@pytest.fixture
+def house(program: Program) -> House:
+    """A project without any settings."""
+    return House(program)
+
+
+def listed(house: House) -> dict[str, dict[str, Any]]:
+    """The list as JSON, by client."""
+    result = house.program.run("install", "--list", "--json", cwd=house.project)
+    assert (result.rc, result.stderr) == (0, ""), result
+    return {row["client"]: row for row in result.json}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: str) -> None:
+    """Its settings file is named after ``install``, no other client's is, and none after ``uninstall``."""
+    assert [row["installed"] for row in listed(house).values()] == [[], [], []]
+    before = house.tree()
+    for word in ("install", "uninstall"):
+        assert house.program.call(word, name, "--project", house.project, "--json").rc == 0
+        found = {row["client"]: row["installed"] for row in listed(house).values() if row["installed"]}
+        assert [*found] == ([name] if word == "install" else [])
+    assert house.tree() == before
+
+
+def test_the_list_tells_the_clients_apart(house: House) -> None:
+    """Only Claude Code is woken, permits and guards; Gemini CLI has no hook at the start."""
+    abilities = {name: set(row["abilities"]) for name, row in listed(house).items()}
+    assert [*abilities] == NAMES
+    assert abilities["claude-code"] == set(ABILITIES)
+    assert abilities["codex"] == {"start", "prompt", "between tools", "stop", "end"}
+    assert abilities["gemini"] == {"prompt", "between tools", "stop", "end"}
+
+
+def test_a_hook_that_only_speaks_of_us_is_no_installation(house: House) -> None:
+    """Neither is a settings file that is not JSON; the list is text on one screen and changes nothing."""
+    house.write({"hooks": {"Stop": [{"hooks": [FOREIGN]}]}})
+    house.write(b"{", house.project / ".gemini/settings.json")
+    before = house.tree()
+    result = house.program.run("install", "--list", cwd=house.project)
+    assert (result.rc, result.stderr) == (0, ""), result
+    assert result.stdout.count("not installed here") == len(CLIENTS)
+    assert house.tree() == before
