@@ -38,6 +38,8 @@ SELDOM = 4 / 3
 """Pause between two requests, in ``retry_seconds``: by default nine an hour, since a master takes ten."""
 AT_ONCE = 8
 """Most keys requested in one round."""
+OF_ONE_SWARM = (400, 403, 404, 503)
+"""Answers after which only mail of that swarm waits: it is unknown there, or its mailbox is away."""
 _CARRIED = ("in_reply_to", "thread_id", "priority", "expires_at", "references", "attachments", "metadata")
 
 
@@ -58,12 +60,18 @@ def _key_of(known: Knowledge, parcel: Parcel, agent: str, endpoint: str) -> str:
 
 
 class _Peer:
-    """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row."""
+    """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row. ``held``: the same two for each
+    swarm that it does not take mail of now."""
 
     def __init__(self) -> None:
         self.due = 0.0
         self.failures = 0
+        self.held: dict[str, tuple[float, int]] = {}
         self.task: asyncio.Task[None] | None = None
+
+    def holds(self, swarm_id: str, now: float) -> bool:
+        """Return whether a swarm's mail waits at this moment."""
+        return now < self.held.get(swarm_id, (0.0, 0))[0]
 
 
 async def _close_later(peers: Peers) -> None:
@@ -143,7 +151,7 @@ class Carrier:
         """Try everything once, now."""
         await asyncio.to_thread(self._sweep)
         for state in self._states.values():
-            state.due = 0.0
+            state.due, state.held = 0.0, {}
         self._start()
         tasks = [state.task for state in self._states.values() if state.task is not None]
         await asyncio.gather(*tasks)
@@ -151,7 +159,7 @@ class Carrier:
 
     def reached(self) -> tuple[int, int]:
         """Return the number of peers that took the last try, and of those that did not."""
-        away = sum(state.failures > 0 for state in self._states.values())
+        away = sum(state.failures > 0 or bool(state.held) for state in self._states.values())
         return len(self._states) - away, away
 
     def _start(self) -> None:
@@ -160,7 +168,9 @@ class Carrier:
         waiting: dict[str, str] = {}
         for parcel in list(self.outbox.fold.open.values()):  # a copy: other threads add to it
             for peer in parcel.event["peers"]:
-                if parcel.is_open_for(peer["agent_id"]):
+                state = self._states.get(peer["endpoint"])
+                holds = state is not None and state.holds(parcel.event["swarm_id"], now)
+                if not holds and parcel.is_open_for(peer["agent_id"]):
                     waiting.setdefault(peer["endpoint"], peer["agent_id"])
         for endpoint in waiting:
             state = self._states.setdefault(endpoint, _Peer())
@@ -170,32 +180,32 @@ class Carrier:
     async def _serve(self, endpoint: str, state: _Peer) -> None:
         """Send one peer everything due, in order, until a try has to be repeated.
 
-        The peer's own failure (500) does not hold up later parcels. A swarm the peer does not know (400, 403, 404)
-        holds up only its own.
+        The peer's own failure (500) does not hold up later parcels. A swarm whose mail it does not take now
+        (``OF_ONE_SWARM``) holds up only its own.
         """
         blocked: set[str] = set()
         done: list[dict[str, Any]] = []
         try:
             for parcel, agent in self._for(endpoint):
-                if parcel.event["swarm_id"] in blocked:
+                swarm_id = parcel.event["swarm_id"]
+                if swarm_id in blocked or state.holds(swarm_id, asyncio.get_running_loop().time()):
+                    blocked.add(swarm_id)  # for all of this run: its mail stays in order
                     continue
                 event, answer = await self._attempt(parcel, agent, endpoint)
                 if event["event"] == SENT:
-                    if state.failures == 0:
+                    if not (state.failures or state.held):
                         tell(logging.WARNING, "peer_not_reached", peer=agent, status=answer.status)
-                    state.failures += 1
-                    pause = answer.wait or backoff(state.failures, self.settings.retry_seconds)
-                    state.due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
                     if event["tries"] == 0 or answer.status:
                         done.append(event)  # record once that a peer is away, not with every try
-                    if answer.status in (400, 403, 404):
-                        blocked.add(parcel.event["swarm_id"])
-                    elif answer.status != 500:
+                    if not self._goes_on(state, swarm_id, answer):
                         break
+                    if swarm_id in state.held:
+                        blocked.add(swarm_id)
                 else:
-                    if state.failures:
+                    if state.failures or swarm_id in state.held:
                         tell(logging.INFO, "peer_reached", peer=agent)
                     state.failures, state.due = 0, 0.0
+                    state.held.pop(swarm_id, None)
                     done.append(event)
                     if event["event"] == FAILED:
                         await asyncio.to_thread(self._outbox_of(parcel).failed, parcel, agent, reason(answer))
@@ -207,6 +217,18 @@ class Carrier:
         finally:
             if done:
                 await asyncio.to_thread(self.outbox.note, done)
+
+    def _goes_on(self, state: _Peer, swarm_id: str, answer: PeerAnswer) -> bool:
+        """Note a try that has to be repeated; return whether later parcels go on at once."""
+        is_one_swarm = answer.status in OF_ONE_SWARM
+        failures = 1 + (state.held.get(swarm_id, (0.0, 0))[1] if is_one_swarm else state.failures)
+        pause = answer.wait or backoff(failures, self.settings.retry_seconds)
+        due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
+        if is_one_swarm:
+            state.held[swarm_id] = due, failures
+        else:
+            state.failures, state.due = failures, due
+        return is_one_swarm or answer.status == 500
 
     def _for(self, endpoint: str) -> list[tuple[Parcel, str]]:
         return [

@@ -146,6 +146,7 @@ class Serving:
         ledger.identified()
         ledger.write_state()
         self._home, self._directory = home, mailbox.directory
+        self._there = boxes.there(home)
         self.settings = settings
         outboxes = self._outboxes(mailbox)
         for outbox in outboxes:
