@@ -1,6 +1,6 @@
 """The mailboxes of a gateway, opened: each with the ledger as it sees it.
 
-Belongs here: finding and opening them. Which swarm belongs to which mailbox is the ledger's word
+Belongs here: finding and opening them. The ledger says to which of them a swarm belongs
 (``protocol.membership``).
 """
 

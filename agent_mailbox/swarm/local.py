@@ -160,8 +160,8 @@ async def _outbox(carrier: Carrier, request: Request) -> Response:
 async def _ready(readiness: Readiness, _: Request) -> Response:
     """Answer 200 if mail can be kept, else 503 and why it cannot."""
     problem = await run_in_threadpool(readiness.problem)
-    away = await run_in_threadpool(readiness.away)
-    told = {"ready": not problem, "problem": problem or None, "away": away}
+    away = {} if problem else await run_in_threadpool(readiness.away)
+    told = {"ready": not problem, "problem": problem or None, **({"away": away} if away else {})}
     return answer(told, 503 if problem else 200)
 
 
