@@ -168,14 +168,21 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
     metavar="T",
     help="Only mail since then, as in `history` (default: all live mail, and 30 days of the archive).",
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=standing_verbs.DEAD_LETTERS,
+    show_default=True,
+    help="Show only the newest; 0 shows all.",
+)
 @pass_app
-def dead_letters(app: App, /, session: str | None, everyones: bool, since: str | None) -> None:
-    """List your dead letters: mail to or from you that expired, or whose recipient died, unread.
+def dead_letters(app: App, /, session: str | None, everyones: bool, since: str | None, limit: int) -> None:
+    """List your dead letters, newest last: mail to or from you that expired, or whose recipient died, unread.
 
     The steward tells each sender once, by mail, before it archives them.
     """
     start = values.since(since, app.mailbox.now())
-    standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start)
+    standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
 
 
 @cli.command(cls=Verb)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..mailbox.queries import Status
     from .context import Context
 
+DEAD_LETTERS = 50
+"""Dead letters that are listed unless more are asked for."""
+
 
 def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
@@ -76,13 +79,21 @@ def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
 
 
 def dead_letters(
-    app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None = None
+    app: Context,
+    mailbox: Mailbox,
+    session: str | None,
+    *,
+    everyones: bool,
+    since: int | None = None,
+    limit: int = DEAD_LETTERS,
 ) -> None:
-    """Print the dead letters with their reasons: the session's, or ``everyones``."""
-    found = Library(mailbox).dead_letters(None if everyones else who_or_all(app, mailbox, session), since)
+    """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
+    who = None if everyones else who_or_all(app, mailbox, session)
+    found, more = Library(mailbox).dead_letters(who, since, limit or None)
     if not found and not app.json:
         app.nothing("no dead letters\n")
         return
     roster = mailbox.logs.read_roster()
-    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found]}
-    app.out(render.dead_letters_text(found, roster, app.style), value)
+    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found], "more": more}
+    rest = f"{mail_output.plural(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
+    app.out(render.dead_letters_text(found, roster, app.style) + rest, value)

@@ -75,7 +75,7 @@ def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
         needed = (m for m in state.messages.values() if m.id not in gone_ids and _needs_a_reader(m, roster))
         pending = tuple(m for m in needed if not readers(m, state.reads))
     elif wants_dead:
-        dead = Library(mailbox).dead_letters(None)
+        dead, _ = Library(mailbox).dead_letters(None)
     owed = tuple(obligations.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
 

@@ -88,11 +88,15 @@ class Library:
 
         box, now = self._mailbox, self._mailbox.now()
         asked = asking.state(box.logs, session_id, box.config.ttls)
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, counted=True)
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0)
         state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
+        poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
+        unread = len(poll.unread(now, adopt=False))
+        if box.logs.derives:
+            poll.save()
         return Status(
             session_id=session_id,
-            unread=len(Poll(box.logs, session_id, box.config.ttls, box.config.stamp).unread(now, adopt=False)),
+            unread=unread,
             obligations=tuple(obligations.obligations(session_id, asked)),
             reads=asked.reads,
             dead_letters=lonely.surely + len(dead_letters.dead_letters(state, now, session_id)),
@@ -131,10 +135,13 @@ class Library:
         """
         return agents.one(self._mailbox, word)
 
-    def dead_letters(self, session_id: str | None, since: int | None = None) -> list[tuple[Message, str]]:
-        """Return the dead letters with their reason: the session's, or everyone's.
+    def dead_letters(
+        self, session_id: str | None, since: int | None = None, limit: int | None = None
+    ) -> tuple[list[tuple[Message, str]], int]:
+        """Return the dead letters with their reason, the newest last, and how many older ones the ``limit`` left out.
 
-        Only those sent since then (ms); default: all live ones, and the archive's of the last thirty days.
+        The session's, or everyone's (None). Only those sent since then (ms); default: all live ones, and the archive's
+        of the last thirty days.
         """
         from ..store import untaken  # likewise
 
@@ -146,12 +153,14 @@ class Library:
             archived.update(self._archived(lately))
             return archived
 
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, about=moved)
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit)
         roster = box.logs.read_roster()
         live = MailState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
         state = self._with_archive(live, lonely.reads, archived, lately)
         found = dead_letters.dead_letters(state, now, session_id)
-        return [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
+        chosen = [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
+        shown = chosen if limit is None else chosen[-limit:]
+        return shown, lonely.surely + len(chosen) - len(shown)
 
     def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""

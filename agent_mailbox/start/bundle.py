@@ -134,6 +134,7 @@ LATER_MODULES = {
     "store.word_table": "check hook",
     "store.id_table": "check hook start",
     "store.scan": "dead-letters status",
+    "store.untaken_rows": "dead-letters status",
     "store.untaken": "dead-letters status",
     "store.usual_lines": "dead-letters status",
 }

@@ -66,9 +66,14 @@ def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
 
 
 def addresses(reader: Reader) -> list[bytes]:
-    """Return everything by which mail reaches the reader (``address.route``), as a line spells it."""
+    """Return everything by which mail reaches the reader, as a line spells it."""
+    return [f'"{word}"'.encode() for word in words_of(reader)]
+
+
+def words_of(reader: Reader) -> set[str]:
+    """Return everything by which mail reaches the reader (``address.route``), and perhaps more."""
     roles = [tag.removeprefix("role:") for tag in reader.tags if tag.startswith("role:")]
-    return [f'"{word}"'.encode() for word in (ALL, *reader.lineage, *reader.tags, *roles, reader.name or ALL)]
+    return {ALL, *reader.lineage, *reader.tags, *roles, reader.name or ALL}
 
 
 def message_id_of(line: bytes) -> bytes | None:

@@ -4,10 +4,11 @@ Belongs here: which lines that is, told from their bytes, and the table of them,
 ``core.dead_letters`` judges. So this may let too much through but must never hold back. The table is derived.
 
 Most mail that nobody took has no read record at all. Then its sender, its recipient and its time alone decide. The
-table has these numbers, by group: of a group's messages the older ones are dead. No line is decoded to count them.
+table has these numbers (``untaken_rows``), by group: of a group's messages the older ones are dead. To count them no
+line is decoded, and no other group is looked at.
 
-    group    sender, recipient, hours to live
-    entry    the digest of an id; its message's instant; its position, sorted by group and instant
+    group    recipient, hours to live
+    row      instant, the digest of the id, position, the digest of the sender; sorted by group and instant
 
 All other mail is *doubtful*: it was given back, or read by its title, or another program spelt it otherwise. Its lines,
 its records and its answers (``asking``) are decoded at each question.
@@ -15,45 +16,53 @@ its records and its answers (``asking``) are decoded at each question.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate, pairwise
-from sys import byteorder
+from bisect import bisect_left, bisect_right
+from itertools import chain, islice
 
 from ..core import codec
+from ..core.address import route
 from ..core.claims import Reads
-from ..core.dead_letters import dead_reason, is_concerned
+from ..core.dead_letters import dead_reason
 from ..core.inbox import MailState
 from ..core.instant import HOUR
 from ..core.records import BadLine, Message, Record
-from . import asking, cache
+from . import asking, cache, untaken_rows
 from .asking import READ, AskTable
 from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
+from .prefilter import words_of
+from .untaken_rows import SavedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
+    from ..core.address import Reader
     from ..core.records import Read
-    from .cache import Mark
     from .logs import Logs, OpenLogs
+    from .untaken_rows import Group, Row
 
-    Group = tuple[str, str, int | None]
+    T = TypeVar("T")
 
 TABLE = "untaken"
 MUCH, MANY = 1 << 17, 50_000
-"""Bytes of new lines for which the table is written again, and for each so many entries more: fewer cost less to read
+"""Bytes of new lines for which the table is written again, and for each so many rows more: fewer cost less to read
 again."""
 _ID, _TTL = b'{"id":"', b'"ttl_hours":'
 _FEW = 64
 """Ids whose lines are searched for one by one; for more the table begins again."""
+_LITTLE = 1 << 15
+"""Bytes of new lines whose ids are looked up in the saved rows; for more, the ids of these are read whole."""
 
 
 class Lonely(Record):
-    """The mail that perhaps nobody took: how many messages are surely dead letters, undecoded, and the others with
-    their reads and their answers."""
+    """The mail that perhaps nobody took, with its reads and its answers.
+
+    ``surely``: how many messages more are dead letters; these are not decoded, and older than each dead letter that is
+    (unless that one is doubtful).
+    """
 
     surely: int
     messages: dict[str, Message]
@@ -71,113 +80,120 @@ def found(
     now: int,
     *,
     about: Callable[[], Iterable[str]] = tuple,
-    counted: bool = False,
+    since: int = 0,
+    newest: int | None = None,
 ) -> Lonely:
     """Return the mail that perhaps nobody took, from or to the session (None: anyone).
 
     The records and answers are there, too, that concern the ids which ``about`` gives. It is asked once the logs are
-    open: whatever the steward moves later is still in them. ``counted``: dead letters that nobody has a record of are
-    counted alone.
+    open: whatever the steward moves later is still in them. Dead letters without any record are left out if they were
+    sent before ``since`` (ms). All but the ``newest`` of them are counted alone.
     """
     with logs.open() as live:
         others = list(about())
-
-        def question(asked: AskTable) -> tuple[UntakenTable, set[int], set[int]]:
-            table = _caught_up(logs, live, asked)
-            answers = asked.answers([*table.doubtful, *others])
-            said = parse_messages(_lines(live.messages, answers))
-            return table, answers, asked.records([*table.doubtful, *others, *said])
-
-        table, answers, records = asking.answer(logs, live, question)
-        if logs.derives:
-            table.save(logs.cache(TABLE))
         state = MailState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
-        dead = table.dead(state, session_id, now)
-        places = {at for known in table.doubtful.values() for at in known} | answers
-        positions = set() if counted and not answers else table.positions(dead)
-        surely = table.count(dead) - len(positions & answers) if counted else 0
+
+        def question(asked: AskTable) -> tuple[int, set[int], set[int]]:
+            def part(table: UntakenTable) -> tuple[int, set[int], set[int]]:
+                dead = table.dead(state, session_id, now, since)
+                answers = asked.answers([*table.doubtful, *others])
+                shown = table.positions(dead, newest)
+                surely = table.count(dead) - len(shown) - table.count_at(answers - shown, dead)
+                doubtful = {at for known in table.doubtful.values() for at in known}
+                said = parse_messages(_lines(live.messages, answers))
+                return surely, shown | answers | doubtful, asked.records([*table.doubtful, *others, *said])
+
+            return _answer(logs, live, asked, part, logs.cache(TABLE))
+
+        surely, messages, records = asking.answer(logs, live, question)
         views = live.views()
-        messages = parse_messages(_lines(live.messages, places if counted else places | positions), views[0])
-        return Lonely(surely, messages, list(parse_reads(_lines(live.reads, records), views[1])))
+        return Lonely(
+            surely,
+            parse_messages(_lines(live.messages, messages), views[0]),
+            list(parse_reads(_lines(live.reads, records), views[1])),
+        )
 
 
 def _lines(fd: int | None, places: Iterable[int]) -> Iterable[tuple[int, bytes]]:
     return ((at, line_at(fd, at)) for at in sorted(places)) if fd is not None else ()
 
 
-def _caught_up(logs: Logs, live: OpenLogs, asked: AskTable) -> UntakenTable:
-    table = UntakenTable(live, asked, cache.load(logs.cache(TABLE)) or b"")
+def _answer(logs: Logs, live: OpenLogs, asked: AskTable, question: Callable[[UntakenTable], T], path: str | None) -> T:
+    """Return the answer of the table that was saved at ``path``, caught up; ask one from nothing if that is no use."""
+    saved = SavedRows(path)
     try:
+        table = UntakenTable(live, asked, saved)
         table.catch_up()
+        answer = question(table)
+        if saved.is_sound():
+            if logs.derives:
+                table.save(logs.cache(TABLE))
+            return answer
     except ManyUnknown:
-        table = UntakenTable(live, asked, b"")
-        table.catch_up()
-    return table
+        pass
+    finally:
+        saved.close()
+    return _answer(logs, live, asked, question, None)
 
 
 class UntakenTable:
-    """The table beside the open logs, from what was saved of it (empty: from nothing)."""
+    """The table beside the open logs, from the rows that were saved of it."""
 
-    def __init__(self, live: OpenLogs, asked: AskTable, saved: bytes) -> None:
+    def __init__(self, live: OpenLogs, asked: AskTable, saved: SavedRows) -> None:
         self._live = live
         self._asked = asked
+        self._saved = saved
         self._starts = (0, 0)
-        self.doubtful: dict[str, list[int]] = {}
-        self.groups: list[Group] = []
-        self._bounds: list[int] = [0]
-        self._saved = memoryview(b"").cast("Q")
-        self._size = 0
-        self._fresh: list[tuple[int, int, int, int]] = []
-        self._load(saved)
-        self._numbers = {group: n for n, group in enumerate(self.groups)}
+        files, inodes = (live.messages, live.reads), [inode for inode, _ in live.ends]
+        if all(map(cache.holds, files, saved.marks, inodes)):
+            self._starts = saved.marks[0][1], saved.marks[1][1]
+        else:
+            saved.forget()
+        self.doubtful = saved.doubtful
+        self._size = len(saved)
+        self._fresh: list[tuple[Group, Row]] = []
+        self._places: dict[int, int] | None = None
         self._gone: set[int] = set()
-
-    def _load(self, saved: bytes) -> None:
-        head, _, rest = saved.partition(b"\n")
-        obj = codec.parse(head) if head else None
-        try:
-            marks, groups, counts, doubtful = _checked(obj)
-        except (TypeError, ValueError, KeyError):  # sealed, but of another shape
-            return
-        files, inodes = (self._live.messages, self._live.reads), [inode for inode, _ in self._live.ends]
-        if len(rest) == 24 * sum(counts) and all(map(cache.holds, files, marks, inodes)):
-            self._starts = marks[0][1], marks[1][1]
-            self.groups, self.doubtful = groups, doubtful
-            self._bounds = [0, *accumulate(counts)]
-            self._saved, self._size = memoryview(rest).cast("Q"), sum(counts)
 
     # -- keeping up with the logs -------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Take in the lines since the table's marks; raise ``ManyUnknown`` to begin from nothing."""
-        if self._starts == (self._live.messages_end, self._live.reads_end):
+        news = self._live.messages_end - self._starts[0] + self._live.reads_end - self._starts[1]
+        if not news:
             return
+        if news > _LITTLE:
+            self._places = {number: n for n, number in enumerate(self._saved.ids.all())}
         taken, doubted = self._read_records()
-        known = {number: n for n, number in enumerate(self._saved[: self._size].tolist())}
         for message_id in doubted:
-            n = known.pop(number_of(_spelt(message_id)), None)
             self.doubtful.setdefault(message_id, [])
+            n = self._row_of(number_of(_spelt(message_id)))
             if n is not None:
                 self._doubt(message_id, n)
         for word in taken:
-            n = known.pop(number_of(word), None)
+            n = self._row_of(number_of(word))
             if n is not None:
                 self._gone.add(n)
-        missing = self._read_messages(known, taken)
+        missing = self._read_messages(taken)
         missing.update(one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one)))
         if missing:
             self._locate(missing)
+
+    def _row_of(self, number: int) -> int | None:
+        """Return the row of an id's digest, if the table has one."""
+        if self._places is not None:
+            found = iter([self._places[number]] if number in self._places else ())
+        else:
+            fresh = (n for n, (_, row) in enumerate(self._fresh, self._size) if row[1] == number)
+            found = chain(self._saved.of_id(number), fresh)
+        return next((n for n in found if n not in self._gone), None)
 
     def _doubt(self, message_id: str, n: int) -> None:
         self._gone.add(n)
         self.doubtful.setdefault(message_id, []).append(self._row(n)[2])
 
-    def _row(self, n: int) -> tuple[int, int, int]:
-        """Return the digest, the instant and the position of an entry."""
-        if n >= self._size:
-            number, _, when, at = self._fresh[n - self._size]
-            return number, when, at
-        return self._saved[n], self._saved[n + self._size], self._saved[n + 2 * self._size]
+    def _row(self, n: int) -> Row:
+        return self._saved.row(n) if n < self._size else self._fresh[n - self._size][1]
 
     def _read_records(self) -> tuple[set[bytes], set[str]]:
         """Return the ids of new records by which a message is surely taken, and those of other new records.
@@ -199,7 +215,7 @@ class UntakenTable:
                     doubted.add(record.message_id)
         return {word for word in taken if word.decode() not in doubted and word.decode() not in self.doubtful}, doubted
 
-    def _read_messages(self, known: dict[int, int], taken: set[bytes]) -> set[str]:
+    def _read_messages(self, taken: set[bytes]) -> set[str]:
         """Take in the new messages; return the ids of older ones that are in doubt since, and not in the table."""
         from .usual_lines import UsualLines  # likewise
 
@@ -214,28 +230,24 @@ class UntakenTable:
                 continue
             word = _spelt(message_id)
             number, is_read = number_of(word), self._is_read(word)
-            if fields is None or is_read or message_id in self.doubtful or number in known:
+            n = self._row_of(number)
+            if fields is None or is_read or message_id in self.doubtful or n is not None:
                 if is_read and message_id not in self.doubtful:
                     missing.add(message_id)
-                if number in known:
-                    self._doubt(message_id, known.pop(number))
+                if n is not None:
+                    self._doubt(message_id, n)
                 self.doubtful.setdefault(message_id, []).append(at)
             elif word not in taken:
-                known[number] = self._size + len(self._fresh)
-                self._add(number, (fields[1], fields[2][0], _hours(line)), fields[3], at)
+                if self._places is not None:
+                    self._places[number] = self._size + len(self._fresh)
+                group = fields[2][0], _hours(line)
+                self._fresh.append((group, (fields[3], number, at, number_of(_spelt(fields[1])))))
         return missing
 
     def _is_read(self, message_id: bytes) -> bool:
         """Return whether an older record is about a message: what is new about it concerns an older line."""
         end = self._starts[1]
         return end > 0 and any(at < end for at in self._asked.positions(READ, message_id))
-
-    def _add(self, number: int, group: Group, when: int, at: int) -> None:
-        n = self._numbers.get(group)
-        if n is None:
-            n = self._numbers[group] = len(self.groups)
-            self.groups.append(group)
-        self._fresh.append((number, n, when, at))
 
     def _locate(self, missing: set[str]) -> None:
         """Add the older lines of messages that are in doubt since, in our spelling; others are known."""
@@ -263,20 +275,18 @@ class UntakenTable:
             cache.NOWHERE if fd is None else cache.mark(fd, end, inode)
             for fd, end, inode in zip(files, ends, inodes, strict=False)
         ]
-        rows: list[list[tuple[int, int, int]]] = [[] for _ in self.groups]
-        for g, (begin, end) in enumerate(pairwise(self._bounds)):
-            rows[g] = [(when, number, at) for number, when, at in map(self._row, self._kept(begin, end))]
-        for n, (number, g, when, at) in enumerate(self._fresh, self._size):
-            rows[g] += [] if n in self._gone else [(when, number, at)]
-        groups = [[*group, len(some)] for group, some in zip(self.groups, rows, strict=True) if some]
-        every = [row for some in rows for row in sorted(some)]
-        said = {"marks": marks, "groups": groups, "doubtful": self.doubtful}
-        head = codec.dumps(said).encode("utf-8", "surrogatepass")
-        numbers = [row[column] for column in (1, 0, 2) for row in every]
-        cache.save(path, head + b"\n" + b"".join([number.to_bytes(8, byteorder) for number in numbers]))
+        groups: dict[Group, list[Row]] = {}
+        rows = self._saved.rows()
+        for g, group in enumerate(self._saved.groups()):
+            groups[group] = [rows[n] for n in self._kept(self._saved.span(g))]
+        for n, (group, row) in enumerate(self._fresh, self._size):
+            if n not in self._gone:
+                groups.setdefault(group, []).append(row)
+        if self._saved.is_sound():
+            untaken_rows.save(path, marks, self.doubtful, groups)
 
-    def _kept(self, begin: int, end: int) -> list[int]:
-        return [n for n in range(begin, end) if n not in self._gone]
+    def _kept(self, span: Iterable[int]) -> Iterator[int]:
+        return (n for n in span if n not in self._gone)
 
     @staticmethod
     def _is_whole(fd: int | None, end: int) -> bool:
@@ -284,49 +294,66 @@ class UntakenTable:
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def dead(self, state: MailState, session_id: str | None, now: int) -> list[range]:
-        """Return the entries of the messages without any record that are dead letters, the session's or anyone's."""
-        reader = None if session_id is None else state.roster.reader(session_id)
-        known: dict[tuple[str, int | None], int] = {}
-        latest = []
-        for sender, to, hours in self.groups:
-            if reader is not None and not is_concerned(Message("", sender, (to,), 0, ""), reader):
-                latest.append(-1)
-                continue
-            if (to, hours) not in known:
-                known[to, hours] = _latest(to, hours, state, now)
-            latest.append(known[to, hours])
-        times = self._saved[self._size : 2 * self._size]
-        spans = [
-            range(begin, bisect_right(times, last, begin, end))
-            for last, (begin, end) in zip(latest, pairwise(self._bounds), strict=False)
-            if last >= 0
-        ]
-        fresh = enumerate(self._fresh, self._size)
-        return [*spans, *(range(n, n + 1) for n, (_, g, when, _) in fresh if when <= latest[g])]
+    def dead(self, state: MailState, session_id: str | None, now: int, since: int = 0) -> list[range]:
+        """Return the rows of the messages without any record that are dead letters, the session's or anyone's."""
+        known: dict[Group, int] = {}
+
+        def latest(group: Group) -> int:
+            if group not in known:
+                known[group] = _latest(*group, state, now)
+            return known[group]
+
+        saved = self._saved
+        mine, words, senders = self._concerning(None if session_id is None else state.roster.reader(session_id))
+        spans = []
+        for g in mine:
+            span, last = saved.span(g), latest(saved.group(g))
+            begin = bisect_left(saved.times, since, span.start, span.stop) if since else span.start
+            spans.append(range(begin, bisect_right(saved.times, last, begin, span.stop)))
+        for g, n in self._sent(senders or ()):
+            if g not in mine and since <= saved.times[n] <= latest(saved.group(g)):
+                spans.append(range(n, n + 1))
+        for n, (group, (when, _, _, sender)) in enumerate(self._fresh, self._size):
+            is_mine = senders is None or sender in senders or group[0] in words
+            if is_mine and since <= when <= latest(group):
+                spans.append(range(n, n + 1))
+        return spans
+
+    def _concerning(self, reader: Reader | None) -> tuple[Collection[int], set[str], set[int] | None]:
+        """Return the saved groups that reach the reader (None: all), by which words, and the digests of its lineage."""
+        words = self._saved.words
+        if reader is None:
+            return range(len(words)), set(), None
+        reached = {word for word in words_of(reader) if route((word,), reader) is not None}
+        mine = {g for word in reached for g in range(bisect_left(words, word), bisect_right(words, word))}
+        return mine, reached, {number_of(_spelt(one)) for one in reader.lineage}
+
+    def _sent(self, senders: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Yield the group and the row of what these sent."""
+        for sender in senders:
+            g = 0
+            for n in self._saved.senders.places(sender):
+                g = bisect_right(self._saved.firsts, n, g) - 1
+                yield g, n
 
     def count(self, spans: Iterable[range]) -> int:
-        """Return how many messages these entries are of."""
+        """Return how many messages these rows are of."""
         return sum(len(span) - sum(n in span for n in self._gone) for span in spans)
 
-    def positions(self, spans: Iterable[range]) -> set[int]:
-        """Return where these messages stand."""
-        return {self._row(n)[2] for span in spans for n in self._kept(span.start, span.stop)}
+    def count_at(self, positions: set[int], spans: Sequence[range]) -> int:
+        """Return how many of these rows stand at the positions."""
+        if len(positions) > _FEW:
+            return len(positions & self.positions(spans, None))
+        rows = {n for at in positions for n in self._saved.positions.places(at)}
+        rows.update(n for n, (_, row) in enumerate(self._fresh, self._size) if row[2] in positions)
+        return sum(any(n in span for span in spans) for n in self._kept(rows))
 
-
-def _checked(obj: Any) -> tuple[list[Mark], list[Group], list[int], dict[str, list[int]]]:
-    """Return the marks, the groups, their lengths and the doubtful messages of a table's head; raise for another
-    shape."""
-    marks = [(inode, at, checksum) for inode, at, checksum in obj["marks"]]
-    groups: list[Group] = [(sender, to, hours) for sender, to, hours, _ in obj["groups"]]
-    counts = [count for *_, count in obj["groups"]]
-    doubtful: dict[str, list[int]] = {**obj["doubtful"]}
-    words = {type(word) for group in groups for word in group[:2]} | {*map(type, doubtful)}
-    numbers = [*counts, *(group[2] or 0 for group in groups), *(at for some in doubtful.values() for at in some)]
-    numbers += [number for mark in marks for number in mark]
-    if words - {str} or {*map(type, numbers)} - {int} or len(marks) != 2 or min(numbers) < 0:
-        raise ValueError
-    return marks, groups, counts, doubtful
+    def positions(self, spans: Iterable[range], newest: int | None) -> set[int]:
+        """Return where these messages stand, or the ``newest`` of them."""
+        if newest is None:
+            return {self._row(n)[2] for span in spans for n in self._kept(span)}
+        rows = [self._row(n) for span in spans for n in islice(self._kept(reversed(span)), newest)]
+        return {at for _, _, at, _ in sorted(rows)[len(rows) - newest if newest < len(rows) else 0 :]}
 
 
 def _spelt(message_id: str) -> bytes:
@@ -338,23 +365,23 @@ def _id_of(line: bytes) -> str | None:
     return None if isinstance(message, BadLine) else message.id
 
 
-def _hours(line: bytes) -> int | None:
-    """Return the hours to live in a line of our usual spelling."""
+def _hours(line: bytes) -> int:
+    """Return the hours to live in a line of our usual spelling; 0 for its mode's."""
     begin = line.rfind(_TTL) + len(_TTL)
     word = line[begin : line.find(b",", begin)]
-    return None if word == b"null" else int(word)
+    return 0 if word == b"null" else int(word)
 
 
-def _latest(to: str, hours: int | None, state: MailState, now: int) -> int:
+def _latest(to: str, hours: int, state: MailState, now: int) -> int:
     """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
 
     A later message never expires before an earlier one, even if its recipient was frozen meanwhile."""
 
     def is_dead(when: int) -> bool:
-        return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours), state, now) is not None
+        return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours or None), state, now) is not None
 
     low, high = -1, 1 << 53
-    ttl = state.ttls[state.roster.mode(to)] if hours is None else hours
+    ttl = hours or state.ttls[state.roster.mode(to)]
     usual = now - int((ttl or 0) * HOUR)
     if is_dead(usual) and not is_dead(usual + 1):
         return usual

@@ -551,6 +551,11 @@ def test_dead_letters_tell_why(pair: Post) -> None:
     text = pair.call("dead-letters", "--session", "y").stdout
     assert orphan[:8] in text
     assert "recipient_dead" in text
+    few = pair.ok("dead-letters", "--all", "--limit", 1)
+    assert (ids(few["messages"]), few["more"]) == ([orphan], 1)
+    assert pair.call("dead-letters", "--all", "--limit", 1).stdout.endswith(
+        "1 older dead letter (--limit 0 shows all)\n"
+    )
 
 
 # -- wait -------------------------------------------------------------------------------------------------------------

@@ -37,8 +37,20 @@ MUTANTS = (
     Mutant(
         "an id that was there before is in doubt",
         "UntakenTable._read_messages",
-        (" or number in known:\n                if is_read", ":\n                if is_read"),
+        (" or n is not None:\n                if is_read", ":\n                if is_read"),
         tests=f"{UNTAKEN}::test_a_title_and_an_id_that_stands_twice_are_judged_decoded",
+    ),
+    Mutant(
+        "a table that another process writes anew answers nothing",
+        "untaken._answer",
+        ("        if saved.is_sound():\n", "        if True:\n"),
+        tests=f"{UNTAKEN}::test_a_table_written_anew_in_between_is_asked_again",
+    ),
+    Mutant(
+        "rows of other logs count for nothing",
+        "UntakenTable.__init__",
+        ("            saved.forget()\n", "            pass\n"),
+        tests=f"{UNTAKEN}::test_a_table_of_other_logs_is_made_again",
     ),
     Mutant(
         "a frozen recipient's mail is judged by its time",

@@ -108,9 +108,18 @@ def agrees(logs: Logs, who: str | None, now: int = NOW) -> list[tuple[Message, s
     assert (
         dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who) == every
     )
-    lonely = untaken.found(logs, who, DEFAULT_TTL, now, counted=True)
+    lonely = untaken.found(logs, who, DEFAULT_TTL, now, newest=0)
     found = dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who)
     assert lonely.surely + len(found) == len(every)
+    for since, newest in ((0, 2), (instant.parse(DATES[1]) + 1, None)):
+        lonely = untaken.found(logs, who, DEFAULT_TTL, now, since=since, newest=newest)
+        judged = whole.replace(messages=lonely.messages, reads=Reads(lonely.reads))
+        found, wanted = (
+            sorted((message.timestamp, message.id) for message, _ in letters if message.timestamp >= since)
+            for letters in (dead_letters.dead_letters(judged, now, who), every)
+        )
+        assert lonely.surely + len(found) == len(wanted)
+        assert [when for when, _ in found[-2:]] == [when for when, _ in wanted[-2:]]
     return every
 
 
@@ -193,9 +202,9 @@ def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkey
     logs, decoded, usual, message = Logs(str(tmp_path)), [], UsualLines.fields, codec.message
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
     monkeypatch.setattr(UsualLines, "fields", lambda self, line: decoded.append(line) or usual(self, line))
-    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True).surely == 5
+    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
     assert len(decoded) == 10
-    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True).surely == 5
+    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
     assert len(decoded) == 10
     with (tmp_path / READS).open("ab") as file:
         file.write(ours({"message_id": "m3", **read, "event": "release"}))
@@ -231,7 +240,39 @@ def test_a_torn_or_foreign_table_is_made_again(tmp_path: Path, monkeypatch: pyte
         b"[]\n",
         b'{"marks":[1,2]}\n',
         sound[:-24],
-        sound.replace(b'"groups":[[', b'"groups":[[1,'),
+        sound.replace(b'"sizes":[', b'"sizes":[1,'),
+        sound.replace(b'"sizes":[', b'"sizes":[9'),
+        sound.replace(b"ann\n", b"an\n\n"),
     ):
         cache.save(logs.cache(untaken.TABLE), body)
-        untaken.found(logs, "bob", DEFAULT_TTL, NOW, counted=True)
+        untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0)
+
+
+def test_a_table_written_anew_in_between_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that another process writes while they are read give no answer."""
+    monkeypatch.setattr(untaken, "MUCH", 0)
+    line = {"sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
+    (tmp_path / MESSAGES).write_bytes(b"".join(ours({"id": f"m{n}", **line}) for n in range(9)))
+    logs = Logs(str(tmp_path))
+    agrees(logs, "bob")
+    path, dead = logs.cache(untaken.TABLE), untaken.UntakenTable.dead
+
+    def meanwhile(self: untaken.UntakenTable, *given: Any) -> list[range]:
+        monkeypatch.setattr(untaken.UntakenTable, "dead", dead)
+        body = cache.load(path)
+        assert body
+        cache.save(path, body[: -8 * 9 * 3] + bytes(8 * 9 * 3))
+        return dead(self, *given)
+
+    monkeypatch.setattr(untaken.UntakenTable, "dead", meanwhile)
+    assert len(untaken.found(logs, "bob", DEFAULT_TTL, NOW).messages) == 9
+
+
+def test_a_table_of_other_logs_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a log that was replaced name no lines of the new one."""
+    monkeypatch.setattr(untaken, "MUCH", 0)
+    line = {"sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
+    for ids in ("m1", "m2", "m3"), ("n4",):
+        (tmp_path / MESSAGES).unlink(missing_ok=True)
+        (tmp_path / MESSAGES).write_bytes(b"".join(ours({"id": one, **line}) for one in ids))
+        assert [message.id for message, _ in agrees(Logs(str(tmp_path)), "bob")] == [*ids]

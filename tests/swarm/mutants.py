@@ -246,9 +246,9 @@ TAKEN = (
         "limits count verified senders alone",
         "Gateway.message",
         (
-            "        known, now = self.known(), self.ledger.now()\n        most",
+            "        known, now = self.known(), self.ledger.now()\n        limits",
             "        known, now = self.known(), self.ledger.now()\n"
-            '        _limited(self._senders.take("bob", now), "x")\n        most',
+            '        _limited(self._senders.take("bob", now), "x")\n        limits',
         ),
         f"{REFUSALS}::test_the_limits_of_the_founding_text_are_the_defaults",
     ),
@@ -369,7 +369,7 @@ TAKEN = (
     (
         "a decision holds what is to be told of it",
         "Outbox.announce",
-        ("fresh = self.ledger.announcements(self.refresh().senders)", "fresh = []"),
+        ("in self.ledger.announcements(self.refresh().senders) if", "in () if"),
         f"{GATEWAYS}::test_members_come_and_go",
     ),
     (
@@ -434,7 +434,7 @@ TAKEN = (
     ),
     (
         "what was decided and not kept is told once",
-        "Gateway._write",
+        "Gateway._write_to",
         ("ids & self._decided)", "())"),
         f"{PRESSURE}::test_what_could_not_be_kept_at_once_is_told_once",
     ),
