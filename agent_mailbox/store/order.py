@@ -1,0 +1,124 @@
+"""The order of the records of one mailbox that several machines share.
+
+Belongs here: what the mailbox asks of an engine that orders (``TotalOrder``), its errors, one record. Must not know any
+engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
+
+One space has one order. Each record has a position in it, a log, a line, and the machine that published it. Positions
+grow, and may have gaps. The logs of the order are ``MESSAGES``, ``ROSTER``, ``CLAIMS``, and ``reads_of(machine)``:
+
+    MESSAGES    messages; each line has an id, which only one record of the log may have, for ever
+    ROSTER      roster events
+    CLAIMS      claims and releases of mail
+    reads_of(M) reads, acks, and what the sessions of machine M saw, in the order in which M's file has them
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from ..errors import BadData, MailboxError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+else:
+    Protocol = object
+
+MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
+_READS = "reads."
+MOST = 500
+"""Lines of one append: it is one atomic batch, of which an engine takes only so many."""
+WIDEST = 512 << 10
+"""Bytes of one append, for the same reason."""
+MAX_MACHINE = 32
+_MACHINE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+class Ordered(Record):
+    """One record of the order. ``line`` has no newline. ``machine`` is who published it, as the engine proves it.
+
+    ``damaged``: the line is not what was published, by its checksum.
+    """
+
+    position: int
+    log: str
+    line: bytes
+    machine: str
+    damaged: bool = False
+
+
+class Moved(MailboxError):
+    """Another record came into the log since the caller looked: look and decide again (exit 4)."""
+
+    exit_code = 4
+    code = "moved"
+
+
+class Taken(Refused):
+    """A record with that id is in the order, at ``position``. Nothing was appended."""
+
+    code = "taken"
+
+    def __init__(self, message_id: str, position: int) -> None:
+        super().__init__(f"id is in the order already: {message_id}", "", code="taken")
+        self.id = message_id
+        self.position = position
+
+
+class Unavailable(MailboxError):
+    """The engine did not acknowledge in time: it may or may not have taken the records (exit 4)."""
+
+    exit_code = 4
+    code = "unavailable"
+
+
+class TotalOrder(Protocol):
+    """One total order, shared by all machines of a space. Any call may raise ``Unavailable``.
+
+    ``machine`` is the name under which this one publishes.
+    """
+
+    machine: str
+
+    def end(self) -> int:
+        """Return the position of the last record; 0 if there is none. Whatever was acknowledged before counts."""
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append the lines (without newlines) to a log, all or none, nothing between; return the last one's position.
+
+        When it returns, they are as durable as the engine makes anything. ``ids`` has one id a line, or none. Raises
+        ``Taken`` if the log has a record with one of them. ``expect`` is the position of the log's last record as the
+        caller knows it (0: none); raises ``Moved`` if the log has a later one. Raises ``BadData`` for more than
+        ``MOST`` lines or ``WIDEST`` bytes, and ``Unavailable``: then all or nothing may have been appended.
+        """
+
+    def read(self, after: int, most: int) -> Sequence[Ordered]:
+        """Return the first records behind a position, in order: at most ``most``; none only if there is none.
+
+        Whatever was acknowledged to anybody before the call is found: read your writes."""
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+
+
+def reads_of(machine: str) -> str:
+    """Return the log of what the sessions of a machine did with their mail."""
+    return _READS + machine
+
+
+def is_reads(log: str) -> bool:
+    """Return whether the log is what some machine's sessions did."""
+    return log.startswith(_READS)
+
+
+def is_machine(name: str) -> bool:
+    """Return whether a machine may have that name: lower-case letters, digits and ``-``, at most ``MAX_MACHINE``."""
+    return 0 < len(name) <= MAX_MACHINE and _MACHINE.issuperset(name)
+
+
+def check_size(lines: Sequence[bytes]) -> None:
+    """Raise ``BadData`` for lines that are too many, or too large, for one append."""
+    if len(lines) > MOST:
+        raise BadData(f"batch is too long for the engine: {len(lines)} lines", f"send at most {MOST} at once")
+    if (size := sum(map(len, lines))) > WIDEST:
+        raise BadData(f"batch is too large for the engine: {size} bytes", f"send at most {WIDEST} bytes at once")

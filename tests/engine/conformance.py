@@ -1,0 +1,158 @@
+"""What every order must do, as tests. A subclass gives two machines of a fresh space: ``machines``."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.errors import BadData
+from agent_mailbox.store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Taken, reads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_mailbox.store.order import Ordered, TotalOrder
+
+Pair = tuple["TotalOrder", "TotalOrder"]
+
+
+def everything(order: TotalOrder, page: int = 100) -> list[Ordered]:
+    """All records of the space, page by page."""
+    found: list[Ordered] = []
+    while more := order.read(found[-1].position if found else 0, page):
+        found += more
+    return found
+
+
+def lines_of(order: TotalOrder, log: str) -> list[bytes]:
+    """The lines of one log."""
+    return [record.line for record in everything(order) if record.log == log]
+
+
+class Conformance:
+    """Subclass it with a fixture ``machines``: the orders of machines ``a`` and ``b`` of a fresh space."""
+
+    @pytest.fixture
+    def machines(self) -> Pair:
+        """Two machines' ways to one fresh space."""
+        raise NotImplementedError
+
+    def test_fresh(self, machines: Pair) -> None:
+        """A fresh space has no records, and nothing to wait for."""
+        a, b = machines
+        assert (a.machine, b.machine) == ("a", "b")
+        assert a.end() == b.end() == 0
+        assert not a.read(0, 10)
+        assert not a.wait(0, 0.0)
+
+    def test_one_order(self, machines: Pair) -> None:
+        """All machines read the same records in the same order, each with its log, line and machine."""
+        a, b = machines
+        first = a.append(MESSAGES, [b'{"id":"m1"}'], ids=["m1"])
+        second = b.append(ROSTER, [b'{"event":"register"}'], expect=0)
+        third = a.append(reads_of("a"), [b"1", "ü".encode()], expect=0)
+        assert 0 < first < second < third == a.end() == b.end()
+        assert list(everything(a)) == list(everything(b)) == list(everything(b, 1))
+        told = [(r.log, r.line, r.machine, r.damaged) for r in everything(b)]
+        assert told == [
+            (MESSAGES, b'{"id":"m1"}', "a", False),
+            (ROSTER, b'{"event":"register"}', "b", False),
+            (reads_of("a"), b"1", "a", False),
+            (reads_of("a"), "ü".encode(), "a", False),
+        ]
+        assert [r.position for r in everything(b)][:2] == [first, second]
+        assert [r.line for r in b.read(first, 1)] == [b'{"event":"register"}']
+        assert not b.read(third, 5)
+
+    def test_expect(self, machines: Pair) -> None:
+        """A decision is taken only on the log as it was seen; other logs do not matter."""
+        a, b = machines
+        first = a.append(CLAIMS, [b"claim"], expect=0)
+        b.append(MESSAGES, [b"mail"], ids=["m1"])
+        with pytest.raises(Moved):
+            b.append(CLAIMS, [b"mine"], expect=0)
+        second = b.append(CLAIMS, [b"mine", b"too"], expect=first)
+        with pytest.raises(Moved):
+            a.append(CLAIMS, [b"late"], expect=first)
+        with pytest.raises(Moved):
+            a.append(CLAIMS, [b"late"], expect=second - 1)
+        a.append(CLAIMS, [b"next"], expect=second)
+        assert lines_of(a, CLAIMS) == [b"claim", b"mine", b"too", b"next"]
+
+    def test_ids(self, machines: Pair) -> None:
+        """An id is one record's for ever, whoever published it; a batch with a taken id appends nothing."""
+        a, b = machines
+        first = a.append(MESSAGES, [b"one"], ids=["m1"])
+        for order in machines:
+            with pytest.raises(Taken) as told:
+                order.append(MESSAGES, [b"one"], ids=["m1"])
+            assert (told.value.id, told.value.position) == ("m1", first)
+        with pytest.raises(Taken) as told:
+            b.append(MESSAGES, [b"two", b"one", b"three"], ids=["m2", "m1", "m3"])
+        assert (told.value.id, told.value.position) == ("m1", first)
+        end = b.append(MESSAGES, [b"two", b"three"], ids=["m2", "m3"])
+        assert lines_of(a, MESSAGES) == [b"one", b"two", b"three"]
+        with pytest.raises(Taken) as told:
+            a.append(MESSAGES, [b"three"], ids=["m3"])
+        assert told.value.position == end
+
+    @pytest.mark.parametrize("odd", ["*", ">", "a.b", "a b", "ü", "\x01", "$", "x" * 128, "M1", "m1"])
+    def test_odd_ids(self, machines: Pair, odd: str) -> None:
+        """Any text may be an id: a foreign program chose it."""
+        a, b = machines
+        a.append(MESSAGES, [b"plain"], ids=["m-1"])
+        position = a.append(MESSAGES, [b"odd"], ids=[odd])
+        with pytest.raises(Taken) as told:
+            b.append(MESSAGES, [b"odd"], ids=[odd])
+        assert told.value.position == position
+
+    def test_batches(self, machines: Pair) -> None:
+        """A batch of the largest size is one append; a larger one is refused whole, and names the limit."""
+        a, b = machines
+        lines = [b"%d" % n for n in range(MOST)]
+        a.append(MESSAGES, lines, ids=[f"m{n}" for n in range(MOST)])
+        with pytest.raises(BadData, match="batch is too long"):
+            a.append(reads_of("a"), [*lines, b"more"])
+        with pytest.raises(BadData, match="batch is too large"):
+            a.append(reads_of("a"), [b"x" * (WIDEST // 2), b"x" * (WIDEST // 2 + 1)])
+        a.append(reads_of("a"), [b"x" * (WIDEST // 2)] * 2)
+        assert lines_of(b, MESSAGES) == lines
+        assert len(lines_of(b, reads_of("a"))) == 2
+        assert a.append(MESSAGES, []) == a.end()
+
+    def test_racing(self, machines: Pair) -> None:
+        """Many decide at once: with ``expect`` one wins each time, and batches stay whole."""
+        a, b = machines
+
+        def decide(order: TotalOrder, word: bytes) -> int:
+            won = 0
+            for _ in range(10):
+                known = _last(everything(order), CLAIMS)
+                try:
+                    order.append(CLAIMS, [word, word], expect=known)
+                    won += 1
+                except Moved:
+                    pass
+            return won
+
+        with ThreadPoolExecutor(2) as pool:
+            won = sum(pool.map(decide, (a, b), (b"a", b"b")))
+        found = lines_of(a, CLAIMS)
+        assert len(found) == 2 * won
+        assert all(found[n] == found[n + 1] for n in range(0, len(found), 2))
+
+    def test_wait(self, machines: Pair) -> None:
+        """Whoever waits is woken by another machine's record, and does not wait for what is there."""
+        a, b = machines
+        with ThreadPoolExecutor(1) as pool:
+            woken = pool.submit(a.wait, 0, 30.0)
+            end = b.append(ROSTER, [b"x"])
+            assert woken.result(30)
+        assert a.wait(0, 0.0)
+        assert not a.wait(end, 0.0)
+
+
+def _last(records: Sequence[Ordered], log: str) -> int:
+    return max((record.position for record in records if record.log == log), default=0)

@@ -1,0 +1,89 @@
+"""An order in memory: what an engine must do, in the fewest words.
+
+Belongs here: the space, and a machine's way to it, which a test may cut. It proves the mailbox's side of the order
+without an engine, and the conformance tests with it.
+"""
+
+from __future__ import annotations
+
+from threading import Condition
+
+from agent_mailbox.store.order import Moved, Ordered, Taken, Unavailable, check_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class MemorySpace:
+    """The records that all machines share."""
+
+    def __init__(self) -> None:
+        self.records: list[Ordered] = []
+        self.ids: dict[tuple[str, str], int] = {}
+        self.changed = Condition()
+
+    def last(self, log: str) -> int:
+        """Return the position of the last record of a log; 0 if it has none."""
+        return next((record.position for record in reversed(self.records) if record.log == log), 0)
+
+    def append(self, machine: str, log: str, lines: Sequence[bytes], ids: Sequence[str], expect: int | None) -> int:
+        """Append the lines in the name of a machine; see ``TotalOrder.append``."""
+        with self.changed:
+            for message_id in ids:
+                if (log, message_id) in self.ids:
+                    raise Taken(message_id, self.ids[log, message_id])
+            if expect is not None and self.last(log) != expect:
+                raise Moved(f"log has moved: {log}", "look again")
+            for place, line in enumerate(lines):
+                position = self.end() + 1
+                self.records.append(Ordered(position, log, line, machine))
+                if ids:
+                    self.ids[log, ids[place]] = position
+            self.changed.notify_all()
+            return self.end()
+
+    def end(self) -> int:
+        """Return the position of the last record."""
+        return self.records[-1].position if self.records else 0
+
+
+class MemoryOrder:
+    """One machine's way to a space. ``reachable``: the link stands. ``mute``: what is appended is not acknowledged."""
+
+    def __init__(self, space: MemorySpace, machine: str) -> None:
+        self.space = space
+        self.machine = machine
+        self.reachable = True
+        self.mute = False
+
+    def _reach(self) -> None:
+        if not self.reachable:
+            raise Unavailable("engine is out of reach: memory", "try again")
+
+    def end(self) -> int:
+        """Return the position of the last record."""
+        self._reach()
+        return self.space.end()
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append the lines; see ``TotalOrder.append``."""
+        self._reach()
+        check_size(lines)
+        if not lines:
+            return self.space.end()
+        position = self.space.append(self.machine, log, lines, ids, expect)
+        if self.mute:
+            raise Unavailable("engine did not acknowledge: memory", "try again")
+        return position
+
+    def read(self, after: int, most: int) -> Sequence[Ordered]:
+        """Return the first records behind a position."""
+        self._reach()
+        return [record for record in self.space.records[after:] if record.position > after][:most]
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+        self._reach()
+        with self.space.changed:
+            return self.space.changed.wait_for(lambda: self.space.end() > after, seconds)

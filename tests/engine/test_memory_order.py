@@ -1,0 +1,42 @@
+"""The order in memory conforms, and can be cut off."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_mailbox.store.order import MESSAGES, Unavailable, is_machine, is_reads, reads_of
+
+from .conformance import Conformance, Pair, lines_of
+from .memory_order import MemoryOrder, MemorySpace
+
+
+class TestMemoryOrder(Conformance):
+    """The order in memory does what every order must do."""
+
+    @pytest.fixture
+    def machines(self) -> Pair:
+        """Two machines' ways to one fresh space."""
+        space = MemorySpace()
+        return MemoryOrder(space, "a"), MemoryOrder(space, "b")
+
+
+def test_cut_off() -> None:
+    """A cut link refuses everything; a lost acknowledgement appends, and says that it does not know."""
+    space = MemorySpace()
+    order = MemoryOrder(space, "a")
+    order.reachable = False
+    for call in (order.end, lambda: order.read(0, 1), lambda: order.append(MESSAGES, [b"x"]), lambda: order.wait(0, 0)):
+        with pytest.raises(Unavailable):
+            call()
+    order.reachable, order.mute = True, True
+    with pytest.raises(Unavailable):
+        order.append(MESSAGES, [b"x"], ids=["m1"])
+    assert lines_of(order, MESSAGES) == [b"x"]
+
+
+def test_names() -> None:
+    """A machine's name is plain, and its log of reads is told from the others."""
+    assert is_machine("build-7")
+    assert not any(map(is_machine, ("", "A", "a.b", "a b", "x" * 33, "ü", "*")))
+    assert is_reads(reads_of("a"))
+    assert not is_reads(MESSAGES)
