@@ -73,6 +73,12 @@ class Busy(MailboxError):
     code = "busy"
 
 
+class Unavailable(Busy):
+    """The engine that several machines share did not answer in time; it may have taken what it was given (exit 4)."""
+
+    code = "unavailable"
+
+
 class StorageFailed(MailboxError):
     """The file system failed; the operation may or may not have taken effect (exit 5)."""
 

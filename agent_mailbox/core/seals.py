@@ -64,3 +64,9 @@ def of(line: bytes) -> Seal | None:
         return None
     signed = line[: -len(_END) - MAC]
     return Seal(key_id, int(generation), int(position), proof.decode("ascii", "replace"), signed, mac)
+
+
+def without(line: bytes) -> bytes:
+    """Return a sealed line as it was before it was sealed."""
+    line = line.rstrip(b" \t\r\n")
+    return line[: line.rfind(_KEY, -_LONGEST)] + b"}"

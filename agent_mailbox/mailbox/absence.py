@@ -59,7 +59,11 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
     """Give back the role mail that those of the sessions which are gone or away were offered and did not see.
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
-    with desk.logs.reads.held() as log:
+    desk.decide(lambda: _hand_back(desk, sessions, actor))
+
+
+def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
+    with desk.deciding(desk.logs.reads) as log:
         absent = _absent(desk, sessions)
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from ..core import claims, codec, proofs
 from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
-from ..errors import Busy
+from ..errors import Busy, Unavailable
 from ..store import offers
 from ..store.poll import Poll
 from .opened import OpenMailbox
@@ -127,8 +127,17 @@ class Delivery(OpenMailbox):
         """Claim the chosen role mail; return what may be shown: that, and all mail of the session's own.
 
         Claims are not synced: a power failure, which alone could take them back, ends every claimer."""
-        me, wanted = poll.session_id, {item.message.id for item in chosen if item.claims}
-        with self.logs.reads.held() as log:
+        wanted = {item.message.id for item in chosen if item.claims}
+        try:
+            may = self.decide(lambda: self._claim(poll, items, wanted))
+        except Unavailable:  # role mail waits for the engine; one's own does not
+            may = [item for item in items if not item.claims]
+        self.left = len(items) - len(may)
+        return may
+
+    def _claim(self, poll: Poll, items: list[Item], wanted: set[str]) -> list[Item]:
+        me = poll.session_id
+        with self.deciding(self.logs.reads) as log:
             if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
                 items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
             may = [
@@ -138,7 +147,6 @@ class Delivery(OpenMailbox):
             lines = [codec.read_line(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
             size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
         poll.claimed({item.message.id for item in may if item.claims}, size)
-        self.left = len(items) - len(may)
         return may
 
     def _may_take(self, item: Item, me: str) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..store.log import HeldLog
     from ..store.lookup import IndexView, Where
+    from .ordered_log import OrderedLog
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
@@ -135,11 +136,14 @@ class Mailbox(Posting, Delivery, Registry):
         records = [
             Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
         ]
-        with self.logs.reads.held() as log:  # under which the steward moves mail: it may have come since we looked
-            _refuse_archived(found.message, not self._is_live(found))
-            log.append(map(codec.read_line, records), EVERYONE, [self.prove(session_id)] * len(records))
-            log.sync(_about(log, found))
+        self.decide(lambda: self._release(found, records, self.prove(session_id)))
         return found.message
+
+    def _release(self, found: FoundMessage, records: Sequence[Read], proof: str | None) -> None:
+        with self.deciding(self.logs.reads) as log:  # the steward may have moved the mail since we looked
+            _refuse_archived(found.message, not self._is_live(found))
+            log.append(map(codec.read_line, records), EVERYONE, [proof] * len(records))
+            log.sync(_about(log, found))
 
     def _is_live(self, found: FoundMessage) -> bool:
         """Return whether the message is in the live log: first where it was found, else anywhere."""
@@ -203,7 +207,7 @@ class Mailbox(Posting, Delivery, Registry):
                     yield weighed(message, view, line, position), position
 
 
-def _about(log: HeldLog, found: FoundMessage) -> list[tuple[int, bytes]]:
+def _about(log: HeldLog | OrderedLog, found: FoundMessage) -> list[tuple[int, bytes]]:
     """Return the lines of the reads log that may be about a message: those that were found, and those written since."""
     about = {found.message.id.encode()}
     inode, end, positions = found.where

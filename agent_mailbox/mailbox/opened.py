@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..core.inbox import MailState
     from ..core.roster import Agent
     from ..own_config import OwnConfig
+    from ..store.log import HeldLog, Log
+    from .ordered_log import OrderedLog
+    from .replica import Replica
 
     T = TypeVar("T")
 
@@ -63,6 +66,7 @@ class OpenMailbox:
         self._config: Config | None = None
         self._made: dict[Callable[[], Any], Any] = {}
         self._new_id = new_id
+        self.replica: Replica | None = None
 
     @classmethod
     def sharing(cls, opened: OpenMailbox) -> Self:
@@ -83,6 +87,29 @@ class OpenMailbox:
             self._made[make] = make()
         found: T = self._made[make]
         return found
+
+    def deciding(self, log: Log) -> HeldLog | OrderedLog:
+        """Return a log for a ``with`` block that looks and then appends.
+
+        It is under its lock, or in the order of the machines that share the mailbox."""
+        if self.replica is None:
+            return log.held()
+        from .ordered_log import OrderedLog  # a mailbox of one machine is spared it
+
+        return OrderedLog(self.replica, log)
+
+    def share(self, replica: Replica) -> None:
+        """Decide in the order of several machines from now on."""
+        self.replica = replica
+        self.logs.is_shared = True
+
+    def decide(self, do: Callable[[], T]) -> T:
+        """Return what ``do`` does in a block of ``deciding``; again if another machine was first."""
+        if self.replica is None:
+            return do()
+        from .ordered_log import again  # likewise
+
+        return again(do)
 
     @property
     def config(self) -> Config:

@@ -19,7 +19,7 @@ from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..core.records import RosterEvent
     from ..core.roster import Agent, Roster
@@ -37,14 +37,7 @@ class Registry(OpenMailbox):
         ``actor`` is the agent in whose name it is done (default: the session that an event is about). An agent whose
         death is recorded gives back, at once, the role mail that waits for its ack.
         """
-        with self.logs.roster.held() as log:
-            roster = self.logs.read_roster()
-            decision = decide(roster)
-            changed = {event.session_id for event in decision.events}
-            heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
-            proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
-            log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
-            log.sync()  # even if nothing changed: the last writer may have died before its sync
+        roster, decision = self.decide(lambda: self._change(decide, actor))
         for event in decision.events:
             if event.lead is not None:
                 self.logs.trail.bind(event.session_id)  # although the log is cut before the session's next call
@@ -55,6 +48,17 @@ class Registry(OpenMailbox):
                 except Busy:
                     pass  # the death is recorded; the steward gives back what is left
         return decision
+
+    def _change(self, decide: Callable[[Roster], Decision], actor: str | None) -> tuple[Roster, Decision]:
+        with self.deciding(self.logs.roster) as log:
+            roster = self.logs.read_roster()
+            decision = decide(roster)
+            changed = {event.session_id for event in decision.events}
+            heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
+            proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
+            log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
+            log.sync()  # even if nothing changed: the last writer may have died before its sync
+        return roster, decision
 
     def admit(self, session_id: str) -> bool:
         """Register an unknown session (then return true), or thaw a frozen one, because it checks.
@@ -68,7 +72,10 @@ class Registry(OpenMailbox):
 
         ``actor``: the agent in whose name (default: each agent's own)."""
         sessions = tuple(sessions)
-        with self.logs.reads.held() as log:
+        self.decide(lambda: self._give_back(sessions, actor))
+
+    def _give_back(self, sessions: Sequence[str], actor: str | None) -> None:
+        with self.deciding(self.logs.reads) as log:
             now, roster = self.now(), self.logs.read_roster()
             readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
             theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))

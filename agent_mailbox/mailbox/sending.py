@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..store.archive import Archive
     from ..store.log import HeldLog
+    from .ordered_log import OrderedLog
 
     T = TypeVar("T")
     R = TypeVar("R")
@@ -141,7 +142,10 @@ class Posting(OpenMailbox):
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
-        with self.logs.messages.held() as log:
+        return self.decide(lambda: self._decided(prepared, given, sealed))
+
+    def _decided(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
+        with self.deciding(self.logs.messages) as log:
             known, found = self._known(given, log) if given else ({}, [])
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
             new = [made for made in prepared if made.message.id not in known]
@@ -187,7 +191,7 @@ class Posting(OpenMailbox):
         warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
-    def _known(self, ids: set[str], log: HeldLog) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
+    def _known(self, ids: set[str], log: HeldLog | OrderedLog) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
         """Return the messages, live or archived, that have one of the ids, and the live lines that may."""
         known: dict[str, Message] = {}
         wanted = {i.encode() for i in ids}

@@ -52,6 +52,7 @@ class Logs:
         self.wait = wait
         self.custody = record
         self.derives = True  # see ``read_only``
+        self.is_shared = False  # by several machines: see ``sign``
         self.trail = Trail(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
@@ -217,10 +218,14 @@ class Logs:
             raise paths.storage_failed("touch", path, error) from None
 
     def sign(self, session_id: str) -> int:
-        """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none."""
+        """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none.
+
+        One without any on a shared mailbox is another machine's, which alone judges it: it counts as alive."""
         try:
             path = self.heart(session_id)
             return DELIVERING if is_held(path) else system.stat(path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return system.time_ns() // 1_000_000 if self.is_shared else 0
         except (OSError, MailboxError):  # no id at all: any program may write a claim
             return 0
 

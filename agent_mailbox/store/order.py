@@ -15,7 +15,8 @@ grow, and may have gaps. The logs of the order are ``MESSAGES``, ``ROSTER``, ``C
 from __future__ import annotations
 
 from ..core.records import Record
-from ..errors import BadData, MailboxError, Refused
+from ..errors import BadData, Busy, Refused
+from ..errors import Unavailable as Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ class Ordered(Record):
     damaged: bool = False
 
 
-class Moved(MailboxError):
+class Moved(Busy):
     """Another record came into the log since the caller looked: look and decide again (exit 4)."""
 
-    exit_code = 4
     code = "moved"
 
 
@@ -63,13 +63,6 @@ class Taken(Refused):
         super().__init__(f"id is in the order already: {message_id}", "", code="taken")
         self.id = message_id
         self.position = position
-
-
-class Unavailable(MailboxError):
-    """The engine did not acknowledge in time: it may or may not have taken the records (exit 4)."""
-
-    exit_code = 4
-    code = "unavailable"
 
 
 class TotalOrder(Protocol):

@@ -322,7 +322,7 @@ MUTANTS = (
     ),
     Mutant(
         "an id that is found is synced before it is acknowledged again",
-        "Posting._append",
+        "Posting._decided",
         ("            if known:\n                log.sync(found)\n", ""),
         tests=f"{REPEATED}[killed before it-send]",
     ),

@@ -18,13 +18,13 @@ MUTANTS = (
     ),
     Mutant(
         "who claims looks again if anything was written",
-        "Delivery._claimed",
+        "Delivery._claim",
         ("if not poll.is_current() or any(", "if any("),
         tests=f"{DELIVERY}::test_what_another_read_between_look_and_claim_is_shown_to_it_alone",
     ),
     Mutant(
         "who takes over a claim looks again for its claimer",
-        "Delivery._claimed",
+        "Delivery._claim",
         (" or any(item.claimed and item.claimed.session_id != me for item in items):", ":"),
         tests=f"{DELIVERY}::test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it",
     ),

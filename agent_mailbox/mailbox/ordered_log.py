@@ -1,0 +1,94 @@
+"""A log under the machine's lock, where several machines share the mailbox: look, then append in the order.
+
+Belongs here: what stands in for ``HeldLog`` there. The deciding code is the same on one machine and on many.
+"""
+
+from __future__ import annotations
+
+from ..errors import Busy
+from ..store import system
+from ..store.lines import lines_of
+from ..store.order import Moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from ..store.log import Log
+    from .replica import Replica
+
+    T = TypeVar("T")
+
+TURNS = 50
+"""Times that a decision is taken again because another machine was first."""
+
+
+class OrderedLog:
+    """One log of a shared mailbox for a ``with`` block: caught up, and nobody else of this machine decides meanwhile.
+
+    ``append`` publishes, and writes here what the order has up to that. It raises ``Moved`` if another machine was
+    first: see ``again``.
+    """
+
+    def __init__(self, replica: Replica, log: Log) -> None:
+        self._replica = replica
+        self._log = log
+        self._lock = replica.held()
+        self.fd = -1
+
+    def __enter__(self) -> Self:
+        self._lock.take()
+        try:
+            self._replica.catch_up()
+            with self._log.held():
+                pass  # which makes the log
+            found = self._log.open()
+            if found is None:
+                raise Moved(f"log is gone: {self._log.path}", "try again")
+            self.fd = found
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        system.close(self.fd)
+        self._lock.release()
+
+    def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Return the log's lines, from ``start`` on."""
+        return lines_of(self.fd, start)
+
+    def append(
+        self,
+        lines: Iterable[bytes],
+        disturbs: Iterable[str] | None = (),  # noqa: ARG002 - the copy finds it for everybody's lines
+        proofs: Sequence[str | None] = (),
+        *,
+        durably: bool = True,  # noqa: ARG002 - what is in the order is synced
+    ) -> int:
+        """Publish the lines, and write them here; return how many bytes that was, 0 if others wrote too."""
+        todo = [line.rstrip(b"\n") for line in lines]
+        if not todo:
+            return 0
+        about = [*proofs, *[None] * (len(todo) - len(proofs))]
+        before = system.fstat(self.fd).st_size
+        alone = self._replica.publish(self._log, todo, dict(zip(todo, about, strict=True)))
+        return system.fstat(self.fd).st_size - before if alone else 0
+
+    def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
+        """Do nothing: what is in the order is durable, and the copy is synced before it is shown."""
+
+
+def again(decide: Callable[[], T]) -> T:
+    """Return what ``decide`` does, which looks anew each time that another machine was first."""
+    for _ in range(TURNS):
+        try:
+            return decide()
+        except Moved:
+            continue
+    raise Busy("engine is too busy: others are always first", "try again; nothing was changed")

@@ -1,0 +1,286 @@
+"""A machine's copy of a mailbox that several machines share.
+
+Belongs here: catching up with the order, publishing, and what a killed process left. Must not know any engine, nor why
+something is decided (``ordered_log``). Whatever is local and in no order yet, whoever wrote it, is published by
+``catch_up``: reads and acks, and lines of other programs.
+
+One lock of the machine, ``held``, is around all of it, ahead of every log's lock and behind a session's delivery lock.
+No log's lock is held while the engine is asked: a hook that records a read never waits for a network.
+
+**Killed at any moment.** The saved state says two things. All records up to ``applied`` are in the local logs. All
+lines before the marks are in the order. The next process compares what follows in both by content
+(``store.unordered``):
+
+    published, not written here       the record is written when it is read again (without its seal)
+    written here, state not saved     the line is found behind the mark, and struck out
+    published by us, state not saved  likewise
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ..core import codec, recipients
+from ..core.records import BadLine, Message, Read, Record
+from ..errors import BadData, Busy
+from ..store import paths, system
+from ..store.custody import content
+from ..store.lock import FileLock
+from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Taken, reads_of
+from ..store.stamps import EVERYONE
+from ..store.unordered import Unordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ..store.log import Log
+    from ..store.logs import Logs
+    from ..store.order import Ordered, TotalOrder
+
+STATE, LOCK = "state", "lock"
+PAGE = 500
+"""Records that are read and written at once."""
+ROUNDS = 200
+"""Times that others may be first before a caller hears of it."""
+DECIDED = ("claim", "release")
+"""The events of the reads log that the order decides; all others belong to their machine."""
+
+
+class Waiting(Record):
+    """A local line that the order does not have: its position in the local log, and where it belongs."""
+
+    position: int
+    line: bytes
+    log: str
+    id: str | None
+
+
+class Replica:
+    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it."""
+
+    def __init__(self, logs: Logs, order: TotalOrder, directory: str) -> None:
+        self.logs = logs
+        self.order = order
+        self.directory = directory
+        self.applied = 0
+        self.last: dict[str, int] = {}
+        self.parts: dict[str, Unordered] = {}
+        self._proofs: dict[bytes, str | None] = {}
+        self._lock: FileLock | None = None
+
+    def held(self) -> FileLock:
+        """Return the machine's lock for a ``with`` block."""
+        system.make_directory(self.directory)
+        return FileLock(system.join(self.directory, LOCK), self.logs.wait)
+
+    # -- in the order -------------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Write what is new in the order, publish what is new here, until neither has anything; under the lock.
+
+        Raises ``Unavailable`` with everything as a kill would leave it."""
+        self._load()
+        for _ in range(ROUNDS):
+            self._look()
+            self._take_in()
+            if not self._publish_waiting():
+                return
+        raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
+
+    def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, str | None]) -> bool:
+        """Publish decided lines of a local log after ``catch_up``, under the same lock, and write them there.
+
+        ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
+        there was, and it may decide otherwise."""
+        kind = self._kind_of(log)
+        ids = [_id_of(line) for line in lines] if kind == MESSAGES else []
+        try:
+            self.order.append(kind, lines, ids=ids, expect=None if ids else self.last.get(kind, 0))
+        except Taken as taken:
+            raise Moved(taken.what, "look again") from None  # it is here by the next look
+        self._proofs = dict(proofs)
+        try:
+            return self._take_in() == len(lines)
+        finally:
+            self._proofs = {}
+
+    def _take_in(self) -> int:
+        """Write what is new in the order; return how many records that were."""
+        taken = 0
+        while records := self.order.read(self.applied, PAGE):
+            damaged = [record.position for record in records if record.damaged]
+            if damaged:
+                raise BadData(
+                    f"record of the engine is damaged: {damaged[0]}", "`agent-mailbox engine doctor` looks closer"
+                )
+            self._write(records)
+            self.applied = records[-1].position
+            for record in records:
+                self.last[record.log] = record.position
+            self._save()
+            taken += len(records)
+        return taken
+
+    def _write(self, records: Sequence[Ordered]) -> None:
+        """Append the records that the local logs do not have."""
+        fresh: dict[str, list[Ordered]] = {ROSTER: [], MESSAGES: [], CLAIMS: []}
+        for record in records:
+            kind = _kind(record.log)
+            if not self.parts[kind].strike(record.line):
+                fresh[kind].append(record)
+        for kind, found in fresh.items():  # the roster first: it says whose the mail is
+            if found:
+                proofs = [self._proofs.get(r.line) if r.machine == self.order.machine else None for r in found]
+                lines = [record.line + b"\n" for record in found]
+                self._log(kind).append(lines, self._disturbed(kind, found), proofs)
+                self.parts[kind].look()
+                for record in found:
+                    self.parts[kind].strike(record.line)
+
+    def _disturbed(self, kind: str, records: Iterable[Ordered]) -> set[str] | None:
+        """Return the sessions whose quiet stamps the records end; None: everyone's."""
+        if kind == MESSAGES:
+            roster, found = self.logs.read_roster(), set[str]()
+            for record in records:
+                message = codec.message(record.line)
+                concerned = recipients.concerned(message, roster) if isinstance(message, Message) else set[str]()
+                if concerned is None:
+                    return EVERYONE
+                found |= concerned
+            return found
+        if kind == ROSTER:
+            for record in records:
+                event = codec.roster_event(record.line)
+                if not isinstance(event, BadLine) and event.lead is not None:
+                    self.logs.trail.bind(event.session_id)
+            return EVERYONE
+        return EVERYONE if any(b"release" in record.line for record in records) else set()
+
+    # -- what is here alone -------------------------------------------------------------------------------------------
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Yield what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
+        for kind in (ROSTER, MESSAGES, CLAIMS):
+            for position, line in self.parts[kind].waiting():
+                found = self._placed(kind, position, line)
+                if found is None:
+                    self.parts[kind].settle(position)
+                else:
+                    yield found
+
+    def _placed(self, kind: str, position: int, line: bytes) -> Waiting | None:
+        if len(line) > WIDEST:
+            return None
+        if kind == ROSTER:
+            event = codec.roster_event(line)
+            return None if isinstance(event, BadLine) else Waiting(position, line, ROSTER, None)
+        if kind == MESSAGES:
+            message = codec.message(line)
+            return None if isinstance(message, BadLine) else Waiting(position, line, MESSAGES, message.id)
+        read = codec.read(line)
+        if not isinstance(read, Read):
+            return None
+        log = CLAIMS if read.event in DECIDED else reads_of(self.order.machine)
+        return Waiting(position, line, log, None)
+
+    def _publish_waiting(self) -> bool:
+        """Publish what is here alone; return whether there is now something to read."""
+        done = False
+        for log, group in itertools.groupby(list(self.waiting()), lambda one: one.log):
+            for batch in _batches(group):
+                try:
+                    self._publish_lines(log, batch)
+                except Moved:
+                    return True  # by another machine, or by a process of this one that was killed
+                done = True
+            if done and log != MESSAGES:
+                return True  # the next lines of this log expect these
+        return done
+
+    def _publish_lines(self, log: str, batch: Sequence[Waiting]) -> None:
+        lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
+        try:
+            self.order.append(log, lines, ids=ids, expect=None if ids else self.last.get(log, 0))
+        except Taken:
+            for one in batch:  # a part of it is in the order: each line for itself
+                self._publish_message(one)
+
+    def _publish_message(self, one: Waiting) -> None:
+        try:
+            self.order.append(MESSAGES, [one.line], ids=[one.id or ""])
+        except Taken as taken:
+            if taken.position <= self.applied:
+                self.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        if not all(part.look() for part in self.parts.values()):
+            # A log was replaced, or cut: all of it is compared with all of the order.
+            self.applied, self.last = 0, {}
+            self.parts = {kind: Unordered(self._log(kind)) for kind in (MESSAGES, ROSTER, CLAIMS)}
+            for part in self.parts.values():
+                part.look()
+
+    def _kind_of(self, log: Log) -> str:
+        return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)
+
+    def _log(self, kind: str) -> Log:
+        return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
+
+    def _load(self) -> None:
+        text = content(system.join(self.directory, STATE)) or b""
+        known = _state(text)
+        self.applied, self.last = known.get("applied", 0), known.get("last", {})
+        marks = known.get("marks", {})
+        self.parts = {
+            kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in (MESSAGES, ROSTER, CLAIMS)
+        }
+
+    def _save(self) -> None:
+        """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""
+        marks = {kind: part.saved() for kind, part in self.parts.items()}
+        body = codec.dumps({"applied": self.applied, "last": self.last, "marks": marks}).encode()
+        path = system.join(self.directory, STATE)
+        try:
+            fd = system.open(path + "~", system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)
+            try:
+                system.write_whole(fd, b"%08x " % system.checksum(body) + body)
+            finally:
+                system.close(fd)
+            system.rename(path + "~", path)
+        except OSError as error:
+            raise paths.storage_failed("write", path, error) from None
+
+
+def _state(text: bytes) -> dict[str, Any]:
+    checksum, _, body = text.partition(b" ")
+    found = codec.parse(body) if checksum == b"%08x" % system.checksum(body) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _id_of(line: bytes) -> str:
+    message = codec.message(line)
+    return "" if isinstance(message, BadLine) else message.id
+
+
+def _kind(log: str) -> str:
+    return log if log in (MESSAGES, ROSTER) else CLAIMS
+
+
+def _batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+    """Yield the lines in appends that an engine takes; of lines with the same id each in one of its own."""
+    batch: list[Waiting] = []
+    size, ids = 0, set[str]()
+    for one in found:
+        if batch and (len(batch) == MOST or size + len(one.line) > WIDEST or one.id in ids):
+            yield batch
+            batch, size, ids = [], 0, set()
+        batch.append(one)
+        size += len(one.line)
+        if one.id is not None:
+            ids.add(one.id)
+    if batch:
+        yield batch

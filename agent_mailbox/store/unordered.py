@@ -1,0 +1,100 @@
+"""The lines of a local log that the order of the space is not known to have.
+
+Belongs here: finding them, and striking out those that turn up in the order. Must not know the order.
+
+A mark says up to where every line is in the order. Behind it, lines of three kinds stand in any sequence: this
+machine's own, which wait; lines from the order; and lines that were struck out. A line is told by its content, without
+its seal. So it does not matter at which moment a process was killed: what is in both is struck out, once each.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..core import seals
+from . import system
+from .lines import boundary, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .log import Log
+
+    Spans = list[list[int]]
+
+
+class Unordered:
+    """The lines of one log behind a mark, see the module. ``spans`` are the ordered ones among them, as saved."""
+
+    def __init__(self, log: Log, inode: int = 0, mark: int = 0, spans: Spans | None = None) -> None:
+        self.log = log
+        self.inode = inode
+        self.mark = mark
+        self._ordered = {start: end for start, end in spans or ()}  # noqa: C416 - JSON has lists
+        self._seen = mark
+        self._lines: deque[tuple[int, int]] = deque()
+        self._waiting: dict[int, bytes] = {}
+        self._places: dict[bytes, deque[int]] = {}
+
+    def look(self) -> bool:
+        """Read on to the log's end; return whether the log is still the one that the mark was made for."""
+        fd = self.log.open()
+        if fd is None:
+            return not self.inode
+        try:
+            there = system.fstat(fd)
+            if there.st_ino != self.inode and self.inode:
+                return False
+            if there.st_size < self._seen:
+                return False
+            self.inode = there.st_ino
+            end = boundary(fd, there.st_size)
+            for start, line in lines_of(fd, self._seen, end):
+                self._add(start, line)
+            self._seen = max(self._seen, end)
+        finally:
+            system.close(fd)
+        return True
+
+    def _add(self, start: int, line: bytes) -> None:
+        end = start + len(line) + 1
+        self._lines.append((start, end))
+        if self._ordered.get(start) != end:
+            key = unsealed(line)
+            self._waiting[start] = key
+            self._places.setdefault(key, deque()).append(start)
+
+    def strike(self, line: bytes) -> bool:
+        """Return whether such a line waits; the first of them is then struck out."""
+        places = self._places.get(line)
+        if not places:
+            return False
+        self.settle(places[0])
+        return True
+
+    def settle(self, start: int) -> None:
+        """Strike out the waiting line at a position."""
+        line = self._waiting.pop(start)
+        places = self._places[line]
+        places.remove(start)
+        if not places:
+            del self._places[line]
+
+    def waiting(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without its seal) of the lines that wait, in the order of the log."""
+        return iter(list(self._waiting.items()))
+
+    def saved(self) -> tuple[int, int, Spans]:
+        """Return (inode, mark, spans) for the next process."""
+        while self._lines and self._lines[0][0] not in self._waiting:
+            _, self.mark = self._lines.popleft()
+        if not self._lines:
+            self.mark = self._seen
+        return self.inode, self.mark, [[a, b] for a, b in self._lines if a not in self._waiting]
+
+
+def unsealed(line: bytes) -> bytes:
+    """Return a line without its seal, if it has one of our form."""
+    seal = seals.of(line)
+    return line if seal is None else seals.without(line)

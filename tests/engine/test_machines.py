@@ -1,0 +1,300 @@
+"""Many directories are one mailbox: machines that share an order, cut off and killed at any moment.
+
+A state machine drives two to four mailbox directories with sends, checks, acks, releases, roster changes, lines of
+other programs, cut links, acknowledgements that are lost, and processes that die at any write. After every example the
+links stand again, and all machines are compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
+
+from agent_mailbox import Draft, Mailbox, MailboxError, Request
+from agent_mailbox.core import claims, codec, instant
+from agent_mailbox.core.records import Message
+from agent_mailbox.mailbox import opened
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.store import creation, user_state
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER
+from agent_mailbox.store.unordered import unsealed
+
+from .memory_order import MemoryOrder, MemorySpace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_mailbox.core.inbox import Item
+    from agent_mailbox.store.order import Ordered
+
+MACHINES = ("north", "south", "west")
+SESSIONS = {machine: (f"{machine}-1", f"{machine}-2") for machine in MACHINES}
+HOME = {who: machine for machine, both in SESSIONS.items() for who in both}
+EVERYBODY = tuple(HOME)
+ROLE, TAG = "role:dev", "project:x"
+SINCE = instant.text(opened.wall_clock())
+machines, sessions = st.sampled_from(MACHINES), st.sampled_from(EVERYBODY)
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+class Mortal(Replica):
+    """A copy whose process dies after so many more steps; None: never."""
+
+    left: int | None = None
+
+    def step(self) -> None:
+        """Die if it is time."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+    def _write(self, records: Sequence[Ordered]) -> None:
+        self.step()
+        super()._write(records)
+        self.step()
+
+    def _save(self) -> None:
+        self.step()
+        super()._save()
+        self.step()
+
+
+class MortalOrder(MemoryOrder):
+    """A way to the space on which the process may die before and after an append."""
+
+    copy: Mortal
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append, perhaps for the last time."""
+        self.copy.step()
+        position = super().append(log, lines, ids=ids, expect=expect)
+        self.copy.step()
+        return position
+
+
+class Machine:
+    """One machine: a directory, its copy, its way to the space."""
+
+    def __init__(self, root: str, name: str, space: MemorySpace) -> None:
+        directory = creation.create(os.path.join(root, name), {user_state.SWITCH: root})
+        self.box = Mailbox(directory, wait=2)
+        self.order = MortalOrder(space, name)
+        self.copy = Mortal(self.box.logs, self.order, os.path.join(root, f"{name}.engine"))
+        self.order.copy = self.copy
+        self.box.share(self.copy)
+
+    def catch_up(self) -> None:
+        """Do what the replicator does."""
+        with self.copy.held():
+            self.copy.catch_up()
+
+    def lines(self, name: str) -> list[bytes]:
+        """The whole lines of one log, without seals."""
+        path = Path(self.box.directory, name)
+        return [unsealed(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
+
+
+class Space(RuleBasedStateMachine):
+    """See the module."""
+
+    sent = Bundle("sent")
+
+    @initialize()
+    def make(self) -> None:
+        """Make the machines, and register their sessions."""
+        self.root = tempfile.mkdtemp()
+        self.space = MemorySpace()
+        self.machines = {name: Machine(self.root, name, self.space) for name in MACHINES}
+        self.chance = random.Random(7)
+        self.shown: dict[tuple[str, str], int] = {}
+        self.by_role: dict[str, set[str]] = {}
+        self.excused: set[str] = set()
+        self.acknowledged: dict[str, str] = {}
+        for who in EVERYBODY:
+            tags = (ROLE,) if who.endswith("1") else (ROLE, TAG)
+            self.machines[HOME[who]].box.register(Request(session_id=who, tags=tags), who)
+
+    def teardown(self) -> None:
+        """Compare everything once the links stand again."""
+        if hasattr(self, "machines"):
+            self.compare()
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    @rule(
+        target=sent,
+        who=sessions,
+        to=st.lists(st.sampled_from((*EVERYBODY, ROLE, TAG, "all")), min_size=1, max_size=2, unique=True),
+        ack=st.booleans(),
+    )
+    def send(self, who: str, to: list[str], ack: bool) -> str:
+        """Send; an acknowledged message must reach everybody it is for."""
+        try:
+            message = self.machines[HOME[who]].box.send(Draft(sender=who, to=tuple(to), content="x", ack=ack)).message
+        except (MailboxError, Killed):
+            return ""
+        self.acknowledged[message.id] = who
+        return message.id
+
+    @rule(who=sessions, limit=st.sampled_from((1, 9)))
+    def check(self, who: str, limit: int) -> None:
+        """Check; what is shown is noted."""
+        shown: list[Item] = []
+
+        def show(items: list[Item]) -> list[Item]:
+            shown.extend(items[:limit])
+            return items[:limit]
+
+        try:
+            self.machines[HOME[who]].box.deliver(who, show)
+        except (MailboxError, Killed):
+            self.excused.update(item.message.id for item in shown)
+        for item in shown:
+            key = (who, item.message.id)
+            self.shown[key] = self.shown.get(key, 0) + 1
+            if item.claims:
+                self.by_role.setdefault(item.message.id, set()).add(who)
+
+    @rule(who=sessions, message=sent, event=st.sampled_from(("ack", "release")))
+    def settle(self, who: str, message: str, event: str) -> None:
+        """Ack a message, or give it back."""
+        box = self.machines[HOME[who]].box
+        try:
+            if event == "ack":
+                box.ack(message, who)
+            else:
+                self.excused.add(message)  # it may be shown again, to anybody
+                box.release(message, who)
+        except (MailboxError, Killed):
+            pass
+
+    @rule(who=sessions, name=st.sampled_from(("ann", "ben")))
+    def rename(self, who: str, name: str) -> None:
+        """Take a name, which only one may have."""
+        try:
+            self.machines[HOME[who]].box.register(Request(session_id=who, name=name), who)
+        except (MailboxError, Killed):
+            pass
+
+    @rule(machine=machines, to=sessions)
+    def foreign(self, machine: str, to: str) -> None:
+        """Another program appends a line."""
+        message_id = f"cron-{self.chance.getrandbits(64):016x}"
+        line = {
+            "id": message_id,
+            "sender": "cron",
+            "recipient": to,
+            "timestamp": SINCE,
+            "content": "x",
+        }
+        with Path(self.machines[machine].box.logs.messages.path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self.acknowledged[message_id] = "cron"
+
+    @rule(machine=machines, reachable=st.booleans(), mute=st.booleans())
+    def link(self, machine: str, reachable: bool, mute: bool) -> None:
+        """Cut or mend a machine's link, or have its acknowledgements lost."""
+        self.machines[machine].order.reachable = reachable
+        self.machines[machine].order.mute = mute
+
+    @rule(machine=machines, steps=st.integers(0, 12))
+    def doom(self, machine: str, steps: int) -> None:
+        """Let whatever runs next on a machine die after some steps."""
+        self.machines[machine].copy.left = steps
+
+    @rule(machine=machines)
+    def replicate(self, machine: str) -> None:
+        """The replicator runs, and may die."""
+        try:
+            self.machines[machine].catch_up()
+        except (MailboxError, Killed):
+            pass
+        self.machines[machine].copy.left = None
+
+    # -- what must hold -----------------------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Mend everything, let everybody check, and compare."""
+        for machine in self.machines.values():
+            machine.order.reachable, machine.order.mute, machine.copy.left = True, False, None
+        for _ in range(2):
+            for machine in self.machines.values():
+                machine.catch_up()
+        for who in EVERYBODY:
+            self.check(who, 99)
+        for _ in range(2):
+            for machine in self.machines.values():
+                machine.catch_up()
+        self.nothing_is_lost_or_doubled()
+        self.all_machines_are_equal()
+        self.everybody_has_their_mail()
+
+    def nothing_is_lost_or_doubled(self) -> None:
+        """Each acknowledged message is in the order once, and once in each machine's log."""
+        ordered = [_id(record.line) for record in self.space.records if record.log == MESSAGES]
+        assert len(ordered) == len(set(ordered))
+        assert set(self.acknowledged) <= set(ordered)
+        for machine in self.machines.values():
+            assert sorted(map(_id, machine.lines("agent-mailbox.jsonl"))) == sorted(ordered)
+
+    def all_machines_are_equal(self) -> None:
+        """The machines hold the same records, those that are decided in the same order, and they mean the same."""
+        named = {"agent-mailbox.jsonl": (MESSAGES,), "agent-roster.jsonl": (ROSTER,)}
+        for name, logs in named.items():
+            ordered = [r.line for r in self.space.records if r.log in logs and b'"cron"' not in r.line]
+            for machine in self.machines.values():
+                assert [line for line in machine.lines(name) if b'"cron"' not in line] == ordered
+        decided = [record.line for record in self.space.records if record.log == CLAIMS]
+        rest = sorted(r.line for r in self.space.records if r.log not in (MESSAGES, ROSTER, CLAIMS))
+        folded = []
+        for machine in self.machines.values():
+            lines = machine.lines("agent-mailbox-reads.jsonl")
+            mine = [line for line in lines if b'"event":"claim"' in line or b'"event":"release"' in line]
+            assert mine == decided
+            assert sorted(line for line in lines if line not in mine) == rest
+            state = machine.box.state()
+            roster = state.roster
+            folded.append(
+                (
+                    {i: sorted(claims.readers(m, state.reads)) for i, m in state.messages.items()},
+                    {i: claims.holder(m, state.reads, roster) for i, m in state.messages.items()},
+                    {who: (a.name, a.tags, a.state) for who, a in roster.agents.items()},
+                )
+            )
+        assert all(one == folded[0] for one in folded)
+
+    def everybody_has_their_mail(self) -> None:
+        """Nobody missed anything, nobody saw anything twice, and role mail went to one holder in the space."""
+        state = self.machines["north"].box.state()
+        for message_id, message in state.messages.items():
+            for who in EVERYBODY:
+                count = self.shown.get((who, message_id), 0)
+                assert message_id in self.excused or count <= 1
+                if who in message.recipients and who != message.sender:
+                    assert count >= 1
+            if ROLE in message.recipients and message_id not in self.excused:
+                assert len(self.by_role.get(message_id, ())) <= 1
+
+
+def _id(line: bytes) -> str:
+    message = codec.message(line)
+    assert isinstance(message, Message), line
+    return message.id
+
+
+TestSpace = Space.TestCase
+TestSpace.settings = settings(max_examples=15, stateful_step_count=25)
