@@ -75,7 +75,10 @@ def thread(app: App, /, message_id: str) -> None:
     messages, reads = app.library.thread(message_id)
     roster = app.mailbox.logs.read_roster()
     stages = {m.id: reads.stages(m.id) for m in messages}
-    blocks = [[*render.message_text(m, roster, app.style), *render.stages_text(stages[m.id], roster)] for m in messages]
+    blocks = [
+        [*render.message_text(m, roster, app.style, app.mailbox.directory), *render.stages_text(stages[m.id], roster)]
+        for m in messages
+    ]
     value = {"messages": [mail_output.message_json(m, reads) for m in messages], "receipts": stages}
     app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
     verbs.note_shown(app, app.mailbox, messages, reads)

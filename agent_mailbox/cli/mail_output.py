@@ -78,13 +78,13 @@ def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, A
 
 
 def check_text(
-    session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style, *, named: bool = False
+    session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style, box: str, *, named: bool = False
 ) -> str:
-    """Return the text of ``check``: each message in its frame, and the command to answer. ``named``: an option named
-    the session, so the next commands must name it, too."""
+    """Return the text of ``check``: each message in its frame, and the command to answer. ``box``: the mailbox's path.
+    ``named``: an option named the session, so the next commands must name it, too."""
     lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
     for item in items:
-        lines += [*frame.item(item, roster, style), ""]
+        lines += [*frame.item(item, roster, style, box), ""]
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
     me = shell_quoted(session_id) if named else ""
     if chat:

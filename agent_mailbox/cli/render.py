@@ -103,15 +103,15 @@ def _title(message: Message) -> str:
     return neutral(message.subject or message.content)
 
 
-def message_text(message: Message, roster: Roster, style: Style) -> list[str]:
-    """Return the lines of one whole message."""
+def message_text(message: Message, roster: Roster, style: Style, box: str) -> list[str]:
+    """Return the lines of one whole message; ``box``: the mailbox's path."""
     head = [
         f"{style(frame.word(message.id), 'id')}, {frame.when(message.timestamp)}",
         f"From: {style(frame.sender_of(message, roster), 'sender')}",
         f"To: {frame.target_of(message, roster)}",
     ]
     said = ", ".join(frame.notes(message))
-    return [*head, *([f"Note: {said}"] if said else []), *frame.body(message, style)]
+    return [*head, *([f"Note: {said}"] if said else []), *frame.body(message, style, box)]
 
 
 def receipts_json(records: Sequence[Read]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from ..core import compose, references
+from ..core import attachments, compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES
 from ..errors import BadData, MailboxError, Malformed, NotFound
@@ -87,6 +87,14 @@ def _writing(command: Any) -> Any:
                 help="Refer to something, such as issue:OWNER/REPO#3, claimed:pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, "
                 "repo:OWNER/REPO, url:URL or file:PATH. Repeat it for more.",
             ),
+            click.option(
+                "--attach",
+                "attach",
+                multiple=True,
+                metavar="PATH",
+                help="Attach a file: the mailbox keeps a copy. Repeat it for more, up to "
+                f"{attachments.MOST}. An agent attaches files of its project alone.",
+            ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]
     ):
@@ -157,6 +165,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
         type=given["kind"],
         id=given["retry_id"],
         references=[references.parse(text) for text in given["refs"]] or None,
+        attachments=values.attached(app, given["attach"]) or None,
         extra={ALLOWED: True} if given["allow_secret"] else None,
     )
 

@@ -6,12 +6,15 @@ Belongs here: parsing a value, and refusing a malformed one. The commands use it
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ..core import compose, instant
+from ..core.attachments import MOST, File
 from ..errors import BadData, Malformed, Refused
-from ..store import creation
+from ..store import attachments, creation
 from .options import App
 
 
@@ -62,6 +65,33 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
     return data
 
 
+def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
+    """Keep copies of the files in the mailbox; return the entries that name them.
+
+    Raises ``Malformed`` for what is no readable file, ``Refused`` for an agent's file outside its project, and as
+    ``store.attachments.put`` does.
+    """
+    if len(given) > MOST:
+        raise Malformed(f"too many attachments: {len(given)}", f"send at most {MOST} with one message")
+    return [_kept(app, source).entry() for source in given]
+
+
+def _kept(app: App, source: str) -> File:
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Malformed(f"cannot read the attachment {source}: {reason}", "check the path") from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise Malformed(f"the attachment is no file: {source}", "attach a file, such as an archive of a directory")
+        if app.is_session:
+            _refuse_outside(app, source, fd)
+        return attachments.put(app.mailbox.directory, os.path.realpath(source), attachments.chunks_of(fd))
+    finally:
+        os.close(fd)
+
+
 def _refuse_outside(app: App, source: str, fd: int) -> None:
     """Raise ``Refused`` if an agent sends a file outside its project, which its person may have denied it.
 
@@ -76,7 +106,7 @@ def _refuse_outside(app: App, source: str, fd: int) -> None:
         return
     raise Refused(
         f"an agent may not send a file from outside its project: {source}",
-        "pass the text itself with --body - and a here-document",
+        "pass text itself with --body - and a here-document; copy a file to attach into the project",
     )
 
 

@@ -37,7 +37,8 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
                 app.print(mail_output.json(mail_output.check_json(me, shown, more)), patience)
             else:
                 roster, named = desk.logs.read_roster(), session is not None
-                app.print(mail_output.check_text(me, shown, more, roster, app.style, named=named), patience)
+                text = mail_output.check_text(me, shown, more, roster, app.style, desk.directory, named=named)
+                app.print(text, patience)
         else:
             app.nothing("no new mail\n")
         return shown
@@ -88,7 +89,7 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     found = mailbox.find(message_id)
     roster = mailbox.logs.read_roster()
     resolved = mailbox.delivery(found.message, roster)
-    lines = render.message_text(found.message, roster, app.style)
+    lines = render.message_text(found.message, roster, app.style, mailbox.directory)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
     value = {

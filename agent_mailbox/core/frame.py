@@ -148,20 +148,23 @@ def title(message: Message) -> str:
     return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
 
 
-def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain) -> list[str]:
-    """Return an unread message as lines: the head, the subject, the body behind its bar."""
+def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, box: str = "") -> list[str]:
+    """Return an unread message as lines: the head, the subject, the body behind its bar.
+
+    ``box``: the mailbox's path, for the paths of attachments.
+    """
     m = shown.message
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {_through(shown)}"
     said = [when(m.timestamp), *notes(m), *_outcome(shown)]
-    lines = control(m, "" if shown.note else "agent-mailbox") if m.type == "control" else body(m, style)
+    lines = control(m, "" if shown.note else "agent-mailbox") if m.type == "control" else body(m, style, box)
     return [", ".join([head, *said]), *lines]
 
 
-def brief(shown: Item, roster: Roster, time: str, program: str) -> list[str]:
+def brief(shown: Item, roster: Roster, time: str, program: str, box: str = "") -> list[str]:
     """Return the same in the fewest words, for a model: the head, then its sender's words alone, each line behind a
     bar.
 
-    ``time`` may be empty; ``program`` is the command by which the reader starts ours. Example::
+    ``time`` may be empty; ``program`` is how the reader starts ours; ``box`` as for ``item``. Example::
 
         0bc9f3d7 cat → role:x, high, ack?, re 5d01aa02
         | Schema change?
@@ -171,7 +174,9 @@ def brief(shown: Item, roster: Roster, time: str, program: str) -> list[str]:
     head = f"{short(m.id)} {sender_of(m, roster, brief=True)} → {_through(shown)}"
     said = [*([time] if time else []), *notes(m, BRIEF_NOTES), *_outcome(shown)]
     lines = [BAR + clipped(neutral(m.subject), SUBJECT)] if m.subject and m.type != "control" else []
-    lines += control(m, "" if shown.note else program) if m.type == "control" else body(m.replace(subject=None))
+    lines += (
+        control(m, "" if shown.note else program) if m.type == "control" else body(m.replace(subject=None), box=box)
+    )
     return [", ".join([head, *said]), *lines]
 
 
@@ -197,8 +202,8 @@ def control(message: Message, program: str = "agent-mailbox") -> list[str]:
     return [*([f"Decide: {question}"] if question else []), BAR + summary.line(payload)]
 
 
-def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str]:
-    """Return subject and text of a message as lines."""
+def body(message: Message, style: Callable[[str, str], str] = plain, box: str = "") -> list[str]:
+    """Return subject, references, attachments and text of a message as lines; ``box`` as for ``item``."""
     if message.type == "control":
         return control(message)
     lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
@@ -208,4 +213,8 @@ def body(message: Message, style: Callable[[str, str], str] = plain) -> list[str
         lines += references.lines(message)
         if message.type == "system" and references.is_event(message):
             return lines
+    if message.attachments is not None:
+        from . import attachments  # likewise
+
+        lines += attachments.lines(message, box)
     return [*lines, *(BAR + line for line in neutral_lines(message.content))]

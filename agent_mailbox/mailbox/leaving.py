@@ -7,19 +7,28 @@ before it carries a line, whoever wrote that.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 
 from ..core import codec, proofs
 from ..core.address import is_remote, swarm_of
+from ..core.attachments import files, size_of
 from ..core.records import USER
 from ..errors import Refused
+from ..store import attachments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..core.attachments import File
     from ..core.records import Message
     from ..core.roster import Roster
 
 ALLOWED = "may_leave"
 """The key of a message whose secret its writer means to send. It counts only if the person provably wrote it."""
+MOST_INLINE = 96 * 1024
+"""Characters of all attachments within a message: a gateway takes 256 KiB, and the text has 64 KiB of that."""
 _FORMS = {
     "private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\bAGE-SECRET-KEY-1[A-Z0-9]{40,}",
     "JSON Web Token": r"\beyJ[\w-]{8,500}\.eyJ[\w-]{8,4000}\.[\w-]{8,}",
@@ -44,13 +53,14 @@ detect-secrets knows fewer of these. It would bring two network libraries, and h
 """
 
 
-def check(message: Message, roster: Roster, proof: str | None) -> None:
+def check(message: Message, roster: Roster, proof: str | None, directory: str) -> None:
     """Raise ``Refused`` for mail to a swarm that its sender has not joined, or that looks like a secret.
 
-    ``proof``: the proof of its writer; only the person may insist.
+    ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
     """
     _check_joined(message, roster)
-    if not is_allowed(message, proof) and (found := secret_in(message)):
+    attached(message, directory)
+    if not is_allowed(message, proof) and (found := secret_in(message, directory)):
         raise Refused(
             f"message holds what looks like a secret: {found}",
             "remove it; only the person may insist, with `agent-mailbox send --allow-secret`",
@@ -75,8 +85,34 @@ def _check_joined(message: Message, roster: Roster) -> None:
             )
 
 
-def secret_in(message: Message) -> str:
-    """Return the kind of secret that the message seems to hold; empty if none."""
+def attached(message: Message, directory: str) -> list[dict[str, Any]]:
+    """Return the attachments as another machine gets them: a file's bytes within the message (swarm protocol).
+
+    Raise ``Refused`` for files that are too large for that, or that are not there.
+    """
+    given = message.attachments if isinstance(message.attachments, list) else []
+    found = [entry for entry in given if isinstance(entry, dict) and entry.get("type") != "file"]
+    for file, data in _files(message, directory):
+        if data is None:
+            raise Refused(f"the attachment is not as it was sent: {file.name}", "send it again with --attach")
+        found.append({"type": "inline", "mime_type": file.mime_type, "content": b64encode(data).decode()})
+    if sum(len(codec.dumps(entry)) for entry in found) > MOST_INLINE:
+        raise Refused(
+            f"the attachments are too large for another machine: over {size_of(MOST_INLINE * 3 // 4)}",
+            "put them where their reader can fetch them, and send --ref url:URL",
+            code="too_large",
+        )
+    return found
+
+
+def _files(message: Message, directory: str) -> Iterator[tuple[File, bytes | None]]:
+    for file in files(message):
+        yield file, attachments.read(directory, file) if file.size <= MOST_INLINE else b""
+
+
+def secret_in(message: Message, directory: str) -> str:
+    """Return the kind of secret that the message seems to hold, or a file with it; empty if none."""
     beside = [codec.dumps(value) for value in (message.references, message.attachments, message.metadata) if value]
+    beside += [(data or b"").decode("utf-8", "replace") for _, data in _files(message, directory)]
     text = "\n".join((message.subject or "", message.content, *beside))
     return next((kind for kind, form in _FORMS.items() if re.search(form, text)), "")

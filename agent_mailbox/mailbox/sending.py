@@ -155,6 +155,11 @@ class Posting(OpenMailbox):
 
                 chat = [made.message.sender for made in new if made.message.type != "control"]
                 rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
+            if any(made.message.attachments for made in new):
+                from ..store import attachments  # rare in mail
+
+                for made in new:
+                    attachments.check(self.directory, made.message)
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
@@ -187,7 +192,7 @@ class Posting(OpenMailbox):
         if any(map(is_remote, message.recipients)):
             from . import leaving  # most mail stays here
 
-            leaving.check(message, roster, self.prove(message.sender))
+            leaving.check(message, roster, self.prove(message.sender), self.directory)
         warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 

@@ -75,21 +75,21 @@ def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     room = desk.config.hook_tokens * TOKEN
 
     def choose(items: list[Item]) -> Sequence[Item]:
-        return _fitting(items[:limit], desk.logs.read_roster(), room)
+        return _fitting(items[:limit], desk.logs.read_roster(), room, desk.directory)
 
     def show(items: list[Item]) -> Sequence[Item]:
-        roster, shown = desk.logs.read_roster(), choose(items)
+        roster, shown, box = desk.logs.read_roster(), choose(items), desk.directory
         more = len(items) - len(shown) + desk.left
-        data = {"session": me, "messages": [_item_data(i, roster, room) for i in shown], "count": len(shown)}
-        write(_answer(app, _check_text(me, shown, more, roster, room), data | {"more": more}))
+        data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
+        write(_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
         return shown
 
     desk.deliver(me, show, choose=choose)
 
 
-def _block(item: Item, roster: Roster, room: int) -> str:
+def _block(item: Item, roster: Roster, room: int, box: str) -> str:
     """Return a message in its frame, cut to the room."""
-    lines = frame.item(item, roster)
+    lines = frame.item(item, roster, box=box)
     text = "\n".join(lines)
     if len(text) <= room:
         return text
@@ -98,30 +98,30 @@ def _block(item: Item, roster: Roster, room: int) -> str:
     return f"{body}\n(cut; all: search id:{frame.short(item.message.id)})"
 
 
-def _fitting(items: Sequence[Item], roster: Roster, room: int) -> list[Item]:
+def _fitting(items: Sequence[Item], roster: Roster, room: int, box: str) -> list[Item]:
     """Return the first items whose texts fit into the room: at least one."""
     fitting: list[Item] = []
     for item in items:
-        room -= len(_block(item, roster, room if not fitting else 1 << 30)) + 2
+        room -= len(_block(item, roster, room if not fitting else 1 << 30, box)) + 2
         if fitting and room < 0:
             break
         fitting.append(item)
     return fitting
 
 
-def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, room: int) -> str:
+def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, room: int, box: str) -> str:
     if not shown:
         return "no new mail\n"
     head = f"{mail_output.plural(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
-    blocks = [_block(item, roster, room) for item in shown]
+    blocks = [_block(item, roster, room, box) for item in shown]
     return "\n\n".join([head, *blocks, *([f"{more} more: check again"] if more else [])]) + "\n"
 
 
-def _item_data(item: Item, roster: Roster, room: int) -> dict[str, Any]:
+def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any]:
     """Return a message for programs, and for models that are shown nothing else: its words are framed."""
     m = item.message
     known = {"thread": m.thread, "ack": m.ack or None, "mode": item.mode}
-    return _sender(m, roster) | _given(known) | {"text": _block(item, roster, room)}
+    return _sender(m, roster) | _given(known) | {"text": _block(item, roster, room, box)}
 
 
 def _sender(message: Message, roster: Roster) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None
 def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
-    text = "\n".join(render.message_text(found.message, roster, frame.plain))[:WHOLE] + "\n"
+    text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory))[:WHOLE] + "\n"
     write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
     verbs.note_shown(app, desk, [found.message], found.reads)
 

@@ -50,6 +50,7 @@ VALUED = (
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     "--log-level",
     "--ref",
+    "--attach",
     *("--as", "--status", "--swarm", "--mark", "--also"),
 )
 """Options that take the next word, whatever it looks like."""
@@ -132,7 +133,7 @@ def _files(arguments: Sequence[str]) -> list[str]:
         value = value if equals else following
         if option in _TEXTS and value.startswith("@") and value[1:] not in _STDIN:
             found.append(value[1:])
-        elif option == "--jsonl" and value not in ("", *_STDIN):
+        elif (option == "--attach" and value) or (option == "--jsonl" and value not in ("", *_STDIN)):
             found.append(value)
     return found
 

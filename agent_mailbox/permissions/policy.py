@@ -184,7 +184,7 @@ def _sends_files(given: Mapping[str, Any]) -> bool:
     """Return whether our command sends a file's content. Mail must not get around rules on reading."""
     text = given.get("command")
     words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
-    return any(word.startswith(("@", "--jsonl")) or "=@" in word for word in words)
+    return any(word.startswith(("@", "--jsonl", "--attach")) or "=@" in word for word in words)
 
 
 def _host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:

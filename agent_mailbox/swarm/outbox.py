@@ -16,7 +16,7 @@ from ..core import codec, expiry, instant
 from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
 from ..core.records import USER, Message
-from ..errors import MailboxError
+from ..errors import MailboxError, Refused
 from ..mailbox import leaving
 from ..mailbox.facade import Mailbox
 from ..store.growing_log import GrowingLog
@@ -201,7 +201,11 @@ class Outbox:
             return "control messages stay on this machine", []
         if message.sender != USER and (sender is None or f"swarm:{swarm.alias}" not in sender.tags):
             return f"{message.sender} has not joined swarm:{swarm.alias}", []
-        found = leaving.secret_in(message)
+        try:
+            leaving.attached(message, self.mailbox.directory)
+        except Refused as error:
+            return error.what, []
+        found = leaving.secret_in(message, self.mailbox.directory)
         if found and not leaving.is_allowed(message, self.mailbox.find(message.id).message.proof):
             return f"it holds what looks like a secret ({found})", []
         others = [m for m in swarm.members.values() if m.agent_id != known.agent_id]
@@ -219,7 +223,7 @@ class Outbox:
             "in_reply_to": self._wire_id(message.thread, alias),
             "priority": message.priority if message.priority != "normal" else None,
             "references": message.references or None,
-            "attachments": message.attachments or None,
+            "attachments": leaving.attached(message, self.mailbox.directory) or None,
             "metadata": metadata or None,
         }
         if message.ttl_hours is not None:

@@ -237,7 +237,7 @@ class Outward:
     def _entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
         """Return a message as an entry. Its text begins with a line of ours, never with what could be protocol."""
         message, roster = item.message, self._mailbox.logs.read_roster()
-        head, *lines = frame.item(item, roster)
+        head, *lines = frame.item(item, roster, box=self._mailbox.directory)
         first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
         answer = f'To answer: agent-mailbox reply {frame.short(message.id)} --from {me} --body "…"'
         return {

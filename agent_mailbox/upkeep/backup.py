@@ -16,9 +16,10 @@ import tarfile
 
 from ..core import codec, instant
 from ..core.address import check_id
+from ..core.attachments import DIRECTORY, is_stored
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
-from ..store import creation, custody, custody_setup, paths, system
+from ..store import attachments, creation, custody, custody_setup, paths, system
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
@@ -106,8 +107,23 @@ def _fill(out: IO[bytes], mailbox: Mailbox) -> None:
         _add(tar, ABOUT, len(text), [text], now, sums)
         for part in snapshot.parts:
             _add(tar, part.name, part.size, part.chunks(), now, sums)
+        for name, size, chunks in _attached(mailbox.directory):
+            _add(tar, name, size, chunks, now, sums)
         text = "".join(sums).encode()
         _add(tar, SUMS, len(text), [text], now, sums)
+
+
+def _attached(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
+    """Yield the attachments, each open while it is asked for; they never change."""
+    for name in attachments.names(directory):
+        try:
+            fd = paths.open_file(attachments.place(directory, name), system.O_RDONLY)
+        except FileNotFoundError:  # a steward removed it: no message named it
+            continue
+        try:
+            yield f"{DIRECTORY}/{name}", system.fstat(fd).st_size, attachments.chunks_of(fd)
+        finally:
+            system.close(fd)
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes], now: int, sums: list[str]) -> None:
@@ -251,6 +267,8 @@ def _belongs(name: str) -> bool:
     directory, slash, base = name.rpartition("/")
     if not slash:
         return name in (*LIVE, ABOUT, SUMS)
+    if directory == DIRECTORY:
+        return is_stored(base)
     return directory == paths.ARCHIVE and base.endswith(".jsonl") and base[:1].isalnum() and base.isprintable()
 
 
@@ -371,7 +389,7 @@ def _refuse_strange(aside: str) -> None:
 def _unpack(file: str, aside: str) -> Backup:
     """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
     system.empty(aside)
-    for name in (paths.ARCHIVE, paths.HEARTBEATS):
+    for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY):
         system.mkdir(system.join(aside, name), 0o700)
 
     def take(name: str, chunks: Iterator[bytes]) -> None:
@@ -388,7 +406,7 @@ def _unpack(file: str, aside: str) -> Backup:
         path = system.join(aside, paths.HEARTBEATS, session_id)
         system.close(_made(path))
         system.utime(path, ns=(at, at))
-    for name in (paths.ARCHIVE, paths.HEARTBEATS, ""):
+    for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY, ""):
         system.sync_directory(system.join(aside, name))
     return backup
 

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.faults import (
+    mutants_attachments,
     mutants_claims,
     mutants_clocks,
     mutants_console,
@@ -476,6 +477,7 @@ MUTANTS = (
     ),
     *mutants_control.MUTANTS,
     *mutants_console.MUTANTS,
+    *mutants_attachments.MUTANTS,
     *mutants_dead.MUTANTS,
     *mutants_mcp.MUTANTS,
     *mutants_permissions.MUTANTS,

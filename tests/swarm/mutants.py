@@ -42,7 +42,7 @@ TAKEN = (
     (
         "a secret does not leave by a command",
         "leaving.check",
-        ("(found := secret_in(message))", "(found := '')"),
+        ("(found := secret_in(message, directory))", "(found := '')"),
         "tests/swarm/test_gateways.py::test_a_secret_does_not_leave_unless_the_person_insists",
     ),
     (
@@ -54,7 +54,7 @@ TAKEN = (
     (
         "a secret does not leave by another program's line",
         "outbox.Outbox._peers",
-        ("        found = leaving.secret_in(message)", "        found = ''"),
+        ("        found = leaving.secret_in(message, self.mailbox.directory)", "        found = ''"),
         "tests/swarm/test_gateways.py::test_a_secret_does_not_leave_unless_the_person_insists",
     ),
     (

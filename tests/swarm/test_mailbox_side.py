@@ -173,10 +173,10 @@ def test_secrets_of_known_forms_are_found_wherever_they_stand(kind: str) -> None
             {"metadata": {"a": [text]}},
             {"references": [text]},
         ):
-            assert leaving.secret_in(message(**told)) == kind
+            assert leaving.secret_in(message(**told), "") == kind
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_talk_about_code_is_no_secret(text: str) -> None:
     """Hashes, addresses, public keys, words."""
-    assert leaving.secret_in(message(content=text)) == ""
+    assert leaving.secret_in(message(content=text), "") == ""

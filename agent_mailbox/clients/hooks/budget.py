@@ -49,13 +49,14 @@ class Told(Record):
 class Sheet(Record):
     """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
     identifies the delivery in the transcript (empty: it will not be looked for). ``around``: UTF-16 units that the
-    client puts around the text."""
+    client puts around the text. ``box``: the mailbox's path."""
 
     roster: Roster
     now: int
     program: str
     nonce: str = ""
     around: int = 0
+    box: str = ""
 
 
 def client_frame(event: str, tool: str = "") -> int:
@@ -134,7 +135,7 @@ def _is_from_elsewhere(item: Item) -> bool:
 
 def _block(item: Item, page: Sheet, room: int) -> str:
     """Return one message; cut its body at a sentence if it is longer than ``BODY`` or the room."""
-    lines = frame.brief(item, page.roster, _when(item.message, page.now), page.program)
+    lines = frame.brief(item, page.roster, _when(item.message, page.now), page.program, page.box)
     head = 2 if item.message.subject else 1
     limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
     kept: list[str] = []

@@ -229,7 +229,8 @@ class Hook(Record):
         if not items:
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
-        page = budget.Sheet(self.desk.logs.read_roster(), self.desk.now(), self.program, nonce or "", around)
+        desk = self.desk
+        page = budget.Sheet(desk.logs.read_roster(), desk.now(), self.program, nonce or "", around, desk.directory)
         told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before), left)
         return told.replace(text=f"{before}\n{told.text}") if before else told
 

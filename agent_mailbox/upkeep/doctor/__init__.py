@@ -15,7 +15,16 @@ from ...store import paths, rotation, system
 from ...store.lines import chunks
 from ...store.lock import FileLock
 from ...store.log import Log
-from . import agent_checks, archive_checks, derived_checks, log_checks, place_checks, proof_checks, torn_lines
+from . import (
+    agent_checks,
+    archive_checks,
+    attachment_checks,
+    derived_checks,
+    log_checks,
+    place_checks,
+    proof_checks,
+    torn_lines,
+)
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 
 TYPE_CHECKING = False
@@ -44,6 +53,7 @@ def examine(
         log_checks.examine(mailbox, archived=archived, at_work=at_work),
         archive_checks.examine(mailbox, at_work),
         derived_checks.examine(mailbox),
+        attachment_checks.examine(mailbox),
         agent_checks.examine(mailbox),
     ):
         try:

@@ -1,0 +1,126 @@
+"""Attachments of a message: files in the mailbox by their SHA-256, URLs, and what a peer sent within its message.
+
+Belongs here: the shape of an entry, and the line that tells a reader of it. ``store.attachments`` keeps the files. The
+values in mail are other people's, of any shape; an entry that is no attachment is skipped. An entry of ours::
+
+    {"type": "file", "name": "plan.png", "mime_type": "image/png", "size": 48211, "sha256": "9f86…",
+     "path": "attachments/9f86….png"}
+
+``path`` follows from the digest and the name, so that no line can name another file. Entries of type ``url`` and
+``inline`` are the swarm protocol's.
+"""
+
+from __future__ import annotations
+
+from .records import Record
+from .text import clipped, neutral
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .records import Message
+
+DIRECTORY = "attachments"
+"""The directory of the files, in the mailbox."""
+MOST = 8
+"""Files of one message."""
+LONGEST = 80
+"""Characters of a name that are shown, and of one that is kept."""
+_HEX = frozenset("0123456789abcdef")
+_SUFFIX = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+_MOST_SUFFIX = 8
+
+
+class File(Record):
+    """A file that a message names: its name for people, its type (RFC 6838), its bytes, its digest in hex."""
+
+    name: str
+    mime_type: str
+    size: int
+    sha256: str
+
+    @property
+    def stored(self) -> str:
+        """Return the name of the file in the mailbox's directory of attachments."""
+        return stored(self.sha256, self.name)
+
+    def entry(self) -> dict[str, Any]:
+        """Return the entry that names the file in a message."""
+        given = {"name": self.name, "mime_type": self.mime_type, "size": self.size, "sha256": self.sha256}
+        return {"type": "file", **given, "path": f"{DIRECTORY}/{self.stored}"}
+
+
+def stored(sha256: str, name: str) -> str:
+    """Return the name under which a file is kept: its digest, and its suffix, by which readers know its kind."""
+    suffix = name.rpartition(".")[2].lower() if "." in name else ""
+    is_usual = 0 < len(suffix) <= _MOST_SUFFIX and _SUFFIX.issuperset(suffix)
+    return f"{sha256}.{suffix}" if is_usual else sha256
+
+
+def is_stored(name: str) -> bool:
+    """Return whether ``stored`` can give this name."""
+    digest, dot, suffix = name.partition(".")
+    return _is_digest(digest) and stored(digest, f"x{dot}{suffix}") == name
+
+
+def files(message: Message) -> list[File]:
+    """Return the files in the mailbox that a message names; other and wrong entries are passed by."""
+    found = []
+    for entry in _entries(message):
+        name, mime, size, digest = (entry.get(key) for key in ("name", "mime_type", "size", "sha256"))
+        if entry.get("type") != "file" or not isinstance(name, str) or not isinstance(mime, str):
+            continue
+        if type(size) is not int or size < 0 or not isinstance(digest, str) or not _is_digest(digest):
+            continue
+        file = File(name, mime, size, digest)
+        if entry.get("path") == f"{DIRECTORY}/{file.stored}":
+            found.append(file)
+    return found
+
+
+def lines(message: Message, directory: str = "") -> list[str]:
+    """Return a line for each attachment; ``directory``: the mailbox's path, before the path of a file in it."""
+    known = {file.stored: file for file in files(message)}
+    said = []
+    for entry in _entries(message):
+        path = str(entry.get("path")).removeprefix(f"{DIRECTORY}/")
+        if path in known:
+            file = known[path]
+            place = f"{directory.rstrip('/')}/" if directory else ""
+            said.append(
+                f"{_name(file.name)} ({_kind(file.mime_type)}, {size_of(file.size)}): {place}{DIRECTORY}/{path}"
+            )
+        elif entry.get("type") in ("url", "inline") and isinstance(content := entry.get("content"), str):
+            kind = _kind(entry.get("mime_type"))
+            said.append(
+                f"{clipped(neutral(content), 4 * LONGEST)} ({kind})"
+                if entry["type"] == "url"
+                else f"{kind}, {size_of(len(content) * 3 // 4)}, within the message"
+            )
+    shown = [f"Attached: {text}" for text in said[:MOST]]
+    return [*shown, *([f"Attached: {len(said) - MOST} more"] if len(said) > MOST else [])]
+
+
+def size_of(size: int) -> str:
+    """Return a number of bytes as people read it: ``812 B``, ``47 KiB``, ``3.1 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    return f"{size // 1024} KiB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
+
+
+def _entries(message: Message) -> list[dict[str, Any]]:
+    given = message.attachments if isinstance(message.attachments, list) else []
+    return [entry for entry in given if isinstance(entry, dict)]
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == 64 and _HEX.issuperset(text)
+
+
+def _name(text: str) -> str:
+    return clipped(neutral(text), LONGEST) or "a file without a name"
+
+
+def _kind(given: Any) -> str:
+    return clipped(neutral(given), LONGEST) if isinstance(given, str) and given else "of unknown type"

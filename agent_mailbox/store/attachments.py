@@ -1,0 +1,211 @@
+"""The files that messages bring, kept in the mailbox by their SHA-256.
+
+Belongs here: keeping a file, finding it again, removing those that no message names. A file is durable before the line
+that names it is written. The same content under the same kind of name is one file. ``core.attachments`` has the shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+
+from ..core import attachments, codec
+from ..core.attachments import DIRECTORY, LONGEST, File
+from ..core.instant import DAY
+from ..core.records import BadLine
+from ..errors import BadData, NotFound, Refused
+from . import paths, system
+from .lines import CHUNK, lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..core.records import Message
+    from .archive import Archive
+    from .logs import Logs
+
+MOST_BYTES = 16 << 20
+"""Bytes of one file."""
+MOST_TOTAL = 1 << 30
+"""Bytes of all files of a mailbox."""
+GRACE = DAY
+"""Milliseconds for which a file stays that no message names: its message may be on its way."""
+SWEPT = "attachments"
+"""The derived file whose time is that of the last sweep."""
+_SIGN, _ESCAPE = b'"sha256"', b"\\u"
+
+
+def place(directory: str, name: str = "") -> str:
+    """Return the path of a mailbox's attachments, or of one by its stored name."""
+    return system.join(directory, DIRECTORY, *([name] if name else []))
+
+
+def put(directory: str, name: str, chunks: Iterable[bytes]) -> File:
+    """Keep a file in a mailbox, durably; return its entry's values.
+
+    Raises ``BadData`` if it is too large, ``Refused`` if the mailbox has no room for it, ``StorageFailed``.
+    """
+    home = place(directory)
+    try:
+        if not system.exists(home):
+            system.make_directory(home)
+            system.sync_directory(directory)
+        room = MOST_TOTAL - _total(home)
+        aside = system.join(home, f".{system.urandom(8).hex()}~")
+        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
+        try:
+            digest, size = _copied(fd, name, chunks, room)
+            system.fsync(fd)
+            name = _plain(name)
+            kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            file = File(name, kind, size, digest)
+            system.rename(aside, place(directory, file.stored))  # of the same content: its time is new, too
+        except BaseException:
+            system.unlink(aside)
+            raise
+        finally:
+            system.close(fd)
+        system.sync_directory(home)
+    except OSError as error:
+        raise paths.storage_failed("keep an attachment in", home, error) from None
+    return file
+
+
+def _copied(fd: int, name: str, chunks: Iterable[bytes], room: int) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > MOST_BYTES:
+            raise BadData(
+                f"the attachment is over the limit of {attachments.size_of(MOST_BYTES)}: {name}",
+                "put it where its reader can fetch it, and send its path or URL with --ref",
+                code="too_large",
+            )
+        if size > room:
+            raise Refused(
+                f"the mailbox holds {attachments.size_of(MOST_TOTAL)} of attachments, and has no room for {name}",
+                "send its path with --ref file:PATH",
+                code="full",
+            )
+        system.write_whole(fd, chunk)
+        digest.update(chunk)
+    return digest.hexdigest(), size
+
+
+def _total(home: str) -> int:
+    total = 0
+    for name in system.listdir(home):
+        try:
+            total += system.lstat(system.join(home, name)).st_size
+        except FileNotFoundError:  # a steward, or another sender
+            pass
+    return total
+
+
+def _plain(name: str) -> str:
+    """Return a name that every reader can show: the last part of a path, its end kept if it is too long."""
+    shown = "".join(c if c.isprintable() else "?" for c in system.basename(name))
+    return shown[-LONGEST:].encode("utf-8", "replace").decode() or "attachment"
+
+
+def chunks_of(fd: int) -> Iterator[bytes]:
+    """Yield the bytes of an open file."""
+    while chunk := system.read(fd, CHUNK):
+        yield chunk
+
+
+def missing(directory: str, message: Message) -> File | None:
+    """Return a file that the message names and the mailbox does not have in that size; None if it has all."""
+    for file in attachments.files(message):
+        try:
+            there = system.lstat(place(directory, file.stored))
+        except OSError:
+            return file
+        if there.st_mode & system.S_IFMT != system.S_IFREG or there.st_size != file.size:
+            return file
+    return None
+
+
+def check(directory: str, message: Message) -> None:
+    """Raise ``BadData`` or ``NotFound`` for a message whose files could not be read; the log's lock is held."""
+    given = message.attachments if isinstance(message.attachments, list) else []
+    named = [entry for entry in given if isinstance(entry, dict) and entry.get("type") == "file"]
+    if len(named) > attachments.MOST:
+        raise BadData(f"the message has more than {attachments.MOST} attachments", "send several messages")
+    if len(named) != len(attachments.files(message)):
+        raise BadData("an attachment names no file of the mailbox", "send the file with `agent-mailbox send --attach`")
+    lost = missing(directory, message)
+    if lost is not None:
+        raise NotFound(f"the mailbox has no such attachment: {lost.name}", "send it again with --attach")
+
+
+def read(directory: str, file: File) -> bytes | None:
+    """Return a file's content; None if it is not there as its digest says."""
+    try:
+        fd = paths.open_file(place(directory, file.stored), system.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        data = b"".join(chunks_of(fd)) if system.fstat(fd).st_size == file.size else b""
+    finally:
+        system.close(fd)
+    return data if hashlib.sha256(data).hexdigest() == file.sha256 else None
+
+
+def names(directory: str) -> list[str]:
+    """Return the stored names of all files, sorted."""
+    try:
+        return sorted(filter(attachments.is_stored, system.listdir(place(directory))))
+    except FileNotFoundError:
+        return []
+
+
+def sweep(logs: Logs, archive: Archive, now: int) -> int:
+    """Remove the files that no message names, live or archived; return how many. The caller is the steward.
+
+    Once a day at most, since all mail is looked through. Nobody appends a line meanwhile: ``check`` runs under the same
+    lock.
+    """
+    home = place(logs.directory)
+    if not system.exists(home) or not _is_due(logs, now):
+        return 0
+    kept = set(_named(archive.lines()))
+    removed = 0
+    with logs.messages.held() as log:
+        kept.update(_named(line for _, line in lines_of(log.fd, 0, system.fstat(log.fd).st_size)))
+        for name in system.listdir(home):
+            path = system.join(home, name)
+            try:
+                old = system.lstat(path).st_mtime_ns // 1_000_000 < now - GRACE
+                if old and name not in kept:
+                    system.unlink(path)
+                    removed += 1
+            except OSError:
+                pass  # the next run tries again
+    return removed
+
+
+def _is_due(logs: Logs, now: int) -> bool:
+    path = logs.cache(SWEPT)
+    try:
+        last = system.lstat(path).st_mtime_ns // 1_000_000
+    except OSError:
+        last = 0
+    if 0 <= now - last < DAY:
+        return False
+    try:
+        system.make_directory(system.dirname(path))
+        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
+        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+    except OSError:
+        pass
+    return True
+
+
+def _named(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        if _SIGN in line or _ESCAPE in line:
+            message = codec.message(line)
+            if not isinstance(message, BadLine):
+                yield from (file.stored for file in attachments.files(message))

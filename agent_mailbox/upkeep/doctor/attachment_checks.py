@@ -1,0 +1,35 @@
+"""Check the attachments: each file that a live message names is there, as its digest says."""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...core.attachments import files
+from ...core.frame import short
+from ...core.records import BadLine
+from ...store import attachments, system
+from .findings import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...core.attachments import File
+    from ...mailbox.facade import Mailbox
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
+    seen: set[str] = set()
+    for message_id, file in _named(mailbox):
+        if file.stored not in seen and attachments.read(mailbox.directory, file) is None:
+            path = attachments.place(mailbox.directory, file.stored)
+            what = "is damaged" if system.exists(path) else "is missing"
+            yield Problem(path, None, f"{what}: an attachment of {short(message_id)}; ask its sender for it again")
+        seen.add(file.stored)
+
+
+def _named(mailbox: Mailbox) -> Iterator[tuple[str, File]]:
+    for _, line in mailbox.logs.messages.lines():
+        message = codec.message(line) if b"sha256" in line else None
+        if message is not None and not isinstance(message, BadLine):
+            yield from ((message.id, file) for file in files(message))

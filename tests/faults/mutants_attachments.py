@@ -1,0 +1,52 @@
+"""The protections around attachments, each taken away."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+TESTS = "tests/cli/test_attachments.py"
+
+MUTANTS = (
+    Mutant(
+        "a line names no other file than its digest says",
+        "attachments.files",
+        ('        if entry.get("path") == f"{DIRECTORY}/{file.stored}":\n', "        if True:\n"),
+        tests=f"{TESTS}::test_a_line_names_no_other_file",
+    ),
+    Mutant(
+        "a message names files that the mailbox has",
+        "Posting._append",
+        ("                    attachments.check(self.directory, made.message)\n", "                    pass\n"),
+        tests=f"{TESTS}::test_a_message_names_what_the_mailbox_has",
+    ),
+    Mutant(
+        "an agent attaches no file from outside its project",
+        "values._kept",
+        ("        if app.is_session:\n", "        if False:\n"),
+        tests=f"{TESTS}::test_an_agent_attaches_files_of_its_project_alone",
+    ),
+    Mutant(
+        "a client asks about a file that is attached",
+        "own_commands._files",
+        ('(option == "--attach" and value) or (option', "(option"),
+        tests=f"{TESTS}::test_an_agent_attaches_files_of_its_project_alone",
+    ),
+    Mutant(
+        "a file that archived mail names stays",
+        "attachments.sweep",
+        ("    kept = set(_named(archive.lines()))\n", "    kept: set[str] = set()\n"),
+        tests=f"{TESTS}::test_the_steward_removes_what_no_message_names",
+    ),
+    Mutant(
+        "a file whose message is on its way stays",
+        "attachments.sweep",
+        (" < now - GRACE\n", " < now\n"),
+        tests=f"{TESTS}::test_the_steward_removes_what_no_message_names",
+    ),
+    Mutant(
+        "no secret leaves in a file",
+        "leaving.secret_in",
+        ('    beside += [(data or b"").decode("utf-8", "replace") for _, data in _files(message, directory)]\n', ""),
+        tests=f"{TESTS}::test_to_another_machine_goes_what_is_small_and_no_secret",
+    ),
+)
