@@ -41,9 +41,11 @@ _SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
 _SWARM_SWITCHES = ("private_addresses", "require_join_proof")
 SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies", "networks")
 _SWITCHES = {("hook", "doorbell"): "doorbell"}
+_OWN_SWITCHES = {("teams", "bridge"): "bridge", ("leases", "enforce"): "lease_enforce"}
 PERSONAL = {
     ("control", "cleanup"): "a program",
     ("control", "default"): "a permission",
+    ("leases", "enforce"): "a permission",
     ("teams", "bridge"): "a program of ours that would start with every session",
     ("swarm", "wake_url"): "a URL",
     ("swarm", "wake_secret_file"): "a file whose content is sent",
@@ -115,10 +117,10 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
                 if value not in ("deny", "ask"):
                     raise wrong('"deny" or "ask"')
                 said["control_default"] = value
-            elif spot == ("teams", "bridge"):
+            elif spot in _OWN_SWITCHES:
                 if not isinstance(value, bool):
                     raise wrong("true or false")
-                said["bridge"] = value
+                said[_OWN_SWITCHES[spot]] = value
             elif spot[0] == "swarm" and spot[1] in SWARM:
                 said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
             else:

@@ -23,6 +23,7 @@ class OwnConfig(Record):
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()
     bridge: bool = False
+    lease_enforce: bool = False
     swarm: Mapping[str, Any] = {}
 
 

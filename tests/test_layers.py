@@ -52,6 +52,7 @@ BYPASSES = {
     ("upkeep.extras", "pathlib"): "the place of the package",
     ("store.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
     ("control.shutdown", "subprocess"): "the person's own program",
+    ("control.lease_commands", "subprocess"): "git is a program",
     ("control.control_commands", "threading"): "a number alone",
     ("control.control_output", "os"): "the command's own output",
     ("control.control_output", "select"): "the command's own output",

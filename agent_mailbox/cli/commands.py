@@ -20,6 +20,8 @@ def load(name: str) -> None:
             from . import upkeep as upkeep
         case "control":
             from ..control import control_commands as control_commands
+        case "lease":
+            from ..control import lease_commands as lease_commands
         case "teams":
             from ..teams import teams_commands as teams_commands
         case "swarm":

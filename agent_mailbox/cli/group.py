@@ -28,7 +28,7 @@ SECTIONS = {
         "wait",
     ),
     "People": ("roster", "mute", "unmute", "console"),
-    "Coordination": ("control", "teams"),
+    "Coordination": ("control", "lease", "teams"),
     "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("swarm",),

@@ -7,7 +7,7 @@ import sys
 from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
-from ..errors import NOT_YOU, MailboxError, NoMailbox, Refused, StorageFailed
+from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
 from ..mailbox.delivery import Delivery
 from ..store import system, user_state
 from .hook_input import given, mailbox_of, proven, say
@@ -69,8 +69,11 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if name == hooks.FILES:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
-        if text := file_guard.answer(given(), hooks.MAX_INPUT, _here(), environ):
+        data = given()
+        if text := file_guard.answer(data, hooks.MAX_INPUT, _here(), environ):
             write(text)
+        else:
+            _lease(data, directory, environ, write)
         return
     try:
         call = hooks.parse(name, given(), environ, _here())
@@ -140,6 +143,25 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     except Exception as error:
         _close(call, place, error, tell)
         raise
+
+
+def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    """Warn a session of another that leases the file it is about to write, or wrote it a moment ago."""
+    try:
+        call = hooks.parse(hooks.FILES, data, environ, _here())
+    except BadData:
+        return  # no session
+    place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)
+    if place is None:
+        return
+    from ..clients.permission.lease_guard import LeaseGuard  # where the shim cannot tell
+    from ..control.leasing import Leasing
+
+    check_id(call.session_id)
+    desk = Leasing(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+    guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
+    if text := guard.answer():
+        write(text)
 
 
 def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write: Callable[[str], None]) -> None:

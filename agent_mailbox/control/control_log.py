@@ -139,6 +139,11 @@ def of_open(desk: OpenMailbox) -> Plane:
     return part(desk, lambda *_: [control_table.of_open()])
 
 
+def of_leases(desk: OpenMailbox) -> Plane:
+    """Return the part with every lease that may still hold."""
+    return part(desk, lambda *_: [control_table.of_leases()])
+
+
 def of_beginning(desk: OpenMailbox, word: str) -> Plane:
     """Return the part with each request whose id, or whose message's id, begins with a word."""
     if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently

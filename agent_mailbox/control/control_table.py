@@ -13,7 +13,9 @@ The table has a line's position under these words, in capitals if the line was p
     REQUEST   the id of its request or task
     ID        the id of the message
     OPENED    no word: a message that asks for a decision
-    SETTLED   no word: such a message whose request is decided. The first decision stands, so nobody reads it again
+    LEASED    no word: a message that leases paths, or ends a lease
+    SETTLED   no word: a message of the last two kinds whose request is decided, whose lease is over. Nobody reads it
+              again
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from ..core import codec, proofs
 from ..core.address import ALL
 from ..core.control.messages import (
     Ask,
+    LeasePaths,
+    LeaseRelease,
     ModeSet,
     Payload,
     PermissionResponse,
@@ -51,8 +55,9 @@ if TYPE_CHECKING:
     Parse = Callable[[str], Payload | Unknown]
     Word = tuple[bytes, bytes]
 
-ORDERED, REQUEST, ID, OPENED, SETTLED = b"o", b"q", b"i", b"p", b"s"
-TABLE = "control"
+ORDERED, REQUEST, ID, OPENED, LEASED, SETTLED = b"o", b"q", b"i", b"p", b"l", b"s"
+TABLE = "control-1"
+"""The table's file: its name changes with the words in it, for an earlier version writes no words of a later one."""
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, for which the table is written again; fewer cost less to read again."""
 _MARK = b'"control"'
@@ -106,6 +111,11 @@ def of_open() -> Word:
     return OPENED, b""
 
 
+def of_leases() -> Word:
+    """Return the word by which all leases are found that may still hold."""
+    return LEASED, b""
+
+
 def _spelt(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
@@ -124,7 +134,7 @@ class ControlTable:
         self._file: TableFile | None = None
         self._at = self._count = 0
         self._opened_at: dict[int, str] = {}
-        """The requests that the last answer found by ``of_open``, by the places of the messages that ask."""
+        """The requests and leases that the last answer found by ``of_open`` or ``of_leases``, by their places."""
 
     def ask(self, words: Iterable[Word]) -> list[Message]:
         """Return the messages that one of the words concerns, and all that belong to them, in log order.
@@ -204,6 +214,8 @@ class ControlTable:
         yield from _belonging(message, payload)
         if isinstance(payload, Ask):
             yield of_open()
+        if isinstance(payload, LeasePaths | LeaseRelease):
+            yield of_leases()
         if isinstance(payload, _ORDERS):
             yield from map(of_agent, message.recipients)
         if isinstance(payload, Ask):
@@ -239,7 +251,7 @@ class ControlTable:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
         found = {} if found is None else found
         kind, text = word
-        over = {*self._places(SETTLED, b"")} if kind == OPENED else ()
+        over = {*self._places(SETTLED, b"")} if kind in (OPENED, LEASED) else ()
         for sort, was_proven in ((kind, False), (kind.upper(), True)):
             for at in self._places(sort, text):
                 if at in over:
@@ -248,7 +260,7 @@ class ControlTable:
                     found[at] = self._message(at)
                 if was_proven and not proofs.proves(found[at].proof):
                     raise Doubtful(at)
-                if kind == OPENED:
+                if kind in (OPENED, LEASED):
                     self._opened_at[at] = self._payload(found[at]).request_id
                 yield found[at]
 

@@ -145,7 +145,12 @@ def notes(message: Message, words: tuple[str, str, str] = PLAIN_NOTES) -> list[s
 
 def title(message: Message) -> str:
     """Return a message's subject or beginning, fit for double quotes on a line of others."""
-    return clipped(neutral(message.subject or message.content[: 4 * TITLE]), TITLE).replace('"', "'")
+    return quoted(message.subject or message.content[: 4 * TITLE])
+
+
+def quoted(text: str) -> str:
+    """Return the beginning of a text, fit for double quotes on a line of others."""
+    return clipped(neutral(text), TITLE).replace('"', "'")
 
 
 def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, box: str = "") -> list[str]:

@@ -35,7 +35,7 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if any(m.type == "control" for m in state.messages.values()):
-            move = _without_standing(move, state)
+            move = _without_standing(move, state, now)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
     return RetentionPlan(move=frozenset(move), pending=pending)
 
@@ -60,13 +60,13 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     return move
 
 
-def _without_standing(move: set[str], state: MailState) -> set[str]:
+def _without_standing(move: set[str], state: MailState, now: int) -> set[str]:
     """Return the same without the control messages that still count, and those whose request stays in part.
 
     A request whose answer was moved would be open again.
     """
     plane = Plane(state.roster, state.messages.values())
-    move = move - plane.standing()
+    move = move - plane.standing(now)
     for group in plane.groups():
         if not move.issuperset(group):
             move.difference_update(group)

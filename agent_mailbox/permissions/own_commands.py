@@ -29,7 +29,7 @@ LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze",
 """Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
-    *("dead-letters", "wait", "mute", "unmute", "control"),
+    *("dead-letters", "wait", "mute", "unmute", "control", "lease"),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
 COMMANDING = ("mode", "policy")
@@ -38,7 +38,7 @@ order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "mute", "unmute", "teams", "console", "swarm", "mcp"),
+    *("export", "control", "lease", "mute", "unmute", "teams", "console", "swarm", "mcp"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -51,7 +51,7 @@ VALUED = (
     "--log-level",
     "--ref",
     "--attach",
-    *("--as", "--status", "--swarm", "--mark", "--also"),
+    *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note"),
 )
 """Options that take the next word, whatever it looks like."""
 

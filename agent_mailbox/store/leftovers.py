@@ -10,6 +10,7 @@ from ..core.roster import DEAD
 from ..errors import MailboxError
 from . import paths, system
 from .doorbell_lock import DOORBELL
+from .edits import TOLD, Edits
 from .lock import FileLock
 from .offers import OFFERS
 from .poll import CURSORS
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
     from .logs import Logs
 
-DERIVED = (QUIET, CURSORS, OFFERS, "chains", DOORBELL)
+DERIVED = (QUIET, CURSORS, OFFERS, "chains", DOORBELL, TOLD)
 """Directories of ``.cache`` with a file a session; ``chains`` counts a client's turns (``clients.hooks``)."""
 
 
 def sweep(logs: Logs) -> None:
     """Remove the files of every dead session, and stamps put aside. Files that are in use wait for the next run."""
     logs.trail.sweep()
+    Edits(logs).sweep(system.time_ns() // 1_000_000)
     roster = logs.read_roster()
     for session_id in sorted(_named(logs)):
         if roster.state(session_id) == DEAD:

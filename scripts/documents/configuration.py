@@ -32,6 +32,7 @@ MEANINGS = {
     ("control", "timeout"): "seconds that a tool's call waits for its lead",
     ("control", "default"): "the answer when a lead does not answer in time: `deny`, or `ask` as the client would",
     ("control", "cleanup"): "the program that runs when an agent agreed to end; no shell",
+    ("leases", "enforce"): "no session writes a file that another leases, by the client's tools; else it is warned",
     ("teams", "bridge"): "a session that leads a team has a bridge of its own",
     ("steward", "max_live"): "live messages above which the steward archives",
     ("steward", "freeze_after_hours"): "hours of silence after which the steward freezes an agent",
@@ -93,6 +94,7 @@ def keys() -> dict[tuple[str, str], tuple[str, Any]]:
         ("control", "timeout"): ("number", shared.control_timeout),
         ("control", "default"): ('"deny" or "ask"', own.control_default),
         ("control", "cleanup"): ("list of texts", own.cleanup),
+        ("leases", "enforce"): ("true or false", own.lease_enforce),
         ("teams", "bridge"): ("true or false", own.bridge),
     }
     gateway = swarm_settings.of(shared, own)

@@ -18,6 +18,7 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "control.cleanup": ('["touch", "ran"]', ("touch", "ran")),
     "control.default": ('"ask"', "ask"),
     "teams.bridge": ("true", True),
+    "leases.enforce": ("true", True),
     "swarm.wake_url": ('"http://127.0.0.1:1"', "http://127.0.0.1:1"),
     "swarm.wake_secret_file": ('"/etc/passwd"', "/etc/passwd"),
     "swarm.ca_file": ('"/x"', "/x"),
@@ -26,7 +27,12 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "swarm.networks": ('["100.64.0.0/10"]', ("100.64.0.0/10",)),
     "swarm.require_join_proof": ("true", True),
 }
-FIELDS = {"control.cleanup": "cleanup", "control.default": "control_default", "teams.bridge": "bridge"}
+FIELDS = {
+    "control.cleanup": "cleanup",
+    "control.default": "control_default",
+    "teams.bridge": "bridge",
+    "leases.enforce": "lease_enforce",
+}
 
 
 def written(key: str, value: str) -> str:

@@ -98,7 +98,7 @@ def table(scene: Scene) -> Path:
     """The table's file."""
     record = scene.mailbox.logs.custody
     assert record is not None
-    return Path(record.path("control"))
+    return Path(record.path(control_table.TABLE))
 
 
 def filled(scene: Scene) -> None:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
+    *("lease take", "lease list", "lease release"),
     *("control request permission", "control request plan", "control request sandbox"),
     *("control wait", "control pending", "control log", "control report"),
 )
 """The commands an agent may use unasked: plain mail, looking, asking for permission, reporting. None decides anything,
-orders anything, or changes who anybody is."""
+orders anything, or changes who anybody is. (``lease check`` runs git, which may run a repository's own programs.)"""
 ONCE_FREE = ("control approve", "control deny", "control answer", "control request")
 """Earlier versions freed these. A lead whose own command needed permission could make its worker run it by an
 approval."""

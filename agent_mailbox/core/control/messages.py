@@ -183,6 +183,19 @@ class ShutdownRejected(Payload):
     cause: str = ""
 
 
+class LeasePaths(Payload):
+    """Any agent, to itself: it works on these paths of a project until then."""
+
+    project: str = ""
+    paths: tuple[str, ...] = ()
+    expires: int | None = None
+    note: str = ""
+
+
+class LeaseRelease(Payload):
+    """Its holder, or who commands it: the lease ends."""
+
+
 class Unknown(Record):
     """A text that is no message of this union, as a value: kept and shown as such, never applied."""
 
@@ -361,6 +374,17 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
         ShutdownRejected,
         (_ID, _field("reason", "reason", "text", "content", "notes", "feedback"), _CAUSE),
     ),
+    "lease": (
+        LeasePaths,
+        (
+            _ID,
+            _needed("project", "project"),
+            _needed("paths", "paths", "texts"),
+            _needed("expires", "expiresAt", "instant"),
+            _field("note", "note"),
+        ),
+    ),
+    "lease_release": (LeaseRelease, (_ID,)),
 }
 """Every type there is: its value, and its own fields."""
 

@@ -15,11 +15,14 @@ from ..address import ALL
 from ..records import USER, Record
 from ..roster import DEAD
 from . import authority, message_text, spellings, transitions
+from .leases import Leases
 from .messages import (
     NAMES,
     TIMEOUT,
     Ask,
     IdleNotification,
+    LeasePaths,
+    LeaseRelease,
     ModeSet,
     Payload,
     PermissionResponse,
@@ -134,6 +137,7 @@ class Plane:
         self.tasks: dict[str, ControlRequest] = {}
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
+        self.leases = Leases(roster)
         self._orders: list[Order] = []
         self._groups: dict[str, list[str]] = {}
         self._proven: set[str] = set()
@@ -173,9 +177,9 @@ class Plane:
         return [request for request in self.requests.values() if request.is_open]
 
     def is_decided(self, request_id: str) -> bool:
-        """Return whether that is a request, and decided: the first decision stands."""
+        """Return whether that is a request, and decided, or a lease that is over: neither comes back."""
         request = self.requests.get(request_id)
-        return request is not None and not request.is_open
+        return self.leases.is_past(request_id) if request is None else not request.is_open
 
     def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """Return whether the speaker may decide the request at that instant.
@@ -201,9 +205,9 @@ class Plane:
             speaker, reader, message.timestamp, self.roster, proven=False
         )
 
-    def standing(self) -> frozenset[str]:
-        """Return the ids of the messages that still count (see ``groups``)."""
-        kept = set(order_ids(self._orders, self.roster))
+    def standing(self, now: int) -> frozenset[str]:
+        """Return the ids of the messages that still count at ``now`` (see ``groups``)."""
+        kept = {*order_ids(self._orders, self.roster), *self.leases.standing(now)}
         for request in (*self.requests.values(), *self.tasks.values()):
             ending = request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
             gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
@@ -252,6 +256,8 @@ class Plane:
             )
         if isinstance(payload, ModeSet | PolicyUpdate):
             return self._ordered(message, payload)
+        if isinstance(payload, LeasePaths | LeaseRelease):
+            return self._leased(message, payload)
         if isinstance(payload, IdleNotification):
             self.idle[message.sender] = message
         return Verdict(NOTED, "", about=message.sender)
@@ -376,6 +382,17 @@ class Plane:
         done = {} if isinstance(payload, TaskProgress) else {"decided": message.timestamp, "answer_id": message.id}
         self.tasks[known.id] = known.replace(state=after, answer=payload, by=message.sender, **done)
         return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
+
+    def _leased(self, message: Message, payload: LeasePaths | LeaseRelease) -> Verdict:
+        speaker = self._speaker(message)
+        why = "" if self._is_proven(message) else UNPROVEN
+        try:
+            if isinstance(payload, LeaseRelease):
+                return Verdict(APPLIED, "", why, about=self.leases.release(message, payload.request_id, speaker))
+            is_new = self.leases.take(message, payload, speaker, self._place)
+        except ValueError as error:
+            return Verdict(REFUSED, "", str(error), about=speaker)
+        return Verdict(APPLIED if is_new else REPEATED, "", why, about=speaker)
 
     def _order(self, message: Message, to: str, kind: str, value: object) -> None:
         place, speaker = self._place, self._speaker(message)

@@ -5,7 +5,7 @@ Belongs here: the words. A message's content is other people's text, and goes th
 
 from __future__ import annotations
 
-from .. import codec
+from .. import codec, instant
 from ..text import clipped, neutral
 from . import lasting
 from . import messages as m
@@ -47,6 +47,9 @@ def _said(p: m.Payload) -> tuple[str, ...]:
         return "adds" if p.adds else "", *rules
     if isinstance(p, m.ModeSet):
         return (p.mode,)
+    if isinstance(p, m.LeasePaths):
+        until = "" if p.expires is None else f"until {instant.text(p.expires)[:16]}Z"
+        return ", ".join(p.paths), until, p.note
     if isinstance(p, m.ShutdownRejected):
         return "timed out" if p.cause else "", p.reason
     return (getattr(p, "reason", ""),)

@@ -1,0 +1,132 @@
+"""PreToolUse of the tools that write files: another session leases the file, or wrote it a moment ago.
+
+Belongs here: what the session is told, what the other one is told, and when. A warning lets the tool run. Only
+``[leases] enforce`` of the person's own configuration refuses it, and only for a proven lease. Each is told once.
+"""
+
+from __future__ import annotations
+
+from ...control.leasing import Leasing
+from ...core import codec, frame
+from ...core.compose import Draft
+from ...core.ids import uuid_of
+from ...core.records import Record
+from ...core.roster import ALIVE
+from ...core.text import ascii_json, clipped, neutral, shell_quoted
+from ...errors import MailboxError
+from ...permissions.policy import DENY
+from ...store import project_paths
+from ...store.edits import RECENT, Edits
+from . import permit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...core.control.leases import Lease
+    from ..hooks.hook_events import Call
+
+_KEYS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+_SHOWN = 200
+"""Characters of a path that are shown."""
+_MINUTE = 60_000
+
+
+class LeaseGuard(Record):
+    """A call that writes a file, in its surroundings; ``program`` is how an agent starts ours."""
+
+    call: Call
+    desk: Leasing
+    program: str
+
+    def answer(self) -> str:
+        """Return the client's answer: a refusal, a warning, or nothing."""
+        written = (self.call.given or {}).get(_KEYS.get(self.call.tool, ""))
+        edits = Edits(self.desk.logs)
+        live = self.desk.settle_leases() if edits.is_leased() else []
+        if not isinstance(written, str) or not written or "\0" in written:
+            return ""
+        me = self.call.session_id
+        lease = self.desk.lease_on(written, self.call.here, live) if live else None
+        if lease is None:
+            return self._beside(edits, written)
+        if self.desk.holds(me, lease):
+            return ""
+        shown = self._shown(written)
+        self._tell_holder(edits, lease, shown)
+        said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.holder)}"
+        if lease.proven and self.desk.own.lease_enforce:
+            return permit.said("PreToolUse", DENY, said)
+        if edits.was_told(me, what := f"{lease.id} {codec.dumps(shown)}"):
+            return ""
+        edits.tell(me, what)
+        return _context(f"{said} This call runs all the same.")
+
+    def _tell_holder(self, edits: Edits, lease: Lease, shown: str) -> None:
+        """Tell the holder, once for each session. An unproven lease names anybody: nobody is told of it."""
+        me = self.call.session_id
+        if not lease.proven or edits.was_told(me, lease.id):
+            return
+        edits.tell(me, lease.id)
+        name = self._name(me)
+        text = f"{name} edits {shown}, which you lease ({neutral(lease.id)}). They were told to write to you."
+        self._send(lease.holder, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
+
+    def _beside(self, edits: Edits, written: str) -> str:
+        """Note the write; if another session wrote the file a moment ago, tell both, once."""
+        me, now = self.call.session_id, self.desk.now()
+        real = project_paths.of(written, self.call.here).real
+        last = edits.last(real)
+        if (
+            last is None
+            or last.session_id == me
+            or not 0 <= now - last.when < RECENT
+            or not self._is_other(last.session_id)
+        ):
+            edits.note(real, me, last.told if last is not None and 0 <= now - last.when < RECENT else ())
+            return ""
+        other = last.session_id
+        is_told = me in last.told and other in last.told
+        edits.note(real, me, tuple(dict.fromkeys([*last.told, me, other]))[-8:])
+        if is_told:
+            return ""
+        shown, ago = self._shown(written), (now - last.when) // _MINUTE
+        text = f"{self._name(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
+        self._send(other, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {other} {last.when}")
+        lease = f"`{self.program} lease take PATH` tells others."
+        return _context(f"{self._name(other)} edited {shown} {ago} min ago. {self._write_to(other)} {lease}")
+
+    def _is_other(self, session_id: str) -> bool:
+        """Return whether that is a living agent that this session is not."""
+        roster = self.desk.logs.read_roster()
+        if roster.state(session_id) != ALIVE or session_id in roster.lineage(self.call.session_id):
+            return False
+        return not self.desk.gone([session_id])
+
+    def _send(self, to: str, subject: str, text: str, reason: str) -> None:
+        """Send a notice; its id follows from the reason, so that it cannot be sent twice."""
+        from hashlib import sha256  # where two agents meet
+
+        digits = sha256(reason.encode("utf-8", "surrogatepass")).hexdigest()
+        draft = Draft(
+            sender=self.call.session_id, to=(to,), subject=subject, content=text, type="notification",
+            id=uuid_of(digits, "8", variant="8"),
+        )  # fmt: skip
+        try:
+            self.desk.send(draft)
+        except MailboxError:
+            pass  # told before, or gone; the session itself is warned all the same
+
+    def _name(self, session_id: str) -> str:
+        return frame.name_of(session_id, self.desk.logs.read_roster())
+
+    def _shown(self, written: str) -> str:
+        place = project_paths.of(written, self.call.here)
+        return clipped(neutral(place.path or written), _SHOWN)
+
+    def _write_to(self, session_id: str) -> str:
+        to = shell_quoted(self._name(session_id))
+        return f'Write to them first: {self.program} send --to {to} --body "…".'
+
+
+def _context(text: str) -> str:
+    body = {"hookEventName": "PreToolUse", "additionalContext": f"agent-mailbox: {text}"}
+    return ascii_json(codec.dumps({"hookSpecificOutput": body})) + "\n"

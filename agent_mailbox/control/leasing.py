@@ -1,0 +1,181 @@
+"""Leases on a mailbox: taking, ending and finding them.
+
+Belongs here: the order of those steps. A lease is a message of its holder to itself: it costs no other agent anything.
+The rules are ``core.control.leases``.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, frame, ids
+from ..core.control import lease_paths, messages
+from ..core.control.leases import LONGEST, Lease
+from ..core.records import Read, Record
+from ..core.text import neutral
+from ..errors import Malformed, NotFound, Refused
+from ..store import project_paths, system
+from ..store.edits import Edits
+from . import control_log
+from .orders import MIN_PREFIX, Coordination
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.control.leases import Leases
+    from ..mailbox.sending import Sent
+
+_MINUTE = 60_000
+
+
+class Held(Record):
+    """A path that another session leases."""
+
+    path: str
+    lease: Lease
+
+
+class Leasing(Coordination):
+    """The part of the facade for leases."""
+
+    def leases(self) -> list[Lease]:
+        """Return the leases that hold now: the proven ones first, each oldest first."""
+        return self._live(control_log.of_leases(self).leases)
+
+    def _live(self, fold: Leases) -> list[Lease]:
+        found = fold.live(self.now())
+        gone = self.gone({lease.holder for lease in found}) if found else ()
+        return [lease for lease in found if lease.holder not in gone]
+
+    def lease(self, me: str, paths: Sequence[str], base: str, minutes: float, note: str = "") -> Lease:
+        """Lease paths or patterns to ``me``. ``base`` is the directory that relative ones start from.
+
+        Raises ``Malformed`` for paths that nobody may lease, and ``Refused`` if another session holds one or ``me``
+        holds too many.
+        """
+        if not 0 < minutes * _MINUTE <= LONGEST:
+            raise Malformed(f"not a time to lease: {minutes:g} minutes", "at most 24 hours; lease it again then")
+        project, patterns = _patterns(paths, base)
+        self._refuse_held(me, project, patterns)
+        now = self.now()
+        payload = messages.LeasePaths(
+            request_id=f"lease-{system.urandom(6).hex()}", project=project, paths=patterns, note=note,
+            expires=now + round(minutes * _MINUTE),
+        )  # fmt: skip
+        edits = Edits(self.logs)
+        edits.leased()
+        sent = self.post(me, payload, (me,))
+        edits.leased()
+        self._read_own(me, sent)
+        made = control_log.of_leases(self).leases.get(payload.request_id)
+        if made is None:
+            self.refuse_unapplied(sent)
+            raise Refused(f"{payload.request_id}: it vanished", "lease the paths again")
+        try:
+            self._refuse_held(me, project, patterns, before=made.place)
+        except Refused:  # another took them at the same instant, and was first
+            self.release_lease(me, made.id)
+            raise
+        return made
+
+    def _refuse_held(self, me: str, project: str, paths: tuple[str, ...], before: float = float("inf")) -> None:
+        fold = control_log.of_leases(self).leases
+        for lease in self._live(fold):
+            is_anothers = lease.proven and lease.place < before and not fold.is_holder(me, lease, self.now())
+            if is_anothers and lease.overlaps(project, paths):
+                shown = ", ".join(map(neutral, lease.paths))
+                raise Refused(f"{shown} {self.said(lease)}", self.ask(lease), code="leased")
+
+    def said(self, lease: Lease) -> str:
+        """Return who leases it, until when and why."""
+        name, until = frame.name_of(lease.holder, self.logs.read_roster()), frame.when(lease.ends)[11:]
+        note = f': "{frame.quoted(lease.note)}"' if lease.note else ""
+        return f"{'is' if lease.proven else 'may be (unverified)'} leased by {name} until {until}{note}"
+
+    def ask(self, lease: Lease) -> str:
+        """Return what to do about another's lease."""
+        return f"write to {frame.name_of(lease.holder, self.logs.read_roster())}, who can release {neutral(lease.id)}"
+
+    def release_lease(self, me: str, word: str) -> Lease:
+        """End a lease, by its id or a unique beginning; idempotent. Raises ``NotFound``, and ``Refused`` unless ``me``
+        holds it or commands its holder."""
+        fold = control_log.of_leases(self).leases
+        lease = fold.get(word) or control_log.of_request(self, word).leases.get(word)
+        if lease is None:
+            live = {one.id: one for one in self._live(fold)}
+            matches = [one for one in live if len(word) >= MIN_PREFIX and one.startswith(word)]
+            found = ids.only_match(word, matches, "leases")
+            if found is None:
+                raise NotFound(f"no lease {word!r}", "`agent-mailbox lease list` lists them")
+            lease = live[found]
+        if lease.released:
+            return lease
+        if lease.proven and not fold.may_release(me, lease, self.now()):
+            raise Refused(
+                f"{lease.id} is {frame.name_of(lease.holder, self.logs.read_roster())}'s lease",
+                "its holder, that one's lead or the person releases it; it also ends by itself",
+                code="not_yours",
+            )
+        own = fold.is_holder(me, lease, self.now())
+        sent = self.post(me, messages.LeaseRelease(request_id=lease.id), (me if own else lease.holder,))
+        if own:
+            self._read_own(me, sent)
+        self.refuse_unapplied(sent)
+        return lease.replace(released=True)
+
+    def _read_own(self, me: str, sent: Sent) -> None:
+        """Record a message of ``me`` to itself as read: it waits for nobody."""
+        read = Read(message_id=sent.message.id, session_id=me, timestamp=self.now(), via=me)
+        self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
+
+    def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
+        """Return those of the files that another session leases, each with the lease that counts."""
+        fold = control_log.of_leases(self).leases
+        live = self._live(fold)
+        found = []
+        for path in paths if live else ():
+            lease = self.lease_on(path, base, live)
+            if lease is not None and not fold.is_holder(me, lease, self.now()):
+                found.append(Held(path, lease))
+        return found
+
+    def holds(self, me: str, lease: Lease) -> bool:
+        """Return whether ``me`` is the holder, or has its place."""
+        return control_log.of_leases(self).leases.is_holder(me, lease, self.now())
+
+    def lease_on(self, path: str, base: str, live: Sequence[Lease]) -> Lease | None:
+        """Return the first of the leases that covers a file, proven ones before others."""
+        place = project_paths.of(path, base)
+        blind = project_paths.is_blind(place.real)
+        return next((one for one in live if one.covers(place.project, place.path, blind=blind)), None)
+
+    def settle_leases(self) -> list[Lease]:
+        """Return the leases that hold now, having noted for the shim whether there are any."""
+        if found := self.leases():
+            if not Edits(self.logs).is_ready():
+                Edits(self.logs).settle(holds=True)
+            return found
+        with self.logs.messages.held():  # a lease that is written later is noted later
+            found = self.leases()
+            Edits(self.logs).settle(holds=bool(found))
+        return found
+
+
+def _patterns(paths: Sequence[str], base: str) -> tuple[str, tuple[str, ...]]:
+    """Return the project of the paths, and what they are in it; a directory stands for all below it."""
+    projects: dict[str, None] = {}
+    patterns: dict[str, None] = {}
+    for path in paths:
+        try:
+            place = project_paths.of(path, base)
+            pattern = place.path
+            if system.is_directory(place.real):
+                pattern = f"{pattern}/**" if pattern else "**"
+            patterns[lease_paths.check(pattern, place.project)] = None
+        except ValueError as error:
+            raise Malformed(f"{neutral(path)} cannot be leased: {error}", "name files, or src/parser/**") from None
+        projects[place.project] = None
+    if len(projects) != 1:
+        raise Malformed("a lease is for one project: " + ", ".join(map(neutral, projects)), "lease each by its own")
+    if len(patterns) > lease_paths.MOST_PATHS:
+        raise Malformed(f"a lease has {lease_paths.MOST_PATHS} paths at most: {len(patterns)}", "lease a directory")
+    return next(iter(projects)), tuple(patterns)

@@ -1,0 +1,103 @@
+"""The paths of a lease: literal names and patterns, relative to their project.
+
+Belongs here: which patterns a lease may have, whether one covers a file, whether two overlap. Anybody who can write a
+line writes such patterns, so each answer takes a time that grows with their length alone. ``**`` matches any
+directories, ``*`` and ``?`` match within a name; all else is literal.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MOST_PATHS = 20
+LONGEST = 1000
+"""Characters of one path; a deep one has 200."""
+OUTSIDE = "/"
+"""The project of files that are in no repository. Their paths begin at the root."""
+_DEPTH_OUTSIDE = 3
+"""Literal names before a wildcard outside any repository: a whole home directory is nobody's to lease."""
+_ANY = "**"
+
+
+def check(pattern: str, project: str) -> str:
+    """Return a pattern that a lease may have; raise ``ValueError`` for one that is malformed or covers everything."""
+    names = pattern.split("/")
+    if not pattern or len(pattern) > LONGEST or not pattern.isprintable():
+        raise ValueError("a path is empty, too long, or has a control character")
+    if any(name in ("", ".", "..") for name in names):
+        raise ValueError("a path is not plain: it has an empty name, . or ..")
+    wild = next((at for at, name in enumerate(names) if is_wild(name)), None)
+    if wild is None:
+        return pattern
+    if project == OUTSIDE and wild < _DEPTH_OUTSIDE:
+        raise ValueError("a pattern covers too much: outside a repository it begins with three names at least")
+    if wild == 0 and (_ANY in names or not names[0].strip("*?")):
+        raise ValueError("a pattern covers the whole project: begin it with a name")
+    return pattern
+
+
+def is_wild(name: str) -> bool:
+    """Return whether a name of a path is a pattern."""
+    return "*" in name or "?" in name
+
+
+def covers(pattern: str, path: str, *, blind: bool = False) -> bool:
+    """Return whether the pattern covers the file; ``blind``: its file system takes names that differ by case as one."""
+    if blind:
+        pattern, path = pattern.casefold(), path.casefold()
+    return pattern == path or (is_wild(pattern) and _meet(pattern.split("/"), path.split("/"), _matches))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Return whether a file may be covered by both; two patterns for one name count as if they met."""
+    return one == other or _meet(one.split("/"), other.split("/"), _may_meet)
+
+
+def _meet(one: Sequence[str], other: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+    """Return whether two lists of names, each perhaps with ``**``, have a path in common."""
+    reached = {0}
+    for at in range(len(one) + 1):
+        _close(reached, other, anything=at < len(one) and one[at] == _ANY)
+        if at == len(one):
+            return len(other) in reached
+        if one[at] != _ANY:
+            step = one[at]
+            reached = {
+                place if other[place] == _ANY else place + 1
+                for place in reached
+                if place < len(other) and (other[place] == _ANY or same(step, other[place]))
+            }
+    return False
+
+
+def _close(reached: set[int], names: Sequence[str], *, anything: bool) -> None:
+    """Add the places that are reached without another name: past each ``**``, and with ``anything`` all that follow."""
+    for place in range(min(reached, default=len(names)), len(names)):
+        if place in reached and (anything or names[place] == _ANY):
+            reached.add(place + 1)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Return whether the name matches, in a time that grows with both lengths alone."""
+    at = mark = 0
+    star = -1
+    while at < len(name):
+        wanted = pattern[mark] if mark < len(pattern) else ""
+        if wanted == "*":
+            star, mark, back = mark, mark + 1, at
+        elif wanted and wanted in ("?", name[at]):
+            at, mark = at + 1, mark + 1
+        elif star >= 0:
+            back += 1
+            at, mark = back, star + 1
+        else:
+            return False
+    return not pattern[mark:].strip("*")
+
+
+def _may_meet(one: str, other: str) -> bool:
+    if is_wild(one):
+        return is_wild(other) or _matches(one, other)
+    return _matches(other, one)

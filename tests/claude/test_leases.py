@@ -1,0 +1,255 @@
+"""Before a tool that writes files: who leases the file, and who wrote it a moment ago."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_mailbox.store.edits import RECENT
+from tests.claude.test_files import by_shim, writing
+from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.helpers import MESSAGES, Post, record
+
+ADA = "ada"
+
+
+class Desk:
+    """A project in git with two worktrees, a session that a shim guards, and another."""
+
+    def __init__(self, shim: Shim) -> None:  # noqa: F811
+        self.shim, self.post = shim, shim.post
+        self.top, self.other = self.post.cwd / "project", self.post.cwd / "worktree"
+        git("init", "-q", str(self.top))
+        git(
+            "-C", str(self.top), "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x"
+        )
+        git("-C", str(self.top), "worktree", "add", "-q", str(self.other))
+        for top in (self.top, self.other):
+            (top / "src").mkdir()
+        self.post.register(ADA, "--name", "Ada")
+
+    def lease(self, *words: object, cwd: Path | None = None, who: str = ADA) -> dict[str, Any]:
+        """A session leases; its lease."""
+        done = self.post.call("lease", *words, "--session", who, "--json", cwd=cwd or self.top)
+        assert done.rc == 0, done
+        return dict(done.json["leases"][0])
+
+    def writes(self, path: object, who: str = ME, *words: str) -> str:
+        """A session writes a file: what it is told before; a refusal has ``deny:`` before it."""
+        data = writing(path).replace(ME.encode(), who.encode())
+        answer = by_shim(self.shim, data, *words, CLAUDE_CODE_SESSION_ID=who)
+        if not answer:
+            return ""
+        told = json.loads(answer)["hookSpecificOutput"]
+        assert told["hookEventName"] == "PreToolUse"
+        if "additionalContext" in told:
+            assert "permissionDecision" not in told
+            return str(told["additionalContext"])
+        return f"{told['permissionDecision']}: {told['permissionDecisionReason']}"
+
+    def mail(self, who: str) -> list[str]:
+        """The texts that wait for a session."""
+        return [one["content"] for one in self.post.ok("check", "--session", who)["messages"]]
+
+    def enforce(self) -> None:
+        """The person has leases enforced."""
+        path = self.post.user_state / "config.toml"
+        path.write_text("[leases]\nenforce = true\n")
+
+
+def git(*words: str) -> None:
+    """Run git, without anybody's configuration."""
+    subprocess.run(
+        ["git", *words], check=True, capture_output=True, env={**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
+    )
+
+
+@pytest.fixture
+def desk(shim: Shim) -> Desk:  # noqa: F811
+    """Two sessions on one project."""
+    return Desk(shim)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_who_writes_what_another_leases_is_warned_once_and_the_holder_hears_of_it_once(desk: Desk, shell: str) -> None:
+    """Whatever worktree and whatever name the path has; the tool runs. What nobody leases is nobody's concern."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    desk.lease("src/a.py", "src/deep", "--note", 'new "grammar"')
+    (desk.top / "link.py").symlink_to("src/a.py")
+    (desk.top / "to-src").symlink_to("src")
+    told = desk.writes(desk.other / "src/a.py", ME, *words)
+    assert "src/a.py is leased by Ada until" in told
+    assert "new 'grammar'" in told
+    assert "send --to Ada" in told
+    for same in (desk.top / "src/a.py", desk.top / "link.py", desk.top / "to-src/a.py", desk.top / "docs/../src/a.py"):
+        assert desk.writes(same, ME, *words) == "", same
+    (mail,) = desk.mail(ADA)
+    assert f"{ME[:8]} edits src/a.py, which you lease" in mail
+    assert desk.writes(desk.top / "src/b.py", ME, *words) == ""
+    assert desk.writes(desk.post.cwd / "src/a.py", ME, *words) == ""
+    assert desk.writes(desk.top / "src/a.py", ADA, *words) == ""
+    assert desk.mail(ADA) == []
+
+
+@pytest.mark.parametrize("way", ["link.py", "to-src/a.py", "docs/../src/a.py", "./src//a.py"])
+def test_no_name_of_a_leased_file_escapes_a_refusal(desk: Desk, way: str) -> None:
+    """Enforced by the person, a lease refuses every time; the holder writes."""
+    desk.enforce()
+    desk.lease("src/a.py")
+    (desk.top / "link.py").symlink_to("src/a.py")
+    (desk.top / "to-src").symlink_to("src")
+    (desk.top / "docs").mkdir()
+    for _ in range(2):
+        assert desk.writes(f"{desk.top}/{way}").startswith("deny: agent-mailbox: src/a.py is leased by Ada")
+    assert desk.writes(f"{desk.top}/{way}", ADA) == ""
+    assert len(desk.mail(ADA)) == 1
+
+
+def test_a_mailbox_s_own_file_enforces_nothing(desk: Desk) -> None:
+    """It comes with a checkout, and any agent may write it."""
+    desk.post.file("config.toml").write_text("[leases]\nenforce = true\n")
+    desk.lease("src/a.py")
+    assert not desk.writes(desk.top / "src/a.py").startswith("deny")
+
+
+def test_a_line_that_proves_nothing_stops_nobody(desk: Desk) -> None:
+    """In Ada's name or another's: a hint that says so, once; Ada hears nothing of it."""
+    desk.enforce()
+    lease = {"type": "lease", "requestId": "l-1", "project": str(desk.top), "paths": ["src/a.py"]}
+    text = json.dumps({**lease, "expiresAt": "2999-01-01T00:00:00.000Z"})
+    desk.writes(desk.top / "src/b.py")
+    desk.post.append(MESSAGES, record(ADA, ADA, text, type="control"))
+    assert desk.writes(desk.top / "src/c.py") == ""
+    assert desk.shim.starts() == 1  # for the first write: no such line starts Python before a tool
+    desk.lease("src/b.py")
+    told = desk.writes(desk.top / "src/a.py")
+    assert "may be (unverified) leased by Ada" in told
+    assert desk.writes(desk.top / "src/a.py") == ""
+    assert desk.mail(ADA) == []
+
+
+def test_without_leases_no_python_starts_and_a_lease_that_ended_costs_one_look(desk: Desk) -> None:
+    """The first write makes the notes; after that the shim decides alone."""
+    path = desk.top / "src/a.py"
+    desk.writes(path)
+    desk.shim.starts()
+    for _ in range(3):
+        assert desk.writes(path) == ""
+    assert desk.shim.starts() == 0
+    lease = desk.lease("src/b.py")
+    desk.writes(path)
+    assert desk.shim.starts() == 1
+    desk.post.ok("lease", "release", lease["id"], "--session", ADA)
+    desk.writes(path)
+    assert desk.shim.starts() == 1
+    desk.writes(path)
+    assert desk.shim.starts() == 0
+
+
+def test_without_its_derived_files_a_lease_counts_all_the_same(desk: Desk) -> None:
+    """Deleting ``.cache`` costs time, and no refusal."""
+    desk.enforce()
+    desk.lease("src/a.py")
+    shutil.rmtree(desk.post.box / ".cache")
+    assert desk.writes(desk.top / "src/a.py").startswith("deny")
+
+
+def test_a_lease_ends_with_its_holder(desk: Desk) -> None:
+    """Nobody is warned of a dead agent's plans."""
+    desk.lease("src/a.py")
+    desk.post.ok("roster", "retire", "--session-id", ADA)
+    assert desk.writes(desk.top / "src/a.py") == ""
+    assert desk.post.ok("lease", "list")["leases"] == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_two_who_write_one_file_within_minutes_are_told_of_each_other(desk: Desk, shell: str) -> None:
+    """Once, without any lease; not after a while, and not of another file."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    path = desk.top / "src" / "a: *.py"
+    assert desk.writes(path, ADA, *words) == ""
+    assert desk.writes(desk.top / "src/b.py", ME, *words) == ""
+    told = desk.writes(path, ME, *words)
+    assert "Ada edited src/a: *.py 0 min ago" in told
+    (mail,) = desk.mail(ADA)
+    assert f"{ME[:8]} edits src/a: *.py now" in mail
+    for who in (ADA, ME, ADA):
+        assert desk.writes(path, who, *words) == ""
+    assert desk.mail(ADA) == desk.mail(ME) == []
+    later = desk.top / "src/later.py"
+    desk.writes(later, ADA, *words)
+    (note,) = [one for one in (desk.post.box / ".cache/edits").iterdir() if one.name.endswith("later.py")]
+    old = note.stat().st_mtime - RECENT / 1000
+    os.utime(note, (old, old))
+    assert desk.writes(later, ME, *words) == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_stands_in_a_note_s_place_is_not_written_to(desk: Desk, shell: str) -> None:
+    """A link, a FIFO, a directory: nothing blocks, no file elsewhere changes."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    desk.writes(desk.top / "src/a.py")
+    notes, precious = desk.post.box / ".cache/edits", desk.post.scratch / "precious"
+    precious.write_text("precious")
+    for name, make in (("l", lambda at: at.symlink_to(precious)), ("f", os.mkfifo), ("d", os.mkdir)):
+        make(notes / str(desk.top / "src" / name).replace("/", ":"))
+        assert desk.writes(desk.top / "src" / name, ME, *words) == ""
+    assert precious.read_text() == "precious"
+
+
+def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
+    """Whoever is not in the roster, or is dead, was not there; a name is no place for words."""
+    path = desk.top / "src/a.py"
+    desk.writes(path)
+    note = desk.post.box / ".cache/edits" / str(path).replace("/", ":")
+    for text in (f"nobody {path}\n", f"run\x1b[2Jrm {path}\n", f"{path}\n", "\n", "x" * 100_000):
+        note.write_text(text)
+        assert desk.writes(path) == "", text[:40]
+
+
+def test_at_one_instant_one_of_many_gets_a_lease(post: Post) -> None:
+    """Log order decides; every other gets exit 1 and holds nothing."""
+    top = post.cwd
+    for n in range(6):
+        post.register(f"w{n}")
+    children = [post.start("lease", "x/y/z.py", "--session", f"w{n}", "--json", cwd=top) for n in range(6)]
+    outcomes = [child.communicate() and child.returncode for child in children]
+    assert outcomes.count(0) <= 1
+    assert set(outcomes) <= {0, 1}
+    held = post.ok("lease", "list")["leases"]
+    assert len(held) == outcomes.count(0)
+
+
+def test_before_a_commit_git_asks(desk: Desk) -> None:
+    """``lease check --staged`` fails for what others lease, and passes for the holder."""
+    (desk.top / "src/a.py").touch()
+    git("-C", str(desk.top), "add", "src/a.py")
+    desk.lease("src/**")
+    for cwd in (desk.top, desk.top / "src"):
+        asked = desk.post.call("lease", "check", "--staged", "--session", ME, cwd=cwd)
+        assert (asked.rc, "src/a.py is leased by Ada" in asked.stdout) == (1, True), asked
+    assert desk.post.call("lease", "check", "--staged", "--session", ADA, cwd=desk.top).rc == 0
+    assert desk.post.call("lease", "check", "src/b.py", "--session", ME, cwd=desk.other).rc == 1
+    assert desk.post.call("lease", "check", "b.py", "--session", ME, cwd=desk.other).rc == 0
+
+
+@pytest.mark.parametrize("words", [("**",), (".",), ("src/a\nb",), ("src/a", "/etc/passwd"), ("src/a", "--for", "25h")])
+def test_nobody_leases_everything_or_what_cannot_be_shown(desk: Desk, words: tuple[str, ...]) -> None:
+    """Malformed, and nothing is written."""
+    before = desk.post.file(MESSAGES).read_bytes()
+    assert desk.post.call("lease", *words, "--session", ADA, cwd=desk.top).rc == 2
+    assert desk.post.file(MESSAGES).read_bytes() == before
+
+
+def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
+    """It is in nobody's mail, and no dead letter when it is over."""
+    lease = desk.lease("src/a.py", "--for", "1s")
+    assert desk.mail(ME) == desk.mail(ADA) == []
+    desk.post.ok("lease", "release", lease["id"], "--session", ADA)
+    assert desk.post.ok("dead-letters", "--all")["messages"] == []

@@ -1,0 +1,190 @@
+"""Leases: which patterns there may be, what they cover, whose they are, and when they end."""
+
+from __future__ import annotations
+
+import itertools
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_mailbox.core.control import lease_paths, message_text
+from agent_mailbox.core.control.leases import LONGEST, MOST_HELD, MOST_UNPROVEN
+from agent_mailbox.core.control.messages import LeasePaths, LeaseRelease, Payload
+from agent_mailbox.core.control.state import APPLIED, REFUSED, Plane
+from agent_mailbox.core.proofs import TERMINAL, of_session
+from agent_mailbox.core.records import Message, RosterEvent
+from agent_mailbox.core.roster import Roster
+
+PROJECT = "/home/me/project"
+MINUTE = 60_000
+NAMES = st.sampled_from(["a", "b", "ab", "*", "?", "a*", "*b", "**"])
+PATTERNS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+PATHS = ["/".join(names) for n in (1, 2, 3) for names in itertools.product(("a", "b", "ab"), repeat=n)]
+
+
+def plainly(pattern: list[str], path: list[str]) -> bool:
+    """Whether a pattern covers a path, tried out."""
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(plainly(pattern[1:], path[at:]) for at in range(len(path) + 1))
+    return bool(path) and fnmatchcase(path[0], pattern[0]) and plainly(pattern[1:], path[1:])
+
+
+@given(PATTERNS)
+def test_a_pattern_covers_what_trying_out_says(pattern: str) -> None:
+    """For names, stars and question marks in any order."""
+    for path in PATHS:
+        assert lease_paths.covers(pattern, path) == plainly(pattern.split("/"), path.split("/")), path
+
+
+@given(PATTERNS, PATTERNS)
+def test_two_patterns_overlap_where_one_path_is_of_both(one: str, other: str) -> None:
+    """No path in common is missed, whichever comes first."""
+    common = any(lease_paths.covers(one, path) and lease_paths.covers(other, path) for path in PATHS)
+    assert lease_paths.overlap(one, other) or not common
+    assert lease_paths.overlap(one, other) == lease_paths.overlap(other, one)
+
+
+def test_literal_paths_overlap_only_if_they_are_one() -> None:
+    """And a pattern meets what it covers alone."""
+    assert not lease_paths.overlap("src/a.py", "src/b.py")
+    assert lease_paths.overlap("src/**", "src/deep/a.py")
+    assert not lease_paths.overlap("src/**", "docs/a.md")
+    assert not lease_paths.overlap("src/*.py", "src/deep/a.py")
+
+
+@pytest.mark.parametrize("pattern", ["*", "**", "?*/**", "**/x.py", "*/a", "s*/**", "", "a//b", "../x", "a/./b", "/a"])
+def test_a_pattern_for_everything_is_refused(pattern: str) -> None:
+    """So is one that leaves its project, or that has no plain form."""
+    with pytest.raises(ValueError, match="a pa"):
+        lease_paths.check(pattern, PROJECT)
+
+
+@pytest.mark.parametrize("pattern", ["a\nb", "a\x1b[2Jb", "a\u202eb", "a\0b", "x" * 1001])
+def test_a_path_with_control_characters_is_refused(pattern: str) -> None:
+    """A terminal never sees one, nor a list of leases."""
+    with pytest.raises(ValueError, match="control character"):
+        lease_paths.check(pattern, PROJECT)
+
+
+def test_outside_a_repository_a_pattern_begins_deep() -> None:
+    """A home directory is nobody's to lease."""
+    for pattern in ("home/**", "home/me/**", "home/*/x"):
+        with pytest.raises(ValueError, match="too much"):
+            lease_paths.check(pattern, lease_paths.OUTSIDE)
+    assert lease_paths.check("home/me/notes/**", lease_paths.OUTSIDE)
+    assert lease_paths.check("etc/x", lease_paths.OUTSIDE)
+
+
+def test_a_pattern_takes_no_time_to_be_judged() -> None:
+    """Stars that a slow matcher would try in all ways; the answer is there, so it tried them in one."""
+    stars, name = "a*" * 300 + "b", "a" * 900
+    assert not lease_paths.covers(f"src/{stars}", f"src/{name}")
+    assert not lease_paths.overlap("x/" + "**/a/" * 150 + "b", "x/" + "**/a/" * 150 + "c")
+
+
+class Log:
+    """Control messages, one after the other."""
+
+    def __init__(self, *dead: str) -> None:
+        self.roster = Roster()
+        for at, who in enumerate(("ada", "bob", "eve")):
+            self.roster.apply(RosterEvent("register", who, at, lead="eve" if who == "ada" else None, proof=TERMINAL))
+        for who in dead:
+            self.roster.apply(RosterEvent("retire", who, 10, proof=of_session(who)))
+        self.plane = Plane(self.roster)
+        self.count = 0
+
+    def says(self, who: str, payload: Payload, at: int = 100, proof: str | None = "") -> str:
+        """One more message; its outcome. ``proof``: the writer's own unless given."""
+        self.count += 1
+        message = Message(
+            id=f"m{self.count}", sender=who, recipients=(who,), timestamp=at, type="control",
+            content=message_text.written(payload), proof=of_session(who) if proof == "" else proof,
+        )  # fmt: skip
+        verdict = self.plane.apply(message)
+        assert verdict is not None
+        return verdict.outcome
+
+    def leases(self, who: str, *paths: str, at: int = 100, minutes: int = 30, **more: str | None) -> str:
+        """A session leases paths."""
+        name = f"lease-{self.count}"
+        paid = LeasePaths(request_id=name, project=PROJECT, paths=paths, expires=at + minutes * MINUTE)
+        return self.says(who, paid, at, **more)
+
+    def held(self, now: int = 200) -> list[tuple[str, bool]]:
+        """Who holds a lease, and whether that is proven."""
+        return [(lease.holder, lease.proven) for lease in self.plane.leases.live(now)]
+
+
+def test_a_lease_is_its_writer_s_whatever_sender_it_names() -> None:
+    """A session that leases in another's name leases for itself; a line that proves nothing comes last, as a hint."""
+    log = Log()
+    assert log.leases("ada", "src/a.py", proof=None) == APPLIED
+    assert log.leases("ada", "src/a.py", proof=of_session("eve")) == APPLIED
+    assert log.held() == [("eve", True), ("ada", False)]
+
+
+def test_a_proven_lease_ends_by_its_holder_its_lead_or_the_person() -> None:
+    """Neither by a peer nor by a line in the holder's name."""
+    for who, proof, outcome in (
+        ("bob", "", REFUSED),
+        ("ada", None, REFUSED),
+        ("ada", of_session("bob"), REFUSED),
+        ("ada", "", APPLIED),
+        ("eve", "", APPLIED),
+        ("user", TERMINAL, APPLIED),
+    ):
+        log = Log()
+        log.leases("ada", "src/a.py")
+        assert log.says(who, LeaseRelease(request_id="lease-0"), proof=proof) == outcome, (who, proof)
+        assert log.held() == ([] if outcome == APPLIED else [("ada", True)])
+
+
+def test_a_lease_ends_in_time_and_with_its_holder() -> None:
+    """However long it says; one from the future has not begun."""
+    log = Log()
+    log.leases("ada", "src/a.py", minutes=10**6)
+    log.leases("bob", "src/b.py", at=10**15, proof=None)
+    assert log.held(100 + LONGEST - 1) == [("ada", True)]
+    assert log.held(100 + LONGEST) == []
+    dead = Log("ada")
+    dead.leases("ada", "src/a.py")
+    assert dead.held() == []
+    assert dead.leases("bob", "src/a.py", minutes=-1) == REFUSED
+
+
+def test_ten_thousand_leases_are_as_many_as_a_session_may_hold() -> None:
+    """Of one session, and of all lines together that prove nothing; an ended one makes room."""
+    log = Log()
+    outcomes = [log.leases("ada", f"src/{n}.py") for n in range(10_000)]
+    assert outcomes.count(APPLIED) == MOST_HELD
+    outcomes = [log.leases(f"x{n}", f"src/{n}.py", proof=None) for n in range(MOST_UNPROVEN * 3)]
+    assert outcomes.count(APPLIED) == MOST_UNPROVEN
+    assert log.leases("bob", "src/a.py") == APPLIED
+    assert log.says("ada", LeaseRelease(request_id="lease-0")) == APPLIED
+    assert log.leases("ada", "src/a.py") == APPLIED
+
+
+def test_a_lease_that_holds_stays_in_the_log() -> None:
+    """And with it what belongs to it; one that is over may go."""
+    log = Log()
+    log.leases("ada", "src/a.py")
+    assert log.plane.standing(200) == {"m1"}
+    assert log.plane.standing(100 + 30 * MINUTE) == frozenset()
+    log.says("ada", LeaseRelease(request_id="lease-0"))
+    assert log.plane.standing(200) == frozenset()
+    assert ["m1", "m2"] in log.plane.groups()
+
+
+def test_an_id_is_one_lease_s() -> None:
+    """Neither its holder nor another widens it by saying it again."""
+    log = Log()
+    log.leases("ada", "src/a.py")
+    again = LeasePaths(request_id="lease-0", project=PROJECT, paths=("src/**",), expires=10**9)
+    assert log.says("ada", again) == REFUSED
+    assert log.says("bob", again) == REFUSED
+    assert log.plane.leases.live(200)[0].paths == ("src/a.py",)
