@@ -24,7 +24,7 @@ FLOORS = {
     "errors": 0,
     "core": 1,
     "store": 2,
-    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions"), 3),
+    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats"), 3),
     **dict.fromkeys(("mailbox", "control"), 4),
     "upkeep": 5,
     **dict.fromkeys(("clients", "console", "mcp", "swarm", "teams"), DOORS),

@@ -1,0 +1,293 @@
+"""A connection to a NATS server: the client's side of its protocol, as far as the order needs it.
+
+Belongs here: connecting, publishing with headers, requests and their answers, time limits. Must not know JetStream.
+The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
+``Unavailable``; the next request connects anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..core.records import Record
+from ..errors import BadData, Malformed, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LINE, PAYLOAD = 64 << 10, 8 << 20
+"""Bytes of the longest line of the protocol, and of the largest message, that a server may send."""
+PORT = 4222
+_VERSION = b"NATS/1.0"
+
+
+class ServerAnswer(Record):
+    """One message from the server. ``status`` is the code in its headers; empty if there is none."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    status: str
+
+
+class Publication(Record):
+    """One message to the server."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] | None = None
+
+
+class NatsConnection:
+    """A way to one server at a time, of those that ``url`` names (separated by commas).
+
+    ``credential`` is a file that only the user may read, with a token, or with a user's name and password on two lines.
+    ``authority`` is a file with the certificate that the server's must follow from. ``patience`` is in seconds.
+    """
+
+    def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
+        self.urls = [one.strip() for one in url.split(",")]
+        self.patience = patience
+        self._credential = credential
+        self._authority = authority
+        self._socket: socket.socket | None = None
+        self._buffer = bytearray()
+        self._inbox = ""
+        self._asked = 0
+        self.info: dict[str, Any] = {}
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def ask(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
+        """Publish the messages, and return the answer to each, in order.
+
+        Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
+        try:
+            return self._asked_all(publications)
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+        except (Unavailable, BadData):
+            self.close()
+            raise
+
+    def _asked_all(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
+        self._connected()
+        first = self._asked
+        self._asked += len(publications)
+        self._send(b"".join(self._form(one, first + place) for place, one in enumerate(publications)))
+        deadline = time.monotonic() + self.patience
+        found: dict[int, ServerAnswer] = {}
+        while len(found) < len(publications):
+            answer = self._received(deadline)
+            number = answer.subject.rpartition(".")[2] if answer is not None else ""
+            if answer is not None and number.isdigit() and first <= int(number) < self._asked:
+                if answer.status == "503":
+                    raise unavailable(self.urls, "nobody answers there; is JetStream enabled?")
+                found[int(number)] = answer
+        return [found[first + place] for place in range(len(publications))]
+
+    def tell(self, publications: Sequence[Publication]) -> None:
+        """Publish messages that nothing answers."""
+        try:
+            self._connected()
+            self._send(b"".join(self._form(one, None) for one in publications))
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def listen(self, subject: str) -> None:
+        """Ask for one message on a subject, for ``heard``."""
+        try:
+            self._connected()
+            self._asked += 1
+            self._send(f"SUB {subject} {self._asked}\r\nUNSUB {self._asked} 1\r\nPING\r\n".encode())
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def heard(self, seconds: float) -> bool:
+        """Return whether a message came within that time."""
+        deadline = time.monotonic() + seconds
+        try:
+            while True:
+                if self._received(deadline) is not None:
+                    return True
+        except TimeoutError:
+            return False
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def _form(self, one: Publication, number: int | None) -> bytes:
+        reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
+        if not one.headers:
+            return b"PUB %s %s%d\r\n%s\r\n" % (one.subject.encode(), reply, len(one.data), one.data)
+        lines = "".join(f"{key}: {value}\r\n" for key, value in one.headers.items()).encode()
+        head = b"%s\r\n%s\r\n" % (_VERSION, lines)
+        size = len(head), len(head) + len(one.data)
+        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (one.subject.encode(), reply, *size, head, one.data)
+
+    # -- the protocol -------------------------------------------------------------------------------------------------
+
+    def _received(self, deadline: float) -> ServerAnswer | None:
+        """Return the next message, or None for anything else that the server says."""
+        words = self._line(deadline).split()
+        verb = words[0].upper() if words else b""
+        if verb == b"PING":
+            self._send(b"PONG\r\n")
+        elif verb == b"-ERR":
+            raise self._complaint(b" ".join(words[1:]))
+        elif verb == b"INFO":
+            pass  # a server that leaves, or others that came
+        elif verb in (b"MSG", b"HMSG"):
+            return self._message(words, deadline)
+        elif verb not in (b"PONG", b"+OK"):
+            raise unavailable(self.urls, "no NATS server answers there")
+        return None
+
+    def _message(self, words: list[bytes], deadline: float) -> ServerAnswer:
+        sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
+        if len(words) < 4 or not all(word.isdigit() and len(word) < 9 for word in sizes):
+            raise unavailable(self.urls, "the server says what no NATS server says")
+        head, whole = map(int, sizes)
+        if not head <= whole <= PAYLOAD:
+            raise unavailable(self.urls, f"the server sends {whole} bytes at once")
+        data = self._bytes(whole + 2, deadline)[:whole]
+        status, headers = headers_of(data[:head])
+        return ServerAnswer(words[1].decode("utf-8", "replace"), data[head:], headers, status)
+
+    def _line(self, deadline: float) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > LINE:
+                raise unavailable(self.urls, "the server sends a line without an end")
+            self._fill(deadline)
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    def _bytes(self, size: int, deadline: float) -> bytes:
+        while len(self._buffer) < size:
+            self._fill(deadline)
+        found = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return found
+
+    def _fill(self, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
+        if self._socket is None:
+            raise OSError("not connected")
+        self._socket.settimeout(left)
+        data = self._socket.recv(1 << 18)
+        if not data:
+            raise OSError("the server closed the connection")
+        self._buffer += data
+
+    def _send(self, data: bytes) -> None:
+        if self._socket is None:
+            raise OSError("not connected")
+        self._socket.settimeout(self.patience)
+        self._socket.sendall(data)
+
+    # -- connecting ---------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> None:
+        if self._socket is not None:
+            return None
+        trouble: Exception = Unavailable("engine has no address")
+        for url in self.urls:
+            try:
+                return self._connect(url)
+            except (OSError, Unavailable) as error:
+                self.close()
+                trouble = error
+        raise trouble if isinstance(trouble, Unavailable) else unavailable(self.urls, trouble)
+
+    def _connect(self, url: str) -> None:
+        split = urlsplit(url)
+        if split.scheme not in ("nats", "tls") or not split.hostname:
+            raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
+        deadline = time.monotonic() + self.patience
+        self._socket = socket.create_connection((split.hostname, split.port or PORT), self.patience)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        word, _, text = self._line(deadline).partition(b" ")
+        if word.upper() != b"INFO":
+            raise unavailable([url], "no NATS server answers there")
+        self.info = parsed(text)
+        if split.scheme == "tls" or self.info.get("tls_required") is True:
+            context = ssl.create_default_context(cafile=self._authority)
+            self._socket = context.wrap_socket(self._socket, server_hostname=split.hostname)
+        hello: dict[str, object] = {
+            "verbose": False,
+            "pedantic": False,
+            "headers": True,
+            "no_responders": True,
+            "protocol": 1,
+        }
+        hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login()}
+        self._inbox = "_INBOX." + os.urandom(11).hex()
+        self._send(b"CONNECT %s\r\nSUB %s.* 0\r\nPING\r\n" % (json.dumps(hello).encode(), self._inbox.encode()))
+        while (line := self._line(deadline)).upper() != b"PONG":
+            if line.startswith(b"-ERR"):
+                raise self._complaint(line[4:].strip())
+
+    def _login(self) -> dict[str, str]:
+        if self._credential is None:
+            return {}
+        try:
+            mode = os.stat(self._credential).st_mode
+            with open(self._credential, encoding="utf-8") as file:
+                words = file.read(4096).split()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refused(f"credential cannot be read: {self._credential}: {error}", "name another file") from None
+        if mode & 0o077:
+            raise Refused(f"credential is open to others: {self._credential}", f"run `chmod 600 {self._credential}`")
+        if len(words) not in (1, 2):
+            raise Refused(
+                f"credential has no known form: {self._credential}", "write a token, or a user and a password"
+            )
+        return {"auth_token": words[0]} if len(words) == 1 else {"user": words[0], "pass": words[1]}
+
+    def _complaint(self, said: bytes) -> Exception:
+        text = said.decode("utf-8", "replace").strip("' ")[:200]
+        if "authori" in text.lower() or "permissions" in text.lower():
+            return Refused(f"engine refuses the credential: {text}", "`--credential FILE` of `engine join` names one")
+        return unavailable(self.urls, text)
+
+    def close(self) -> None:
+        """Close the connection; the next request opens one."""
+        self._buffer.clear()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def headers_of(head: bytes) -> tuple[str, dict[str, str]]:
+    """Return the status code and the headers of a message; names in lower case."""
+    first, *lines = head.decode("utf-8", "replace").split("\r\n")
+    pairs = (line.partition(":") for line in lines if ":" in line)
+    return first[len(_VERSION) :].strip()[:3], {key.lower().strip(): value.strip() for key, _, value in pairs}
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of an answer; raise ``Unavailable`` if it is none."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable("engine's answer is no JSON object", "is a NATS server there?")
+    return found
+
+
+def unavailable(urls: Sequence[str], why: object) -> Unavailable:
+    """Return the error of an engine that did not answer."""
+    return Unavailable(f"engine is out of reach: {', '.join(urls)}: {why}", "try again; `agent-mailbox engine status`")

