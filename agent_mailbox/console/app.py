@@ -28,7 +28,7 @@ from ..core.text import visible
 from ..errors import MailboxError
 from ..mailbox.sending import random_id
 from ..store.logs import Logs
-from . import actions, details, presenters, views
+from . import actions, beside, details, presenters, views
 from .desk import Desk
 from .error_pages import answered
 from .gate import Gate
@@ -67,6 +67,7 @@ class Console:
     """The parts of one console process: the mailbox, the sessions, the live streams."""
 
     def __init__(self, directory: str, hosts: AllowedHosts) -> None:
+        self._directory = directory
         self.desk = Desk(directory)
         self.hub = Hub()
         self.gate = Gate(time.monotonic, self.hub.dismiss)
@@ -118,6 +119,7 @@ class Console:
             Route(ENTRANCE, self._enter, methods=["POST"]),
             Route("/leave", self._leave, methods=["POST"]),
             Route("/receipts", self._receipts),
+            Route(beside.PATH, self._attached),
             Route("/rail", self._rail),
             Route("/events", self._events),
             Mount(f"{STATIC}{_version()}", Static(directory=HERE / "static")),
@@ -193,6 +195,10 @@ class Console:
                 return {i: (r.sign, r.text) for i, r in now.receipts(ids).items()}
 
         return JSONResponse(await run_in_threadpool(look))
+
+    async def _attached(self, request: Request) -> Response:
+        file, name = (request.query_params.get(key, "") for key in ("file", "name"))
+        return await run_in_threadpool(beside.served, self._directory, file, name)
 
     async def _events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)

@@ -19,6 +19,7 @@ from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
 from . import markup
+from .beside import Beside, conflicts, links
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,6 +93,8 @@ class Row(Record):
     replies: int
     receipt: Receipt
     asks: bool
+    beside: tuple[Beside, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
 
 def link(path: str, **params: str | int | None) -> str:
@@ -258,6 +261,8 @@ def row(
         replies=replies,
         receipt=receipt(message, reads, roster),
         asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
+        beside=links(message),
+        conflicts=conflicts(message),
     )
 
 

@@ -34,7 +34,7 @@ class Answer:
     def __init__(self, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
         self.status = status
         self.headers = headers
-        self.text = body.decode()
+        self.text = body.decode("utf-8", "replace")
 
 
 class Running:
