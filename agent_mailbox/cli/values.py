@@ -14,7 +14,7 @@ from typing import Any
 from ..core import compose, instant
 from ..core.attachments import MOST, File
 from ..errors import BadData, Malformed, Refused
-from ..store import attachments, creation
+from ..store import attachment_files, creation
 from .options import App
 
 
@@ -69,7 +69,7 @@ def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
     """Keep copies of the files in the mailbox; return the entries that name them.
 
     Raises ``Malformed`` for what is no readable file, ``Refused`` for an agent's file outside its project, and as
-    ``store.attachments.put`` does.
+    ``store.attachment_files.put`` does.
     """
     if len(given) > MOST:
         raise Malformed(f"too many attachments: {len(given)}", f"send at most {MOST} with one message")
@@ -87,7 +87,7 @@ def _kept(app: App, source: str) -> File:
             raise Malformed(f"the attachment is no file: {source}", "attach a file, such as an archive of a directory")
         if app.is_session:
             _refuse_outside(app, source, fd)
-        return attachments.put(app.mailbox.directory, os.path.realpath(source), attachments.chunks_of(fd))
+        return attachment_files.put(app.mailbox.directory, os.path.realpath(source), attachment_files.chunks_of(fd))
     finally:
         os.close(fd)
 

@@ -1,4 +1,4 @@
-"""What stands beside a message's text: references and attachments, as links; and the bytes of an attached file.
+"""The links beside a message's text: its references and attachments, and the bytes of an attached file.
 
 Belongs here: where such a link leads, and as which type a file is served. Both are other people's: a link leads to the
 web or to a file of the mailbox, and a file is shown as a picture or as plain text, else saved. No browser runs one.
@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from ..core import attachments, references
 from ..core.records import Record
 from ..core.text import neutral
-from ..store import attachments as kept
+from ..store import attachment_files
 
 if TYPE_CHECKING:
     from typing import Any
@@ -34,7 +34,7 @@ _REPO = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
-class Beside(Record):
+class Linked(Record):
     """A reference (``text``, and its address if it leads to the web), or an attachment (``href`` in the console)."""
 
     text: str
@@ -43,10 +43,10 @@ class Beside(Record):
     size: str = ""
 
 
-def links(message: Message) -> tuple[Beside, ...]:
+def links(message: Message) -> tuple[Linked, ...]:
     """Return the references of a message, and then its attachments."""
     given = message.references if isinstance(message.references, list) else []
-    told = [Beside(text, address(one)) for one in given if (text := references.one(one))]
+    told = [Linked(text, address(one)) for one in given if (text := references.one(one))]
     return (*told[: references.MOST], *map(_file, attachments.files(message)[: attachments.MOST]), *_others(message))
 
 
@@ -70,23 +70,23 @@ def address(reference: Any) -> str:
     return f"https://github.com/{repo}" if kind == "github_repo" else ""
 
 
-def _file(file: attachments.File) -> Beside:
+def _file(file: attachments.File) -> Linked:
     name = neutral(file.name)[: attachments.LONGEST]
     href = f"{PATH}?file={file.stored}&name={quote(name, safe='')}"
-    return Beside(name, href, href if file.mime_type in _PICTURES else "", attachments.size_of(file.size))
+    return Linked(name, href, href if file.mime_type in _PICTURES else "", attachments.size_of(file.size))
 
 
-def _others(message: Message) -> list[Beside]:
+def _others(message: Message) -> list[Linked]:
     """Return the attachments that are no files of the mailbox, without links: a peer named them."""
     given = message.attachments if isinstance(message.attachments, list) else []
     others = [entry for entry in given if isinstance(entry, dict) and entry.get("type") != "file"]
     lines = attachments.lines(message.replace(attachments=others))
-    return [Beside(line.removeprefix("Attached: ")) for line in lines]
+    return [Linked(line.removeprefix("Attached: ")) for line in lines]
 
 
 def served(directory: str, stored: str, name: str) -> Response:
     """Answer with a file of the mailbox: a picture, plain text, or something to save."""
-    data = kept.content(directory, stored) if attachments.is_stored(stored) else None
+    data = attachment_files.content(directory, stored) if attachments.is_stored(stored) else None
     if data is None:
         return PlainTextResponse("the mailbox has no such file, or another than was sent\n", 404)
     headers = {"cache-control": "private, max-age=31536000, immutable"}

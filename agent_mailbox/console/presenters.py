@@ -19,7 +19,7 @@ from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
 from . import markup
-from .beside import Beside, conflicts, links
+from .beside import Linked, conflicts, links
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -93,7 +93,7 @@ class Row(Record):
     replies: int
     receipt: Receipt
     asks: bool
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[Linked, ...] = ()
     conflicts: tuple[str, ...] = ()
 
 

@@ -14,7 +14,7 @@ from ..core.address import is_remote, swarm_of
 from ..core.attachments import files, size_of
 from ..core.records import USER
 from ..errors import Refused
-from ..store import attachments
+from ..store import attachment_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
 
 def _files(message: Message, directory: str) -> Iterator[tuple[File, bytes | None]]:
     for file in files(message):
-        yield file, attachments.read(directory, file) if file.size <= MOST_INLINE else b""
+        yield file, attachment_files.read(directory, file) if file.size <= MOST_INLINE else b""
 
 
 def secret_in(message: Message, directory: str) -> str:

@@ -156,10 +156,10 @@ class Posting(OpenMailbox):
                 chat = [made.message.sender for made in new if made.message.type != "control"]
                 rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
             if any(made.message.attachments for made in new):
-                from ..store import attachments  # rare in mail
+                from ..store import attachment_files  # rare in mail
 
                 for made in new:
-                    attachments.check(self.directory, made.message)
+                    attachment_files.check(self.directory, made.message)
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:

@@ -19,7 +19,7 @@ from ..core.address import check_id
 from ..core.attachments import DIRECTORY, is_stored
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
-from ..store import attachments, creation, custody, custody_setup, paths, system
+from ..store import attachment_files, creation, custody, custody_setup, paths, system
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
@@ -115,13 +115,13 @@ def _fill(out: IO[bytes], mailbox: Mailbox) -> None:
 
 def _attached(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
     """Yield the attachments, each open while it is asked for; they never change."""
-    for name in attachments.names(directory):
+    for name in attachment_files.names(directory):
         try:
-            fd = paths.open_file(attachments.place(directory, name), system.O_RDONLY)
+            fd = paths.open_file(attachment_files.place(directory, name), system.O_RDONLY)
         except FileNotFoundError:  # a steward removed it: no message named it
             continue
         try:
-            yield f"{DIRECTORY}/{name}", system.fstat(fd).st_size, attachments.chunks_of(fd)
+            yield f"{DIRECTORY}/{name}", system.fstat(fd).st_size, attachment_files.chunks_of(fd)
         finally:
             system.close(fd)
 

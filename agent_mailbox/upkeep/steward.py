@@ -19,7 +19,7 @@ from ..errors import Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store import attachments, events, leftovers, rotation
+from ..store import attachment_files, events, leftovers, rotation
 from . import clock_signs, doctor, notices
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
         events.rotate(mailbox.logs)
         leftovers.sweep(mailbox.logs)
-        attachments.sweep(mailbox.logs, mailbox.archive, mailbox.now())
+        attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.settled(mailbox)
     Library(mailbox).keep_index()

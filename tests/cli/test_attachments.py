@@ -18,7 +18,7 @@ from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox import leaving
 from agent_mailbox.permissions import own_commands
-from agent_mailbox.store import attachments
+from agent_mailbox.store import attachment_files
 from agent_mailbox.upkeep import backup
 from agent_mailbox.upkeep import steward as stewards
 from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture
@@ -91,7 +91,7 @@ def test_what_is_no_file_is_refused_and_nothing_is_sent(pair: Post) -> None:
     """A directory, a pipe, nothing, too many, one that is too large: the log has no line, the mailbox no remains."""
     os.mkfifo(pair.scratch / "pipe")
     with open(pair.scratch / "large", "wb") as file:
-        file.truncate(attachments.MOST_BYTES + 1)
+        file.truncate(attachment_files.MOST_BYTES + 1)
     words = ("send", "--from", "ann", "--to", "bob", "--body", "x")
     refused(pair.call(*words, "--attach", pair.scratch), 2, "is no file")
     refused(pair.call(*words, "--attach", pair.scratch / "pipe"), 2, "is no file")
@@ -103,10 +103,10 @@ def test_what_is_no_file_is_refused_and_nothing_is_sent(pair: Post) -> None:
 
 def test_a_full_mailbox_takes_no_more(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents do not fill the disk."""
-    monkeypatch.setattr(attachments, "MOST_TOTAL", len(PICTURE) + 10)
-    attachments.put(str(pair.box), "a.png", [PICTURE])
+    monkeypatch.setattr(attachment_files, "MOST_TOTAL", len(PICTURE) + 10)
+    attachment_files.put(str(pair.box), "a.png", [PICTURE])
     with pytest.raises(Exception, match=r"no room for b\.png"):
-        attachments.put(str(pair.box), "b.png", [b"x" * 11])
+        attachment_files.put(str(pair.box), "b.png", [b"x" * 11])
     assert kept(pair) == [f"{DIGEST}.png"]
 
 
@@ -185,8 +185,8 @@ def test_killed_at_any_step_no_message_names_what_is_not_there(pair: Post, which
     for place in crashed(pair, which, *words):
         box = Mailbox(str(place / "box"), clock=lambda: NOW + 2 * DAY)
         messages = list(box.state().messages.values())
-        assert all(attachments.missing(box.directory, message) is None for message in messages)
-        attachments.sweep(box.logs, box.archive, box.now())
+        assert all(attachment_files.missing(box.directory, message) is None for message in messages)
+        attachment_files.sweep(box.logs, box.archive, box.now())
         home = place / "box" / DIRECTORY
         assert [*home.iterdir()] == ([home / f"{DIGEST}.png"] if messages else []) if home.exists() else not messages
 
@@ -196,7 +196,7 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
     attach(pair, "plan.png", to="all")
     for name in ("spelt", "lost", "young"):
         (pair.scratch / name).write_text(name)
-        attachments.put(str(pair.box), name, [name.encode()])
+        attachment_files.put(str(pair.box), name, [name.encode()])
     spelt = hashlib.sha256(b"spelt").hexdigest()
     entry = {"type": "file", "name": "spelt", "mime_type": "t/x", "size": 5, "sha256": spelt}
     foreign = json.dumps(record(attachments=[{**entry, "path": f"{DIRECTORY}/{spelt}"}]))
@@ -214,8 +214,8 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
     stewards.run(later, 0, trust_clock=True)
     assert DIGEST not in pair.file(MESSAGES).read_text()
     assert kept(pair) == sorted([f"{DIGEST}.png", spelt])
-    attachments.put(str(pair.box), "more", [b"more"])
-    assert attachments.sweep(later.logs, later.archive, NOW + 25 * DAY + 1000) == 0
+    attachment_files.put(str(pair.box), "more", [b"more"])
+    assert attachment_files.sweep(later.logs, later.archive, NOW + 25 * DAY + 1000) == 0
 
 
 def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
@@ -249,7 +249,9 @@ def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post) -> None
     assert (inline["type"], base64.b64decode(inline["content"])) == ("inline", PICTURE)
     key = "-----BEGIN OPENSSH PRIVATE KEY-----"
     for name, data, said in (("notes", key.encode(), "a secret: private key"), ("large", bytes(80_000), "too large")):
-        draft = Draft("user", ("swarm:x",), "see", attachments=[attachments.put(box.directory, name, [data]).entry()])
+        draft = Draft(
+            "user", ("swarm:x",), "see", attachments=[attachment_files.put(box.directory, name, [data]).entry()]
+        )
         with pytest.raises(Refused, match=said):
             box.send(draft)
     gone = message.replace(attachments=[{**message.attachments[0], "size": 1}])

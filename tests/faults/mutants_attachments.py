@@ -33,13 +33,13 @@ MUTANTS = (
     ),
     Mutant(
         "a file that archived mail names stays",
-        "attachments.sweep",
+        "attachment_files.sweep",
         ("    kept = set(_named(archive.lines()))\n", "    kept: set[str] = set()\n"),
         tests=f"{TESTS}::test_the_steward_removes_what_no_message_names",
     ),
     Mutant(
         "a file whose message is on its way stays",
-        "attachments.sweep",
+        "attachment_files.sweep",
         (" < now - GRACE\n", " < now\n"),
         tests=f"{TESTS}::test_the_steward_removes_what_no_message_names",
     ),

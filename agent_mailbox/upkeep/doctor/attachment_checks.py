@@ -6,7 +6,7 @@ from ...core import codec
 from ...core.attachments import files
 from ...core.frame import short
 from ...core.records import BadLine
-from ...store import attachments, system
+from ...store import attachment_files, system
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -21,8 +21,8 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
     seen: set[str] = set()
     for message_id, file in _named(mailbox):
-        if file.stored not in seen and attachments.read(mailbox.directory, file) is None:
-            path = attachments.place(mailbox.directory, file.stored)
+        if file.stored not in seen and attachment_files.read(mailbox.directory, file) is None:
+            path = attachment_files.place(mailbox.directory, file.stored)
             what = "is damaged" if system.exists(path) else "is missing"
             yield Problem(path, None, f"{what}: an attachment of {short(message_id)}; ask its sender for it again")
         seen.add(file.stored)
