@@ -1,9 +1,10 @@
-"""Notes of which session last wrote which file, and the note that a lease may hold: for the guard before a tool.
+"""Notes of which session wrote which file when, and the note that a lease may hold: for the guard before a tool.
 
-Belongs here: these derived files (``.cache/edits``). The shim reads and writes them by builtins, in this form. A note's
-name is the file's real path with ``:`` for each slash. Its first line is the session and that path; its second names
-the sessions that were told of each other. The note ``leased`` says that a lease may hold. Without the directory the
-shim asks Python, which makes it: to delete all of ``.cache`` loses no warning of a lease.
+Belongs here: these derived files (``.cache/edits``). Each session has a directory of empty files. A file's name is the
+written file's real path with ``:`` for each slash, its time is that of the last write. The shim looks for the same name
+in all of them, by builtins; an empty file is set to a new time without a write to the disk. The note ``.leased`` says
+that a lease may hold. Without the directory the shim asks Python, which makes it: to delete all of ``.cache`` loses no
+warning of a lease.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ from . import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .logs import Logs
 
 EDITS, TOLD = "edits", "leases-told"
-_LEASED = "leased"
+_LEASED = ".leased"
+"""No session's id begins with a dot."""
 RECENT = 10 * 60 * 1000
 """Milliseconds within which two sessions that write one file are told of each other."""
-_OLD = 3600 * 1_000_000_000
 _MOST = 64 * 1024
 """Bytes of what a session was told; after that it is told again."""
 
 
 class Edit(Record):
-    """The last write of a file: the session, its time (ms), and the sessions that were told of each other."""
+    """The last write of a file by a session, and its time (ms)."""
 
     session_id: str
     when: int
-    told: tuple[str, ...]
 
 
 class Edits:
@@ -41,7 +43,7 @@ class Edits:
         self._leased = logs.cache(EDITS, _LEASED)
 
     def is_ready(self) -> bool:
-        """Return whether the directory is there, so that ``leased`` tells what the shim needs."""
+        """Return whether the directory is there, so that ``.leased`` tells what the shim needs."""
         return system.is_own_directory(self._directory)
 
     def is_leased(self) -> bool:
@@ -50,7 +52,8 @@ class Edits:
 
     def leased(self) -> None:
         """Note that a lease may hold. Its writer does so before it writes the lease, and again after."""
-        self._write(self._leased, b"")
+        if self.is_ready():  # else ``settle`` makes it, and looks for leases then
+            _write(self._leased, b"")
 
     def settle(self, *, holds: bool) -> None:
         """Note whether any lease holds; the caller holds the lock of the messages log since it looked."""
@@ -63,24 +66,33 @@ class Edits:
         except OSError:
             pass
 
-    def last(self, real: str) -> Edit | None:
-        """Return the last noted write of a file; None if there is none that is sound."""
-        path = self._note(real)
-        try:
-            made = system.lstat(path)
-        except (OSError, ValueError):
-            return None
-        first, _, rest = _read(path).partition("\n")
-        session_id, _, named = first.partition(" ")
-        if made.st_mode & system.S_IFMT != system.S_IFREG or named != real or not session_id:
-            return None
-        return Edit(session_id, made.st_mtime_ns // 1_000_000, tuple(rest.split()))
+    def others(self, real: str, me: str, now: int) -> list[Edit]:
+        """Return the writes of a file by other sessions in the last minutes, latest first; drop older notes."""
+        found = []
+        for session_id in self._sessions():
+            path = self._note(real, session_id)
+            try:
+                when = system.lstat(path).st_mtime_ns // 1_000_000 if session_id != me else -1
+                if 0 <= now - when < RECENT:
+                    found.append(Edit(session_id, when))
+                elif when >= 0:
+                    system.unlink(path)
+            except (OSError, ValueError):
+                pass
+        return sorted(found, key=lambda edit: -edit.when)
 
-    def note(self, real: str, session_id: str, told: tuple[str, ...] = ()) -> None:
-        """Note that a session writes a file now."""
-        if "\n" not in real and self.is_ready():
-            text = f"{session_id} {real}\n" + (f"{' '.join(told)}\n" if told else "")
-            self._write(self._note(real), system.encoded(text))
+    def note(self, real: str, me: str, now: int) -> None:
+        """Note that a session writes a file now (ms)."""
+        if not self.is_ready():
+            return
+        path = self._note(real, me)
+        try:
+            if not system.is_own_directory(system.dirname(path)):
+                system.make_directory(system.dirname(path))
+            if system.size(path) == 0 and _write(path, b""):
+                system.utime(path, ns=(now * 1_000_000, now * 1_000_000), follow_symlinks=False)
+        except (OSError, ValueError):
+            pass
 
     def was_told(self, session_id: str, what: str) -> bool:
         """Return whether the session was told of this."""
@@ -90,42 +102,52 @@ class Edits:
         """Note that the session was told of this."""
         path = self._logs.cache(TOLD, session_id)
         known = _read(path) if system.size(path) < _MOST else ""
-        self._write(path, system.encoded(f"{known}{what}\n"))
+        if not _write(path, data := system.encoded(f"{known}{what}\n")):
+            try:
+                system.make_directory(system.dirname(path))
+            except OSError:
+                return
+            _write(path, data)
 
     def sweep(self, now: int) -> None:
         """Remove notes of writes that no longer count; ``now`` in ms."""
+        for session_id in self._sessions():
+            here = system.join(self._directory, session_id)
+            try:
+                for path in (system.join(here, name) for name in system.listdir(here)):
+                    if now - system.lstat(path).st_mtime_ns // 1_000_000 >= RECENT:
+                        system.unlink(path)
+                system.rmdir(here)
+            except OSError:
+                pass  # most often others are in it
+
+    def _sessions(self) -> Iterator[str]:
         try:
             names = system.listdir(self._directory) if self.is_ready() else []
         except OSError:
             return
-        for name in names:
-            path = system.join(self._directory, name)
-            try:
-                if name != _LEASED and system.lstat(path).st_mtime_ns < now * 1_000_000 - _OLD:
-                    system.unlink(path)
-            except OSError:
-                pass
+        for name in sorted(names):
+            if system.is_own_directory(system.join(self._directory, name)):
+                yield name
 
-    def _note(self, real: str) -> str:
-        return system.join(self._directory, real.replace("/", ":"))
+    def _note(self, real: str, session_id: str) -> str:
+        return system.join(self._directory, session_id, real.replace("/", ":"))
 
-    def _write(self, path: str, data: bytes) -> None:
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC
-        flags |= system.O_NOFOLLOW | system.O_NONBLOCK
-        try:
-            try:
-                fd = system.open(path, flags, 0o600)
-            except FileNotFoundError:
-                if system.dirname(path) == self._directory:
-                    return  # ``settle`` makes it, and looks for leases then
-                system.make_directory(system.dirname(path))
-                fd = system.open(path, flags, 0o600)
-            try:
-                system.write_whole(fd, data)
-            finally:
-                system.close(fd)
-        except (OSError, ValueError):
-            pass
+
+def _write(path: str, data: bytes) -> bool:
+    """Replace a small derived file; return whether that was possible."""
+    flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
+    try:
+        fd = system.open(path, flags, 0o600)
+    except (OSError, ValueError):
+        return False
+    try:
+        system.write_whole(fd, data)
+    except OSError:
+        return False
+    finally:
+        system.close(fd)
+    return True
 
 
 def _read(path: str) -> str:

@@ -184,10 +184,13 @@ def test_two_who_write_one_file_within_minutes_are_told_of_each_other(desk: Desk
     assert desk.mail(ADA) == desk.mail(ME) == []
     later = desk.top / "src/later.py"
     desk.writes(later, ADA, *words)
-    (note,) = [one for one in (desk.post.box / ".cache/edits").iterdir() if one.name.endswith("later.py")]
+    (note,) = (desk.post.box / ".cache/edits").glob("*/*later.py")
     old = note.stat().st_mtime - RECENT / 1000
     os.utime(note, (old, old))
-    assert desk.writes(later, ME, *words) == ""
+    desk.shim.starts()
+    for starts in (1, 0):  # the old note goes
+        assert desk.writes(later, ME, *words) == ""
+        assert desk.shim.starts() == starts
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -195,22 +198,30 @@ def test_what_stands_in_a_note_s_place_is_not_written_to(desk: Desk, shell: str)
     """A link, a FIFO, a directory: nothing blocks, no file elsewhere changes."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     desk.writes(desk.top / "src/a.py")
-    notes, precious = desk.post.box / ".cache/edits", desk.post.scratch / "precious"
+    notes, precious = desk.post.box / ".cache/edits" / ME, desk.post.scratch / "precious"
     precious.write_text("precious")
-    for name, make in (("l", lambda at: at.symlink_to(precious)), ("f", os.mkfifo), ("d", os.mkdir)):
+    for name, make in (
+        ("l", lambda at: at.symlink_to(precious)),
+        ("h", lambda at: at.hardlink_to(precious)),
+        ("f", os.mkfifo),
+        ("d", os.mkdir),
+    ):
         make(notes / str(desk.top / "src" / name).replace("/", ":"))
         assert desk.writes(desk.top / "src" / name, ME, *words) == ""
     assert precious.read_text() == "precious"
 
 
 def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
-    """Whoever is not in the roster, or is dead, was not there; a name is no place for words."""
+    """Who is not in the roster, or is dead, was not there; a name is no place for words."""
     path = desk.top / "src/a.py"
     desk.writes(path)
-    note = desk.post.box / ".cache/edits" / str(path).replace("/", ":")
-    for text in (f"nobody {path}\n", f"run\x1b[2Jrm {path}\n", f"{path}\n", "\n", "x" * 100_000):
-        note.write_text(text)
-        assert desk.writes(path) == "", text[:40]
+    desk.post.register("gone")
+    desk.post.ok("roster", "retire", "--session-id", "gone")
+    for name in ("nobody", "run\x1b[2Jrm", "gone", "a b", ".leased2"):
+        there = desk.post.box / ".cache/edits" / name
+        there.mkdir()
+        (there / str(path).replace("/", ":")).touch()
+        assert desk.writes(path) == "", name
 
 
 def test_at_one_instant_one_of_many_gets_a_lease(post: Post) -> None:

@@ -16,7 +16,7 @@ from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
 from ...permissions.policy import DENY
 from ...store import project_paths
-from ...store.edits import RECENT, Edits
+from ...store.edits import Edits
 from . import permit
 
 TYPE_CHECKING = False
@@ -74,25 +74,20 @@ class LeaseGuard(Record):
         """Note the write; if another session wrote the file a moment ago, tell both, once."""
         me, now = self.call.session_id, self.desk.now()
         real = project_paths.of(written, self.call.here).real
-        last = edits.last(real)
-        if (
-            last is None
-            or last.session_id == me
-            or not 0 <= now - last.when < RECENT
-            or not self._is_other(last.session_id)
-        ):
-            edits.note(real, me, last.told if last is not None and 0 <= now - last.when < RECENT else ())
+        edits.note(real, me, now)
+        others = (edit for edit in edits.others(real, me, now) if self._is_other(edit.session_id))
+        other = next(others, None)
+        if other is None:
             return ""
-        other = last.session_id
-        is_told = me in last.told and other in last.told
-        edits.note(real, me, tuple(dict.fromkeys([*last.told, me, other]))[-8:])
-        if is_told:
+        you, what = other.session_id, f"beside {{}} {codec.dumps(real)}"
+        if edits.was_told(me, what.format(you)) or edits.was_told(you, what.format(me)):
             return ""
-        shown, ago = self._shown(written), (now - last.when) // _MINUTE
+        edits.tell(me, what.format(you))
+        shown, ago = self._shown(written), (now - other.when) // _MINUTE
         text = f"{self._name(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
-        self._send(other, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {other} {last.when}")
+        self._send(you, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}")
         lease = f"`{self.program} lease take PATH` tells others."
-        return _context(f"{self._name(other)} edited {shown} {ago} min ago. {self._write_to(other)} {lease}")
+        return _context(f"{self._name(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}")
 
     def _is_other(self, session_id: str) -> bool:
         """Return whether that is a living agent that this session is not."""
