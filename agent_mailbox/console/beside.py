@@ -1,7 +1,7 @@
 """The links beside a message's text: its references and attachments, and the bytes of an attached file.
 
-Belongs here: where such a link leads, and as which type a file is served. Both are other people's: a link leads to the
-web or to a file of the mailbox, and a file is shown as a picture or as plain text, else saved. No browser runs one.
+Belongs here: where such a link leads, and as which type a file is served. Both are other people's. A link leads to the
+web or to a file of the mailbox. A file is shown as a picture or as plain text, or else saved: no browser runs one.
 """
 
 from __future__ import annotations

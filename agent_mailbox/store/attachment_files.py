@@ -170,7 +170,7 @@ def names(directory: str) -> list[str]:
 def sweep(logs: Logs, archive: Archive, now: int) -> int:
     """Remove the files that no message names, live or archived; return how many. The caller is the steward.
 
-    Once a day at most, since all mail is looked through. Nobody appends a line meanwhile: ``check`` runs under the same
+    Once a day at most, since all mail is looked through. No line is appended meanwhile: ``check`` runs under the same
     lock.
     """
     home = place(logs.directory)
