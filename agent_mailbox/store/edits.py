@@ -2,7 +2,7 @@
 
 Belongs here: these derived files (``.cache/edits``). Each session has a directory of empty files. A file's name is the
 written file's real path with ``:`` for each slash, its time is that of the last write. The shim looks for the same name
-in all of them, by builtins; an empty file is set to a new time without a write to the disk. The note ``.leased`` says
+in all of them, by builtins. An empty file is set to a new time without a write to the disk. The note ``.leased`` says
 that a lease may hold. Without the directory the shim asks Python, which makes it: to delete all of ``.cache`` loses no
 warning of a lease.
 """

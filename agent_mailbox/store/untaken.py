@@ -332,7 +332,7 @@ class UntakenTable:
         """Yield the group and the row of what these sent."""
         for sender in senders:
             g = 0
-            for n in self._saved.senders.places(sender):
+            for n in self._saved.of_sender(sender):
                 g = bisect_right(self._saved.firsts, n, g) - 1
                 yield g, n
 

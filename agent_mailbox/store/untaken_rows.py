@@ -6,7 +6,7 @@ Belongs here: the derived file and its columns. ``untaken`` says which mail is i
     words     the groups' recipients, sorted, a line each
     columns   numbers of 8 bytes: each group's hours to live (0: none of its own) and its first row; then of each row
               the message's instant, the digest of its id, its position, the digest of its sender; then all rows'
-              numbers in the order of the digests of their ids
+              numbers, once in the order of the digests of their ids, once in that of their senders
 
 The rows of a group stand together, the oldest first.
 """
@@ -35,7 +35,7 @@ BYTES = 8
 _HEAD = 1 << 16
 """Bytes of the file that are read first."""
 _BLOCK = 512
-_COLUMNS = 5
+_COLUMNS = 6
 
 
 class Column:
@@ -118,7 +118,7 @@ class SavedRows:
         self.hours = Column(self._fd, start, groups)
         self.firsts = Column(self._fd, start + BYTES * groups, groups)
         start += BYTES * 2 * groups
-        self.times, self.ids, self.positions, self.senders, self._by_id = (
+        self.times, self.ids, self.positions, self.senders, self._by_id, self._by_sender = (
             Column(self._fd, start + BYTES * rows * n, rows) for n in range(_COLUMNS)
         )
 
@@ -145,10 +145,11 @@ class SavedRows:
 
     def of_id(self, number: int) -> Iterator[int]:
         """Yield the rows of an id's digest."""
-        at = bisect_left(self._by_id, number, key=self.ids.__getitem__)
-        while at < len(self) and self.ids[n := self._by_id[at]] == number:
-            yield n
-            at += 1
+        return _rows(self._by_id, self.ids, number)
+
+    def of_sender(self, number: int) -> Iterator[int]:
+        """Yield the rows of a sender's digest, in order."""
+        return _rows(self._by_sender, self.senders, number)
 
     def rows(self) -> list[Row]:
         """Return all rows."""
@@ -168,6 +169,13 @@ class SavedRows:
         return range(self.firsts[group], min(end, len(self)))
 
 
+def _rows(order: Column, column: Column, number: int) -> Iterator[int]:
+    at = bisect_left(order, number, key=column.__getitem__)
+    while at < len(order) and column[n := order[at]] == number:
+        yield n
+        at += 1
+
+
 def save(
     path: str, marks: Sequence[Mark], doubtful: Mapping[str, list[int]], groups: Mapping[Group, Iterable[Row]]
 ) -> None:
@@ -182,7 +190,8 @@ def save(
     sizes = len(words), len(kept), len(every)
     head = codec.dumps({"marks": marks, "doubtful": doubtful, "sizes": sizes}).encode("utf-8", "surrogatepass")
     numbers = [*(hours for (_, hours), _ in kept), *firsts, *(row[n] for n in range(4) for row in every)]
-    numbers += sorted(range(len(every)), key=lambda n: every[n][1])
+    for column in (1, 3):
+        numbers += sorted(range(len(every)), key=[row[column] for row in every].__getitem__)
     cache.save(path, head + b"\n" + words + b"".join([number.to_bytes(BYTES, byteorder) for number in numbers]))
 
 
