@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Guides": (
-        *("concepts", "clients", "claude-code", "coordination", "teams", "swarm"),
+        *("concepts", "clients", "claude-code", "coordination", "teams", "swarm", "engine"),
         *("console", "operations", "trust"),
     ),
     "Reference": ("commands", "configuration", "file-format"),

@@ -22,6 +22,7 @@ from agent_mailbox.cli import hook_command, install_command, mail, roster_comman
 from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands, lease_commands
+from agent_mailbox.engine import engine_commands
 from agent_mailbox.mcp import mcp_command
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
 from agent_mailbox.teams import teams_commands
@@ -31,7 +32,17 @@ from scripts.prose import hard_page_sentences, written_pages
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
 PAGES = (
-    *("claude-code", "clients", "commands", "concepts", "configuration", "console", "coordination", "file-format"),
+    *(
+        "claude-code",
+        "clients",
+        "commands",
+        "concepts",
+        "configuration",
+        "console",
+        "coordination",
+        "engine",
+        "file-format",
+    ),
     *("operations", "swarm", "teams", "trust"),
 )
 MANUAL = "\n".join([README, *((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)])
@@ -41,6 +52,7 @@ assert all(
     (
         console_command,
         control_commands,
+        engine_commands,
         hook_command,
         install_command,
         lease_commands,
@@ -131,6 +143,10 @@ CONTRACT = {
     "control policy": {"--session", "--allow", "--deny", "--host", "--add", "--clear"},
     "control wait": {"--session", "--timeout"},
     "control log": {"--request", "--follow"},
+    "engine join": {"--space", "--machine", "--credential", "--authority"},
+    "engine leave": set(),
+    "engine status": set(),
+    "engine serve": set(),
     "swarm init": {"--agent", "--endpoint"},
     "swarm serve": {"--bind", "--cert", "--key", "--self-signed", "--quic-bind", "--behind-proxy", "--api"},
     "swarm create": {"--allow-member-invite", "--require-approval", "--session"},

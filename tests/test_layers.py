@@ -27,11 +27,11 @@ FLOORS = {
     **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats"), 3),
     **dict.fromkeys(("mailbox", "control"), 4),
     "upkeep": 5,
-    **dict.fromkeys(("clients", "console", "mcp", "swarm", "teams"), DOORS),
+    **dict.fromkeys(("clients", "console", "engine", "mcp", "swarm", "teams"), DOORS),
     **dict.fromkeys(("cli", "start", "launch", "__main__", ""), COMMAND_LINE),
 }
 """Every room with its floor; a module that is in no room counts as one."""
-COMMANDS = re.compile(r"(control|console|mcp|swarm|teams)\.\w+_(commands?|output|context)")
+COMMANDS = re.compile(r"(control|console|engine|mcp|swarm|teams)\.\w+_(commands?|output|context)")
 """The command line's part of a room, which stands beside what it is for."""
 LOOSE = {"errors", "config", "config_file", "own_config", "launch"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}

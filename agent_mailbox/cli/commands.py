@@ -29,6 +29,8 @@ def load(name: str) -> None:
             from ..swarm import swarm_mail_commands as swarm_mail_commands
             from ..swarm import swarm_pair_commands as swarm_pair_commands
             from ..swarm import swarm_state_commands as swarm_state_commands
+        case "engine":
+            from ..engine import engine_commands as engine_commands
         case "console":
             from ..console import console_command as console_command
         case "mcp":

@@ -31,7 +31,7 @@ SECTIONS = {
     "Coordination": ("control", "lease", "teams"),
     "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
-    "Other machines": ("swarm",),
+    "Other machines": ("engine", "swarm"),
 }
 """The sections of the program's help, and the commands of each."""
 

@@ -125,6 +125,7 @@ class Mailbox(Posting, Delivery, Registry):
 
     def release(self, message_id: str, session_id: str) -> Message:
         """Give a message back, unread again; idempotent. Raises ``Refused`` for archived mail, and for non-readers."""
+        self.catch_up()
         found = self.find(message_id)
         _refuse_archived(found.message, found.archived)
         roster = self.logs.read_roster()

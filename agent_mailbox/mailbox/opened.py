@@ -66,7 +66,7 @@ class OpenMailbox:
         self._config: Config | None = None
         self._made: dict[Callable[[], Any], Any] = {}
         self._new_id = new_id
-        self.replica: Replica | None = None
+        self._replica: Replica | None = None
 
     @classmethod
     def sharing(cls, opened: OpenMailbox) -> Self:
@@ -88,20 +88,37 @@ class OpenMailbox:
         found: T = self._made[make]
         return found
 
+    @property
+    def replica(self) -> Replica | None:
+        """Return this machine's copy of a mailbox that several machines share; None if it is one machine's."""
+        if not self.logs.is_shared:
+            return None
+        if self._replica is None:
+            from . import space as spaces  # a mailbox of one machine is spared it
+
+            space = spaces.of(self.logs)
+            self._replica = None if space is None else spaces.opened(self.logs, space)
+        return self._replica
+
+    def catch_up(self) -> None:
+        """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""
+        if (replica := self.replica) is not None:
+            with replica.held():
+                replica.catch_up()
+
     def deciding(self, log: Log) -> HeldLog | OrderedLog:
         """Return a log for a ``with`` block that looks and then appends.
 
         It is under its lock, or in the order of the machines that share the mailbox."""
-        if self.replica is None:
+        if (replica := self.replica) is None:
             return log.held()
-        from .ordered_log import OrderedLog  # a mailbox of one machine is spared it
+        from .ordered_log import OrderedLog  # likewise
 
-        return OrderedLog(self.replica, log)
+        return OrderedLog(replica, log)
 
     def share(self, replica: Replica) -> None:
         """Decide in the order of several machines from now on."""
-        self.replica = replica
-        self.logs.is_shared = True
+        self._replica, self.logs.shared = replica, True
 
     def decide(self, do: Callable[[], T]) -> T:
         """Return what ``do`` does in a block of ``deciding``; again if another machine was first."""

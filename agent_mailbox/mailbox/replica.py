@@ -158,6 +158,25 @@ class Replica:
             return EVERYONE
         return EVERYONE if any(b"release" in record.line for record in records) else set()
 
+    def compare(self) -> None:
+        """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.
+
+        Lines of no known form, and messages whose id another message has, stay here alone."""
+        parts = {kind: Unordered(self._log(kind)) for kind in (MESSAGES, ROSTER, CLAIMS)}
+        for part in parts.values():
+            part.look()
+        after = 0
+        while records := self.order.read(after, PAGE):
+            for record in records:
+                if record.damaged or not parts[_kind(record.log)].strike(record.line):
+                    raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
+            after = records[-1].position
+
+    def look(self) -> None:
+        """Look at what is here, without the engine: ``applied`` and ``waiting`` tell it."""
+        self._load()
+        self._look()
+
     # -- what is here alone -------------------------------------------------------------------------------------------
 
     def waiting(self) -> Iterator[Waiting]:

@@ -77,6 +77,7 @@ class Posting(OpenMailbox):
     ) -> list[Sent]:
         """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
         proves nothing of its writer."""
+        self.catch_up()
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}

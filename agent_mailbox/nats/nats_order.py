@@ -105,6 +105,18 @@ class NatsOrder:
             raise Moved(f"log has moved: {said}", "look again")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
+    def named(self, owner: str) -> str:
+        """Take the machine's name for an owner unless it is taken; return whose it is."""
+        subject = f"mbx.{self.space}.{self.machine}.joined"
+        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _sum(owner.encode())})
+        try:
+            self._judged(self.connection.ask([one])[0])
+            return owner
+        except Moved:
+            asked = Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", json.dumps({"last_by_subj": subject}).encode())
+            found = self._judged(self.connection.ask([asked])[0])["message"]
+            return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
+
     # -- the order ----------------------------------------------------------------------------------------------------
 
     def end(self) -> int:

@@ -38,7 +38,7 @@ order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "lease", "mute", "unmute", "teams", "console", "swarm", "mcp"),
+    *("export", "control", "lease", "mute", "unmute", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -52,6 +52,7 @@ VALUED = (
     "--ref",
     "--attach",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note"),
+    *("--space", "--machine", "--credential", "--authority"),
 )
 """Options that take the next word, whatever it looks like."""
 

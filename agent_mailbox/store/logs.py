@@ -52,7 +52,7 @@ class Logs:
         self.wait = wait
         self.custody = record
         self.derives = True  # see ``read_only``
-        self.is_shared = False  # by several machines: see ``sign``
+        self.shared: bool | None = None  # see ``is_shared``
         self.trail = Trail(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
@@ -70,6 +70,13 @@ class Logs:
         twin = Logs.__new__(Logs)
         twin.__dict__ = {**self.__dict__, "derives": False}
         return twin
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether several machines share the mailbox: the user's record of it names their space."""
+        if self.shared is None:
+            return self.custody is not None and system.exists(self.custody.path("engine", "space"))
+        return self.shared
 
     def path(self, *names: str) -> str:
         """Return a path inside the mailbox."""

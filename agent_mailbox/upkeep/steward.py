@@ -55,14 +55,10 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
             clock_signs.check(mailbox)
         swept = _sweep(mailbox)
         hopeless = notices.tell(mailbox, mailbox.now())
-        moved = rotation.rotate(
-            mailbox.logs,
-            mailbox.archive,
-            mailbox.config.ttls,
-            lambda state: notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless),
-        )
-        oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
-        rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
+        if mailbox.logs.is_shared:  # each machine would move other lines at another time
+            moved = rotation.Rotated(archived=0, kept=len(mailbox.state().messages), pending=0)
+        else:
+            moved = _moved(mailbox, limit, hopeless)
         events.rotate(mailbox.logs)
         leftovers.sweep(mailbox.logs)
         attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
@@ -79,12 +75,27 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
     )
 
 
+def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated:
+    """Archive what is finished, and compact the roster."""
+    moved = rotation.rotate(
+        mailbox.logs,
+        mailbox.archive,
+        mailbox.config.ttls,
+        lambda state: notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless),
+    )
+    oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
+    rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
+    return moved
+
+
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     """Freeze the gone and the silent, retire the long frozen, and give back the mail of theirs that others can take."""
     config = mailbox.config
 
     def decide(roster: Roster) -> roster_changes.Decision:
         seen = mailbox.logs.last_seen()
+        if mailbox.logs.is_shared:  # a session without a sign of life here is another machine's, which judges it
+            seen = {**dict.fromkeys(roster.agents, mailbox.now()), **seen}
         return roster_changes.Decision(
             events=roster_changes.swept(
                 roster, seen, mailbox.now(), config.freeze_after_hours, config.retire_after_days

@@ -8,51 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.nats.nats_order import open_order
 from agent_mailbox.store.order import MESSAGES
 
 from .conformance import Conformance, Pair, lines_of
-from .nats_server import TOKEN, serving
+from .nats_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 _spaces = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the server keeps its files."""
-    return tmp_path_factory.mktemp("nats")
-
-
-@pytest.fixture(scope="module")
-def server(place: Path) -> Iterator[str]:
-    """The URL of a server that all tests share, each with a space of its own."""
-    with serving(place / "server") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def credential(place: Path) -> str:
-    """A file with the server's token."""
-    path = place / "token"
-    path.touch(0o600)
-    path.write_text(TOKEN + "\n")
-    return str(path)
-
-
-@pytest.fixture
-def machines(server: str, credential: str) -> Iterator[tuple[NatsOrder, NatsOrder]]:
-    """Two machines' ways to one fresh space."""
-    space = f"space-{next(_spaces)}"
-    a, b = (open_order(server, space, machine, credential) for machine in "ab")
-    assert a.make()
-    assert not b.make()
-    yield a, b
-    a.close()
-    b.close()
 
 
 class TestNatsOrder(Conformance):
@@ -63,7 +29,8 @@ class TestNatsOrder(Conformance):
         """Two machines' ways to one fresh space."""
         space = f"space-{next(_spaces)}"
         a, b = (open_order(server, space, machine, credential) for machine in "ab")
-        a.make()
+        assert a.make()
+        assert not b.make()
         yield a, b
         a.close()
         b.close()

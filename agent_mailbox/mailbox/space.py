@@ -1,0 +1,84 @@
+"""The space that a mailbox shares with other machines: how it is reached, kept in the user's own record.
+
+Belongs here: that file, and opening the copy by it. The file decides where mail goes, so it is outside every project,
+and only the person's commands write it.
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import Record
+from ..errors import BadData, Refused
+from ..store import system
+from ..store.custody import content
+from ..store.small_files import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..store.custody import Custody
+    from ..store.logs import Logs
+    from .replica import Replica
+
+PLACE, FILE = "engine", "space"
+
+
+class Space(Record):
+    """A space, and this machine's name in it. ``credential`` and ``authority`` are paths; None: there is none."""
+
+    url: str
+    space: str
+    machine: str
+    credential: str | None = None
+    authority: str | None = None
+
+
+def record_of(logs: Logs) -> Custody:
+    """Return the user's record of the mailbox; raise ``Refused`` if there is none."""
+    if logs.custody is None:
+        raise Refused(
+            f"mailbox has no record of the user's: {logs.directory}", f"run `agent-mailbox init {logs.directory}`"
+        )
+    return logs.custody
+
+
+def of(logs: Logs) -> Space | None:
+    """Return the space that the mailbox is in; None if it is in none."""
+    record = logs.custody
+    text = None if record is None else content(record.path(PLACE, FILE))
+    if text is None or record is None:
+        return None
+    found = codec.parse(text)
+    try:
+        if isinstance(found, dict):
+            return Space(**found)
+    except TypeError:
+        pass
+    raise BadData(f"record of the space has another form: {record.path(PLACE, FILE)}", "`agent-mailbox engine join`")
+
+
+def save(logs: Logs, space: Space) -> None:
+    """Keep the space; the mailbox is shared from now on."""
+    record = record_of(logs)
+    system.make_directory(record.path(PLACE))
+    replace_file(record.path(PLACE, FILE), codec.dumps(space.__dict__).encode())
+
+
+def forget(logs: Logs) -> None:
+    """Make the mailbox one machine's again; its files stay as they are."""
+    record = record_of(logs)
+    for name in (FILE, "state"):
+        try:
+            system.unlink(record.path(PLACE, name))
+        except FileNotFoundError:
+            pass
+    system.sync_directory(record.path(PLACE))
+
+
+def opened(logs: Logs, space: Space, wait: float | None = None) -> Replica:
+    """Return the mailbox's copy in the space; connects at the first call."""
+    from ..nats.nats_order import open_order
+    from .replica import Replica
+
+    patience = min(logs.wait, 5.0) if wait is None else wait
+    order = open_order(space.url, space.space, space.machine, space.credential, space.authority, patience)
+    return Replica(logs, order, record_of(logs).path(PLACE))

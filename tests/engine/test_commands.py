@@ -1,0 +1,193 @@
+"""Two mailboxes of one person are two machines of a space: the real commands, replicators and server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.nats.nats_order import open_order
+from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.store.unordered import unsealed
+from tests.helpers import PATIENCE, Program
+
+from .conformance import lines_of
+from .nats_server import serving
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MACHINES = ("north", "south")
+LOG = "agent-mailbox.jsonl"
+_spaces = itertools.count()
+
+
+class Pair:
+    """Two mailboxes, and a space that they may join."""
+
+    def __init__(self, program: Program, url: str, credential: str) -> None:
+        self.program = program
+        self.url = url
+        self.credential = credential
+        self.space = f"pair-{next(_spaces)}"
+        for machine in MACHINES:
+            assert program.run("init", program.scratch / machine).rc == 0
+
+    def ok(self, machine: str, *words: object) -> Any:
+        """The JSON answer of a command on a machine."""
+        result = self.program.run(*words, "--json", "--dir", self.program.scratch / machine)
+        assert result.rc == 0, result
+        return result.json
+
+    def fails(self, machine: str, rc: int, text: str, *words: object) -> None:
+        """A command on a machine fails, and says why."""
+        result = self.program.run(*words, "--dir", self.program.scratch / machine)
+        assert result.rc == rc, result
+        assert text in result.stderr
+
+    def join(self, machine: str, **other: str) -> Any:
+        """Have a machine join."""
+        options = {"space": self.space, "machine": machine, "credential": self.credential, **other}
+        words = itertools.chain.from_iterable((f"--{key}", value) for key, value in options.items())
+        return self.ok(machine, "engine", "join", self.url, *words)
+
+    @contextmanager
+    def serving(self, machine: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The replicator of a machine."""
+        with self.program.start("engine", "serve", "--dir", self.program.scratch / machine) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == f"serving {self.space} as {machine}\n".encode()
+            try:
+                yield child
+            finally:
+                child.terminate()
+                child.communicate(timeout=PATIENCE)
+
+    def lines(self, machine: str, name: str = LOG) -> list[bytes]:
+        """The lines of a machine's log without seals."""
+        return [unsealed(line) for line in (self.program.scratch / machine / name).read_bytes().splitlines()]
+
+    def ordered(self) -> list[bytes]:
+        """The lines of the messages in the order."""
+        order = open_order(self.url, self.space, "reader", self.credential)
+        found = lines_of(order, MESSAGES)
+        order.close()
+        return found
+
+    def send(self, machine: str, *words: str) -> str:
+        """Send from a machine; the id."""
+        return str(self.ok(machine, "send", *words)["message"]["id"])
+
+    def seen(self, machine: str, who: str) -> list[str]:
+        """What a session is shown."""
+        return [m["content"] for m in self.ok(machine, "check", "--session", who, "--limit", "0")["messages"]]
+
+
+@pytest.fixture
+def pair(program: Program, server: str, credential: str) -> Pair:
+    """Two mailboxes, not joined."""
+    return Pair(program, server, credential)
+
+
+def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
+    """Joining publishes what is there and changes no byte of it; both see each other's mail; leaving keeps all."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+        pair.send(machine, "--from", who, "--to", "all", "--body", f"old mail of {who}")
+    before = {machine: (pair.program.scratch / machine / LOG).read_bytes() for machine in MACHINES}
+    for machine in (*MACHINES, *MACHINES):
+        pair.join(machine)
+    with pair.serving("south"):
+        assert pair.seen("south", "ben") == ["old mail of ann"]
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "to ben")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        assert pair.seen("south", "ben") == ["to ben"]
+        pair.send("south", "--from", "ben", "--to", "ann", "--body", "to ann")
+    assert "to ann" not in pair.seen("north", "ann")  # no replicator, and nothing was decided there
+    standing = pair.ok("north", "engine", "status")
+    assert standing["applied"] < standing["records"]
+    assert not standing["serving"]
+    for machine in MACHINES:
+        pair.ok(machine, "engine", "leave")
+        assert (pair.program.scratch / machine / LOG).read_bytes().startswith(before[machine])
+        assert sorted(pair.lines(machine)) == sorted(pair.ordered())
+        pair.fails(machine, 1, "mailbox is in no space", "engine", "status")
+    assert "to ann" in pair.seen("north", "ann")
+
+
+def test_role_mail_has_one_holder(pair: Pair) -> None:
+    """Both machines' holders check at once for the same role mail: each message goes to one of them."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+    sent = [pair.send("north", "--from", "user", "--to", "role:dev", "--body", f"{n}") for n in range(3)]
+    with pair.serving("south"):
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+    checks = [
+        pair.program.start("check", "--session", who, "--json", "--dir", pair.program.scratch / machine)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True)
+    ]
+    shown = [m["id"] for check in checks for m in json.loads(check.communicate(timeout=PATIENCE)[0])["messages"]]
+    shown += [m["id"] for m in pair.ok("north", "check", "--session", "ann")["messages"]]
+    shown += [m["id"] for m in pair.ok("south", "check", "--session", "ben")["messages"]]
+    assert sorted(shown) == sorted(sent)
+
+
+def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pair) -> None:
+    """A replicator is killed after each message; in the end the copy is equal, and its session saw each once."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    seen: list[str] = []
+    for n in range(4):
+        with pair.serving("south") as replicator:
+            pair.send("north", "--from", "ann", "--to", "ben", "--body", f"{n}")
+            if n % 2:
+                pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+                seen += pair.seen("south", "ben")
+            replicator.kill()
+    pair.ok("south", "engine", "leave")
+    seen += pair.seen("south", "ben")
+    assert seen == [f"{n}" for n in range(4)]
+    assert pair.lines("south") == pair.lines("north") == pair.ordered()
+
+
+def test_out_of_reach(program: Program, credential: str, place: Path) -> None:
+    """Without the engine one's own mail is read as before, and nothing is sent; a repeated send is sent once."""
+    with serving(place / "away") as url:
+        pair = Pair(program, url, credential)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.join(machine)
+            pair.ok(machine, "roster", "register", "--session-id", who)
+        pair.send("north", "--from", "ben", "--to", "ann", "--body", "early")
+    send = ("send", "--from", "ann", "--to", "ben", "--body", "late", "--id", "0f8fad5b-d9cb-469f-a165-70867728950e")
+    pair.fails("north", 4, "engine is out of reach", *send)
+    assert b"late" not in (program.scratch / "north" / LOG).read_bytes()
+    assert pair.seen("north", "ann") == ["early"]
+    assert pair.ok("north", "engine", "status")["waiting"] == 1  # the read
+    with serving(place / "away", int(url.rpartition(":")[2])):
+        for _ in range(2):
+            pair.ok("north", *send)
+        assert len(pair.ordered()) == 2
+        assert pair.ok("north", "engine", "status")["waiting"] == 0
+
+
+def test_what_is_wrong_is_said(pair: Pair, place: Path) -> None:
+    """A name that another machine has, a second space, a wrong credential, and an address of nobody."""
+    pair.join("north")
+    words = ("engine", "join", pair.url, "--credential", pair.credential)
+    pair.fails("south", 1, "name is another mailbox's: north", *words, "--space", pair.space, "--machine", "north")
+    pair.fails("north", 1, "mailbox is in another space", *words, "--space", "other", "--machine", "north")
+    pair.fails("south", 2, "name is not lower-case letters", *words, "--space", "A*", "--machine", "south")
+    wrong = place / "nonsense"
+    wrong.touch(0o600)
+    wrong.write_text("nonsense")
+    join = ("engine", "join", "--space", pair.space, "--machine", "south")
+    pair.fails("south", 1, "engine refuses the credential", *join, pair.url, "--credential", wrong)
+    pair.fails("south", 4, "engine is out of reach", *join, "nats://127.0.0.1:1")
+    pair.fails("south", 2, "no nats:// or tls:// URL", *join, "http://127.0.0.1:1")
