@@ -11,6 +11,7 @@ import tomllib
 from functools import partial
 
 from .core.address import MODES, NAMESPACES
+from .core.attention import quiet_hours
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS
 from .errors import BadData
@@ -46,6 +47,13 @@ PERSONAL = {
     ("control", "cleanup"): "a program",
     ("control", "default"): "a permission",
     ("leases", "enforce"): "a permission",
+    ("notify", "command"): "a program",
+    ("notify", "ntfy"): "a URL",
+    ("notify", "webhook"): "a URL",
+    ("notify", "desktop"): "a program that starts",
+    ("notify", "quiet"): "who reaches the person when",
+    ("notify", "again_minutes"): "who reaches the person when",
+    ("notify", "content"): "what leaves this machine",
     ("teams", "bridge"): "a program of ours that would start with every session",
     ("swarm", "wake_url"): "a URL",
     ("swarm", "wake_secret_file"): "a file whose content is sent",
@@ -105,7 +113,7 @@ def _given(table: Mapping[str, Any], path: str) -> dict[tuple[str, str], Any]:
 def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
     """Return the fields of ``own_config.OwnConfig`` that the person's table of tables sets for a mailbox; the mailbox's
     own table goes first. Raises ``BadData`` that names the wrong key of ``path``."""
-    said: dict[str, Any] = {"swarm": {}}
+    said: dict[str, Any] = {"swarm": {}, "notify": {}}
     for found in (_general(table), _special(table, path, mailbox)):
         for spot, value in _given(found, path).items():
             name, wrong = ".".join(spot), partial(_wrong, path, ".".join(spot))
@@ -121,6 +129,8 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
                 if not isinstance(value, bool):
                     raise wrong("true or false")
                 said[_OWN_SWITCHES[spot]] = value
+            elif spot[0] == "notify" and spot in PERSONAL:
+                said["notify"][spot[1]] = _notify(spot[1], value, wrong)
             elif spot[0] == "swarm" and spot[1] in SWARM:
                 said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
             else:
@@ -218,6 +228,28 @@ def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
     elif key == "networks" and not all(map(_is_network, value)):
         raise wrong('a list of networks such as "100.64.0.0/10"')
     return tuple(value) if isinstance(value, list) else value
+
+
+def _notify(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
+    """Return a value of ``[notify]``, checked; raises ``wrong`` with the expected kind."""
+    if key == "command":
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+            raise wrong("a list of texts: the program and its arguments")
+        return tuple(value)
+    if key in ("ntfy", "webhook"):
+        if not isinstance(value, str) or not value.startswith(("https://", "http://")) or not value.isprintable():
+            raise wrong("a URL that begins with https://")
+    elif key == "quiet":
+        try:
+            quiet_hours(value if isinstance(value, str) else "")
+        except ValueError:
+            raise wrong('two times such as "22:00-07:00"') from None
+    elif key == "again_minutes":
+        if value != 0 and not _positive(value, 10_000_000):
+            raise wrong("a number of minutes, 0 for never")
+    elif not isinstance(value, bool):
+        raise wrong("true or false")
+    return value
 
 
 def _is_network(text: str) -> bool:

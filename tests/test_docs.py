@@ -101,6 +101,7 @@ CONTRACT = {
     "release": {"--session"},
     "dead-letters": {"--session", "--all"},
     "wait": {"--session", "--timeout"},
+    "notify": {"--test"},
     "lease take": {"--for", "--note", "--session"},
     "lease list": set(),
     "lease release": {"--session"},

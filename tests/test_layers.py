@@ -48,6 +48,9 @@ SYSTEM = {
 BYPASSES = {
     ("store.index", "_sqlite3"): "SQLite does its own input and output",
     ("upkeep.steward", "subprocess"): "crontab is a program",
+    ("upkeep.notice_ways", "subprocess"): "the person's own program",
+    ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
+    ("upkeep.notify", "time"): "the person's hour of the day",
     ("upkeep.steward", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",
     ("store.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",

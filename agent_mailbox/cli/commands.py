@@ -16,7 +16,7 @@ def load(name: str) -> None:
             from . import roster_commands as roster_commands
         case "install" | "uninstall":
             from . import install_command as install_command
-        case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export":
+        case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export" | "notify":
             from . import upkeep as upkeep
         case "control":
             from ..control import control_commands as control_commands

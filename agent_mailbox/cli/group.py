@@ -27,7 +27,7 @@ SECTIONS = {
         "dead-letters",
         "wait",
     ),
-    "People": ("roster", "mute", "unmute", "console"),
+    "People": ("roster", "mute", "unmute", "console", "notify"),
     "Coordination": ("control", "lease", "teams"),
     "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),

@@ -55,6 +55,7 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("engine", "join"): _always,
     ("engine", "leave"): _always,
     ("engine", "serve"): _always,
+    ("notify",): _given("test"),
     ("swarm", "init"): _always,
     ("swarm", "serve"): _always,
     ("swarm", "attach"): _always,

@@ -15,7 +15,7 @@ import click
 
 from ..core import instant, proofs
 from ..core.text import neutral
-from ..errors import NotFound
+from ..errors import NotFound, Refused
 from ..store import creation, mounts, paths
 from . import exporting, mail_output, render, values
 from .group import Commands, cli
@@ -98,6 +98,30 @@ def _wanted_place(app: App) -> str:
         return named
     here = os.getcwd()
     return os.path.join(paths.main_worktree(here) or here, paths.DATA)
+
+
+@cli.command(cls=Verb)
+@click.option("--test", is_flag=True, help="Tell a notice that says so, whatever waits.")
+@pass_app
+def notify(app: App, /, test: bool) -> int:
+    """Tell you elsewhere what waits for you, if it is time: by the ways of `[notify]` in your own configuration.
+
+    The console does the same at each change, and the steward with each run. Exit 1 if a way failed.
+    """
+    from ..core.attention import Notice
+    from ..upkeep import notify as notices
+
+    if app.is_session:
+        raise Refused("a session does not reach the person elsewhere", "mail to `user` is told by itself")
+    if test:
+        ways = notices.tell(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
+        looked = notices.Looked(ways)
+    else:
+        looked = notices.look(app.mailbox)
+    lines = [f"{way}: {neutral(error) or 'told'}" for way, error in looked.ways.items()]
+    value = {"waiting": looked.waiting, "ways": dict(looked.ways)}
+    app.out("\n".join(lines or ["nothing to tell now"]) + "\n", value)
+    return int(any(looked.ways.values()))
 
 
 @cli.group(cls=Commands)

@@ -34,6 +34,7 @@ from .error_pages import answered
 from .gate import Gate
 from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch, cookie_name
 from .live import Event, Hub, OpenPage, Watcher
+from .notifier import Notifier
 from .page_updates import EventReader
 from .survey import Surveyor
 
@@ -73,6 +74,7 @@ class Console:
         self.gate = Gate(time.monotonic, self.hub.dismiss)
         self.hosts = hosts
         self.surveyor = Surveyor(directory, self._counted)
+        self.notifier = Notifier(directory)
         self.watcher = Watcher(Logs(directory), self._changed)
         self.reader = EventReader(directory, self._templates())
         self.app = self._application()
@@ -80,6 +82,7 @@ class Console:
     def _changed(self, events: list[Event]) -> None:
         self.hub.tell(events)
         self.surveyor.changed()
+        self.notifier.changed()
 
     def prepare(self, done: Callable[[bool], None]) -> None:
         """Build the index beside the pages, which reload behind it."""
@@ -108,7 +111,9 @@ class Console:
             self.hub.belong(asyncio.get_running_loop())
             self.surveyor.start()
             self.watcher.start()
+            self.notifier.start()
             yield
+            self.notifier.stop()
             self.hub.close()
             self.watcher.stop()
             self.surveyor.stop()

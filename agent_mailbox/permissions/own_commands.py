@@ -38,7 +38,7 @@ order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "lease", "mute", "unmute", "teams", "console", "swarm", "engine", "mcp"),
+    *("export", "control", "lease", "mute", "unmute", "notify", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),

@@ -15,7 +15,7 @@ from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..core.text import shell_quoted
-from ..errors import Refused
+from ..errors import MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
@@ -65,6 +65,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.settled(mailbox)
     Library(mailbox).keep_index()
+    _notify(mailbox)
     return Report(
         archived=moved.archived,
         kept=moved.kept,
@@ -86,6 +87,16 @@ def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated
     oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
     rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
     return moved
+
+
+def _notify(mailbox: Mailbox) -> None:
+    """Tell the person what waits, where their own configuration says how."""
+    from . import notify  # the control plane, which most runs need not open
+
+    try:
+        notify.look(mailbox)
+    except MailboxError:
+        pass  # the doctor tells of a wrong configuration; mail has moved all the same
 
 
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:

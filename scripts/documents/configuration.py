@@ -13,6 +13,7 @@ from agent_mailbox.config import Config
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
+from agent_mailbox.upkeep import notify
 
 from .markdown import code, table
 
@@ -33,6 +34,16 @@ MEANINGS = {
     ("control", "default"): "the answer when a lead does not answer in time: `deny`, or `ask` as the client would",
     ("control", "cleanup"): "the program that runs when an agent agreed to end; no shell",
     ("leases", "enforce"): "no session writes a file that another leases, by the client's tools; else it is warned",
+    (
+        "notify",
+        "command",
+    ): "the program that tells you what waits; no shell; `{title}`, `{text}`, `{count}` are filled in",
+    ("notify", "ntfy"): "the address of an ntfy topic that is told",
+    ("notify", "webhook"): "the address of a Slack-compatible webhook that is told",
+    ("notify", "desktop"): "`notify-send` tells you",
+    ("notify", "quiet"): "hours in which you are told nothing, as `22:00-07:00`",
+    ("notify", "again_minutes"): "minutes until you are told again of what still waits; 0 for never",
+    ("notify", "content"): "a notice also says what a request or message says",
     ("teams", "bridge"): "a session that leads a team has a bridge of its own",
     ("steward", "max_live"): "live messages above which the steward archives",
     ("steward", "freeze_after_hours"): "hours of silence after which the steward freezes an agent",
@@ -95,6 +106,13 @@ def keys() -> dict[tuple[str, str], tuple[str, Any]]:
         ("control", "default"): ('"deny" or "ask"', own.control_default),
         ("control", "cleanup"): ("list of texts", own.cleanup),
         ("leases", "enforce"): ("true or false", own.lease_enforce),
+        ("notify", "command"): ("list of texts", ()),
+        ("notify", "ntfy"): ("text", None),
+        ("notify", "webhook"): ("text", None),
+        ("notify", "desktop"): ("true or false", False),
+        ("notify", "quiet"): ("text", None),
+        ("notify", "again_minutes"): ("number", notify.AGAIN),
+        ("notify", "content"): ("true or false", False),
         ("teams", "bridge"): ("true or false", own.bridge),
     }
     gateway = swarm_settings.of(shared, own)

@@ -519,6 +519,7 @@ THEIRS = [
     ("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--machine", "m"),
     ("engine", "leave"),
     ("engine", "serve"),
+    ("notify", "--test"),
     ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
     ("swarm", "serve"),
     ("swarm", "attach"),

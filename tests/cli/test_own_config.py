@@ -19,6 +19,13 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "control.default": ('"ask"', "ask"),
     "teams.bridge": ("true", True),
     "leases.enforce": ("true", True),
+    "notify.command": ('["tell", "{text}"]', ("tell", "{text}")),
+    "notify.ntfy": ('"http://127.0.0.1:1/t"', "http://127.0.0.1:1/t"),
+    "notify.webhook": ('"https://127.0.0.1:1/t"', "https://127.0.0.1:1/t"),
+    "notify.desktop": ("true", True),
+    "notify.quiet": ('"22:00-07:00"', "22:00-07:00"),
+    "notify.again_minutes": ("5", 5),
+    "notify.content": ("true", True),
     "swarm.wake_url": ('"http://127.0.0.1:1"', "http://127.0.0.1:1"),
     "swarm.wake_secret_file": ('"/etc/passwd"', "/etc/passwd"),
     "swarm.ca_file": ('"/x"', "/x"),
@@ -44,7 +51,8 @@ def written(key: str, value: str) -> str:
 def found(post: Post, key: str) -> Any:
     """What counts for the mailbox."""
     own = own_config.load(str(post.box))
-    return getattr(own, FIELDS[key]) if key in FIELDS else own.swarm.get(key.partition(".")[2])
+    section, _, name = key.partition(".")
+    return getattr(own, FIELDS[key]) if key in FIELDS else getattr(own, section).get(name)
 
 
 @pytest.mark.parametrize("key", PERSONAL)
@@ -106,6 +114,9 @@ def test_a_mailbox_of_its_own_comes_before_what_is_for_all(post: Post) -> None:
         ("[control]\ncleanup = 5", "control.cleanup"),
         ("[ttl]\ndirect = 5", "ttl.direct"),
         ("[teams]\nbridge = 1", "teams.bridge"),
+        ('[notify]\ncommand = "tell me"', "notify.command"),
+        ('[notify]\nntfy = "file:///etc/passwd"', "notify.ntfy"),
+        ('[notify]\nquiet = "22-7"', "notify.quiet"),
         ("mailbox = 5", "mailbox"),
         ("[control", "TOML"),
     ],

@@ -1,0 +1,97 @@
+"""The ways to reach the person: a command of theirs, ntfy, a Slack-compatible webhook, the desktop.
+
+Belongs here: one function for each, and the limits of all. Each is named in the person's own configuration alone. No
+way runs a shell, follows a redirect or waits longer than ``LIMIT``. Names in a notice are other people's words, so each
+way escapes what its reader would take for markup.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+
+from ..core import codec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..core.attention import Notice
+
+LIMIT = 15.0
+"""Seconds for one way."""
+_SOCKET = 10.0
+
+
+def send(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
+    """Tell the notice by every way that is set; return an error for each way, empty where it was told."""
+    ways: dict[str, Callable[[], None]] = {}
+    if command := settings.get("command"):
+        ways["command"] = lambda: _run([_filled(word, notice) for word in command])
+    if settings.get("desktop"):
+        words = ["notify-send", "--app-name=agent-mailbox", "--", notice.title, _markup(notice.text)]
+        ways["desktop"] = lambda: _run(words)
+    if ntfy := settings.get("ntfy"):
+        ways["ntfy"] = lambda: _post(ntfy, notice.text.encode(), {"Title": notice.title, "Tags": "mailbox"})
+    if webhook := settings.get("webhook"):
+        body = codec.dumps({"text": _markup(f"{notice.title}\n{notice.text}")}).encode()
+        ways["webhook"] = lambda: _post(webhook, body, {"Content-Type": "application/json"})
+    results: dict[str, str] = {}
+    threads = [threading.Thread(target=_try, args=(name, way, results), daemon=True) for name, way in ways.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    return {name: results.get(name, f"no answer within {LIMIT:g} s") for name in ways}
+
+
+def _try(name: str, way: Callable[[], None], results: dict[str, str]) -> None:
+    try:
+        way()
+        results[name] = ""
+    except Exception as error:  # whatever a server or a program does, the others are told
+        results[name] = f"{type(error).__name__}: {error}"[:200]
+
+
+def _filled(word: str, notice: Notice) -> str:
+    """Return a word of the person's command with the notice in it; what the notice says is filled into nothing."""
+    values = {"title": notice.title, "text": notice.text, "count": str(notice.count)}
+    parts = word.split("{")
+    found = [parts[0]]
+    for part in parts[1:]:
+        name, brace, rest = part.partition("}")
+        found.append(values[name] + rest if brace and name in values else "{" + part)
+    return "".join(found)
+
+
+def _run(words: list[str]) -> None:
+    nothing = subprocess.DEVNULL
+    child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    try:
+        code = child.wait(LIMIT - 1)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        raise
+    if code != 0:
+        raise OSError(f"{words[0]} ended with {code}")
+
+
+def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener  # where a person wants it
+
+    class Stay(HTTPRedirectHandler):
+        """Follows no redirect: the person named this place and no other."""
+
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
+    opener = build_opener(ProxyHandler({}), Stay())
+    with opener.open(Request(url, body, {"User-Agent": "agent-mailbox", **headers}, method="POST"), timeout=_SOCKET):
+        pass  # the answer is not read: its status is all that counts
+
+
+def _markup(text: str) -> str:
+    """Return a text without markup, for the desktop (Pango) and Slack: both escape these three."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,120 @@
+"""Notices to the person elsewhere: what waits for them, told once by the ways that their own configuration names.
+
+Belongs here: the order of the steps. ``core.attention`` decides, ``notice_ways`` tells. The console looks at each
+change, the steward with each run, and ``agent-mailbox notify`` when it is called. The last notice is among the
+user's own records, behind a lock, so that only one of them tells. No sender's process comes here, and no hook.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..core import attention, codec, frame, instant
+from ..core.address import DIRECT
+from ..core.attention import LastNotice, Notice, WaitingThing
+from ..core.control import summary
+from ..core.records import USER, BadLine, Record
+from ..errors import Busy
+from ..mailbox.facade import Mailbox
+from ..store import custody, events
+from ..store.lock import FileLock
+from ..store.small_files import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_STATE, _LOCK = "notify.json", "notify.lock"
+_MINUTE = 60_000
+_WAYS = ("command", "ntfy", "webhook", "desktop")
+AGAIN = 60
+"""Minutes after which it is told again, unless the person says else."""
+
+
+class Looked(Record):
+    """The result of a look: the ways that were tried, each with its error, and when to look again (ms)."""
+
+    ways: Mapping[str, str] = {}
+    again: int | None = None
+    waiting: int = 0
+
+
+def look(mailbox: Mailbox) -> Looked:
+    """Tell the person of what waits, if it is time.
+
+    Raises ``BadData`` for a wrong configuration, and ``Busy``.
+    """
+    settings = mailbox.own.notify
+    if not any(map(settings.get, _WAYS)) or mailbox.logs.custody is None:
+        return Looked()
+    path = mailbox.logs.custody.path
+    try:
+        with FileLock(path(_LOCK), 0):
+            found, now = waiting(mailbox), mailbox.now()
+            told = _load(custody.content(path(_STATE)))
+            again = round(settings.get("again_minutes", AGAIN) * _MINUTE)
+            made = attention.decide(found, told, now, again, _quiet_until(settings, now))
+            if made.told != told:
+                replace_file(path(_STATE), _spelt(made.told))  # before: whoever dies in between tells too little
+            ways = tell(mailbox, attention.notice(found, content=bool(settings.get("content")))) if made.tell else {}
+    except Busy as error:
+        if error.code != "busy":
+            raise
+        return Looked()  # another process looks now
+    return Looked(ways, made.again, len(found))
+
+
+def tell(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
+    """Tell a notice by all ways; write the outcome of each to telemetry."""
+    from . import notice_ways  # threads and programs, where a person wants them
+
+    results = notice_ways.send(mailbox.own.notify, notice)
+    for way, error in results.items():
+        step = {"who": USER, "what": "notify", "way": way, "outcome": "failed" if error else "told", "cause": error}
+        events.note(mailbox.logs, {"timestamp": instant.text(mailbox.now()), **step, "count": notice.count})
+    return results
+
+
+def waiting(mailbox: Mailbox) -> list[WaitingThing]:
+    """Return what waits for the person: requests that they decide, and unread mail to them."""
+    roster = mailbox.logs.read_roster()
+    found = [
+        WaitingThing(
+            request.id,
+            f"{request.flow} request",
+            frame.name_of(request.asker, roster) + ("" if request.proven else " (unverified)"),
+            summary.line(request.payload),
+        )
+        for request in mailbox.control.pending(USER)
+    ]
+    for item in mailbox.peek(USER):
+        message = item.message
+        if message.type != "control" and item.mode == DIRECT:
+            found.append(
+                WaitingThing(message.id, "mail", frame.sender_of(message, roster, brief=True), frame.title(message))
+            )
+    return found
+
+
+def _quiet_until(settings: Mapping[str, Any], now: int) -> int | None:
+    """Return the end of the quiet hours, by this machine's clock on the wall; None if it is none of them."""
+    if not settings.get("quiet"):
+        return None
+    local = time.localtime(now / 1000)
+    left = attention.quiet_for(attention.quiet_hours(settings["quiet"]), local.tm_hour * 60 + local.tm_min)
+    return None if left is None else now + left * _MINUTE
+
+
+def _load(content: bytes | None) -> LastNotice:
+    obj = codec.parse(content or b"")
+    if isinstance(obj, BadLine):
+        return LastNotice()
+    at, ids = obj.get("at"), obj.get("ids")
+    if not isinstance(at, int) or not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        return LastNotice()
+    return LastNotice(at, tuple(ids))
+
+
+def _spelt(told: LastNotice) -> bytes:
+    return codec.dumps({"at": told.at, "ids": list(told.ids)}).encode("utf-8", "surrogatepass")
