@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound, Refused
-from . import json_text, presenters, topics
+from . import decided_requests, json_text, presenters, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -182,4 +182,5 @@ ACTS: dict[str, Act] = {
     "/release": release,
     "/resend": resend,
     "/decide": decide,
+    "/decide-chosen": decided_requests.decide,
 }

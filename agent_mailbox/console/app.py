@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .gate import Session
 
 HERE = Path(__file__).parent
-MAX_FIELDS = 32
+MAX_FIELDS = 64
 SETTLED = (200, 400, 404, 409)
 """The statuses after which it is known whether a message was sent. Its form then gets another id; after any other, a
 second try has the same id and sends no second message."""

@@ -66,7 +66,7 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
         until="" if expires is None else presenters.moment(expires, now),
         until_iso="" if expires is None else presenters.iso(expires),
         expires=expires,
-        title=_asks(request, roster),
+        title=asks(request, roster),
         given="" if given is None else pretty(given),
         call=calls.parts(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
         parts=tuple((name, what) for name, what in _parts(payload).items() if what),
@@ -76,7 +76,8 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
     )
 
 
-def _asks(request: ControlRequest, roster: Roster) -> str:
+def asks(request: ControlRequest, roster: Roster) -> str:
+    """Return what a request asks, as the end of a sentence about its asker."""
     payload = request.payload
     if isinstance(payload, m.PermissionRequest):
         return f"wants to use {presenters.line(payload.tool)}"

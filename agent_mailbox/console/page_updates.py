@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 STALE = {
     "/": ("control", "survey"),
     "/pending": ("control", "survey"),
+    "/decided": ("control",),
     "/dead": ("survey",),
     "/agents": ("roster", "control", "survey"),
     "/channels": ("roster",),

@@ -15,7 +15,7 @@ from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import cards, charts, presenters, topics
+from . import cards, charts, decided_requests, presenters, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -150,6 +150,16 @@ def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "rows": [presenters.row(message, claims.Reads(), roster, now=clock) for message in (unread or ())[-MOST:]],
         "more": max(len(unread or ()) - MOST, 0),
     }
+
+
+def decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+    """Return the decided requests of the live log, newest first, a page at a time."""
+    given = params.get("before", "")
+    before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
+    requests = list(now.control.plane().requests.values())
+    shown, older = decided_requests.past(requests, now.roster, now.mailbox.now(), before)
+    older_link = presenters.link("/decided", before=older) if older else None
+    return {"title": "Past decisions", "decided": shown, "older_decisions": older_link}
 
 
 def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
@@ -349,6 +359,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/direct": ("direct.html", direct),
     "/new": ("new.html", new),
     "/pending": ("pending.html", pending),
+    "/decided": ("decided.html", decided),
     "/dead": ("dead.html", dead),
     "/archive": ("archive.html", archive),
     "/search": ("search.html", search),

@@ -1,0 +1,108 @@
+"""Requests that were decided, newest first, and the decision of several at once.
+
+Belongs here: the rows of the page of past decisions, and how a form's choice becomes decisions, one after another. The
+facade decides each, as it would alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.control import lasting, summary, transitions
+from ..core.records import USER, Record
+from ..errors import MailboxError, Malformed
+from . import cards, presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..control.requests import ControlRequest
+    from ..core.roster import Roster
+    from .desk import Looking
+
+PAGE = 50
+MOST = 50
+"""Requests that one form decides."""
+CHOSEN = "chosen:"
+"""The beginning of the field names that choose a request; its id follows."""
+_SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TIMED_OUT: "◷"}
+
+
+class Decided(Record):
+    """A decided request in words. ``at``: the instant (ms) of the decision, or of the request that nobody decided."""
+
+    id: str
+    sign: str
+    state: str
+    asker: str
+    asker_id: str
+    title: str
+    what: str
+    by: str
+    reason: str
+    rules: tuple[str, ...]
+    at: int
+    iso: str
+    moment: str
+    message_id: str
+
+
+def past(requests: list[ControlRequest], roster: Roster, now: int, before: int | None) -> tuple[list[Decided], int]:
+    """Return a page of the decided requests, newest first, and the instant before which the next page begins (0: there
+    is none)."""
+    done = [request for request in requests if not request.is_open and (before is None or _when(request) < before)]
+    done.sort(key=lambda request: (_when(request), request.place), reverse=True)
+    shown = [_told(request, roster, now) for request in done[:PAGE]]
+    return shown, shown[-1].at if len(done) > PAGE else 0
+
+
+def _when(request: ControlRequest) -> int:
+    return request.asked if request.decided is None else request.decided
+
+
+def _told(request: ControlRequest, roster: Roster, now: int) -> Decided:
+    answer: Any = request.answer
+    at = _when(request)
+    return Decided(
+        id=request.id,
+        sign=_SIGNS.get(request.state, "•"),
+        state=request.state.replace("_", " "),
+        asker=presenters.name(request.asker, roster),
+        asker_id=request.asker,
+        title=cards.asks(request, roster),
+        what=summary.line(request.payload).partition(": ")[2],
+        by=presenters.name(request.by, roster, person="you") if request.by else "",
+        reason=presenters.line(getattr(answer, "notes", "") or ""),
+        rules=tuple(map(presenters.line, lasting.added(getattr(answer, "updates", ())))),
+        at=at,
+        iso=presenters.iso(at),
+        moment=presenters.moment(at, now),
+        message_id=request.message_id,
+    )
+
+
+def decide(now: Looking, fields: Mapping[str, str]) -> str:
+    """Approve or deny each chosen request as the person; tell what became of each. Raise ``Malformed`` if none is."""
+    word = fields.get("decision", "")
+    if word not in ("approve", "deny"):
+        raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
+    chosen = [key.removeprefix(CHOSEN) for key in fields if key.startswith(CHOSEN)]
+    if not 0 < len(chosen) <= MOST:
+        raise Malformed(f"{len(chosen)} requests are chosen", f"choose 1 to {MOST} requests, then decide them together")
+    notes, done, failed = fields.get("reason", "").strip(), [], []
+    for request_id in chosen:
+        try:
+            done.append(_one(now, request_id, word == "approve", notes))
+        except MailboxError as error:
+            failed.append(f"{presenters.line(request_id)} is not decided: {error.what}.")
+    counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {', '.join(done)}." if done else ""
+    if not done:
+        raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
+    return " ".join([counted, *failed])
+
+
+def _one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
+    request = now.control.find(request_id)
+    usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
+    said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}
+    return now.control.answer(USER, request.id, approved, notes=notes, **said).id

@@ -1,0 +1,80 @@
+"""Several requests decided at once, each as it would be alone; and the page of what was decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_mailbox.console import decided_requests
+from agent_mailbox.core.control.messages import PermissionRequest
+from agent_mailbox.core.control.state import ControlRequest
+from agent_mailbox.core.roster import Roster
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.console.conftest import Running
+
+
+def asked(running: Running, tool: str) -> str:
+    """A request of ada's; its id."""
+    words = ("control", "request", "permission", "--tool", tool, "--input", '{"a": 1}', "--session", "ada")
+    return str(running.post.ok(*words)["request"]["id"])
+
+
+def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
+    """What cannot be decided any more hides none of the others; nothing chosen decides nothing."""
+    running.post.register("ada")
+    ids = [asked(running, f"Tool{n}") for n in range(4)]
+    page = running.ask("/").text
+    assert all(f'name="chosen:{one}" value="1" form="together"' in page for one in ids)
+    assert page.count('action="/decide-chosen"') == 1
+    running.does("/decide", request=ids[0], decision="deny")
+    chosen = {f"chosen:{one}": "1" for one in (*ids[:3], "perm-none")}
+    told = running.does("/decide-chosen", decision="approve", reason="go on", **chosen)
+    assert told["kind"] == "done"
+    assert told["said"].startswith(f"2 approved: {ids[1]}, {ids[2]}. {ids[0]} is not decided: ")
+    assert "perm-none is not decided" in told["said"]
+    page = running.ask("/decided").text
+    assert [page.count(f"<code>{one}</code>") for one in ids] == [1, 1, 1, 0]
+    assert (page.count("<strong>approved</strong>"), page.count("“go on”")) == (2, 2)
+    for fields, said in (
+        ({"decision": "approve"}, "0 requests are chosen"),
+        ({"decision": "perhaps", f"chosen:{ids[3]}": "1"}, "unknown decision"),
+        ({"decision": "approve", "chosen:perm-none": "1"}, "perm-none is not decided"),
+        ({"decision": "deny", **{f"chosen:{n}": "1" for n in range(51)}}, "51 requests are chosen"),
+    ):
+        answer = running.does("/decide-chosen", **fields)
+        assert (answer["kind"], said in answer["said"]) == ("problem", True)
+    assert f'id="r-{ids[3]}"' in running.ask("/").text
+
+
+def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
+    """Newest first, with who decided, why, and the rules that were added; what waits is not among it."""
+    running.post.register("ada")
+    first, second, third = (asked(running, f"Tool{n}") for n in range(3))
+    assert "Nothing was decided yet." in running.ask("/decided").text
+    running.does("/decide", request=first, decision="deny", reason="not on <main>")
+    running.does("/decide", request=second, decision="approve")
+    page = running.ask("/decided").text
+    assert -1 < page.index(second) < page.index(first)
+    assert third not in page
+    for said in ("<strong>denied</strong>", "“not on &lt;main&gt;”", "wants to use Tool0", "by you"):
+        assert said in page
+
+
+def test_old_decisions_are_a_page_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each decided request is on one page."""
+    monkeypatch.setattr(decided_requests, "PAGE", 3)
+    payload = PermissionRequest(request_id="r", tool="T")
+    requests = [
+        ControlRequest(f"r{n}", "permission", "ada", "", payload, f"m{n}", n, n, "denied", decided=10 * n)
+        for n in range(1, 8)
+    ]
+    seen, before = [], None
+    while True:
+        shown, older = decided_requests.past(requests, Roster(()), 1000, before)
+        seen.append([one.id for one in shown])
+        if not older:
+            break
+        before = older
+    assert seen == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1"]]
