@@ -85,6 +85,7 @@ LEAVES = {path: command for path, command in ALL.items() if not isinstance(comma
 CONTRACT = {
     "init": set(),
     "send": {
+        "--now",
         *("--from", "--to", "--subject", "--body", "--thread", "--ttl-hours", "--ack", "--priority", "--type"),
         *("--id", "--strict", "--jsonl"),
     },

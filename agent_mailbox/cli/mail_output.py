@@ -114,12 +114,17 @@ def reach_json(delivery: Reach) -> dict[str, Any]:
 
 def sent_json(sent: Sent) -> dict[str, Any]:
     """Return the document of ``send --json``."""
-    return {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
+    found = {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
+    return {**found, "queued": True} if sent.queued else found
 
 
-def sent_text(message: Message, delivery: Reach, roster: Roster, style: Style) -> str:
+def sent_text(sent: Sent, roster: Roster, style: Style) -> str:
     """Return the text of ``send``: the id, and where the message goes."""
-    lines = [f"sent {style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"]
+    message, delivery = sent.message, sent.delivery
+    target = f"{style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"
+    if sent.queued:
+        return f"queued {target}: the engine is out of reach\n"
+    lines = [f"sent {target}"]
     lines += [f"  {label}: {names}" for label, names in frame.reach(delivery, lambda a: frame.party(a, roster))]
     if any(map(is_remote, message.recipients)):
         lines.append("  the gateway carries it: agent-mailbox swarm outbox")

@@ -107,21 +107,25 @@ def _writing(command: Any) -> Any:
 @_to
 @_writing
 @click.option("--thread", metavar="ID", help="Put it into the thread of message ID.")
+@click.option("--now", is_flag=True, help="Fail if the engine of a shared mailbox is out of reach, and queue nothing.")
 @click.option(
     "--jsonl",
     metavar="FILE",
     help="Send a batch: one JSON object per line with the keys of `show --json`; - reads standard input.",
 )
 @pass_app
-def send(app: App, /, sender: str | None, to: Sequence[str], jsonl: str | None, strict: bool, **given: Any) -> None:
+def send(
+    app: App, /, sender: str | None, to: Sequence[str], now: bool, jsonl: str | None, strict: bool, **given: Any
+) -> None:
     """Send a message; exit 0 means that it is on disk.
 
     \b
     Example: agent-mailbox send --to role:reviewer --subject "API ready" --body @notes.md --ack
     """
+    app.mailbox.at_once = now
     if jsonl is not None:
         ctx = click.get_current_context()
-        others = ctx.params.keys() - {"sender", "jsonl", "strict"}
+        others = ctx.params.keys() - {"sender", "jsonl", "strict", "now"}
         more = [param.opts[0] for param in ctx.command.params if param.name in others and _was_given(ctx, param)]
         if more:
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
@@ -219,6 +223,10 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
         for warning in one.warnings:
             app.warn(f"line {number}: {warning}")
     ids = [one.message.id for one in sent]
+    if any(one.queued for one in sent):
+        found = {"sent": 0, "queued": len(ids), "ids": ids}
+        app.done(f"queued {mail_output.plural(len(ids), 'message')}: the engine is out of reach\n", found)
+        return
     app.done(f"sent {mail_output.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
 
 

@@ -79,7 +79,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent)))
     else:
-        app.confirm(mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), app.style))
+        app.confirm(mail_output.sent_text(sent, desk.logs.read_roster(), app.style))
 
 
 def show(app: Context, mailbox: Mailbox, message_id: str) -> None:

@@ -64,8 +64,10 @@ def status(app: App, /) -> None:
         f"engine     {neutral(found.trouble) or 'answers'}",
         f"replicator {'runs' if found.serving else 'does not run: agent-mailbox engine serve'}",
         f"records    {found.applied} of {found.records} are here",
-        f"waiting    {found.waiting} lines of this machine",
+        f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
     ]
+    if found.unsent:
+        lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
     app.out("\n".join(lines) + "\n", _value(found))
 
 

@@ -25,7 +25,8 @@ class SpaceStanding(Record):
     """A machine's place in its space.
 
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
-    are not in the order. ``trouble``: why the engine does not answer; empty if it does."""
+    are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
+    why the engine does not answer; empty if it does."""
 
     space: str
     machine: str
@@ -34,6 +35,8 @@ class SpaceStanding(Record):
     records: int
     applied: int
     waiting: int
+    queued: int
+    unsent: int
     trouble: str
 
 
@@ -73,6 +76,8 @@ def leave(logs: Logs) -> SpaceStanding:
         except Unavailable:
             pass
         found = standing(logs)
+        if found.queued:
+            raise Refused(f"mail still waits for the engine: {found.queued} sends", "leave when it is in reach")
         spaces.forget(logs)
     return found
 
@@ -87,10 +92,11 @@ def standing(logs: Logs) -> SpaceStanding:
         records = copy.order.end()
     except (Unavailable, Refused) as error:
         trouble = error.what
+    queued = len(copy.queue.entries())
     waiting = sum(1 for _ in copy.waiting())
     serving = is_held(spaces.record_of(logs).path(spaces.PLACE, SERVING))
     where = space.space, space.machine, space.url
-    return SpaceStanding(*where, serving, records, copy.applied, waiting, trouble)
+    return SpaceStanding(*where, serving, records, copy.applied, waiting, queued, copy.queue.unsent(), trouble)
 
 
 def _joined(logs: Logs) -> Space:

@@ -10,7 +10,7 @@ from ..core import codec, obligations, roster_changes
 from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
-from ..errors import Busy, NotFound
+from ..errors import Busy, NotFound, Unavailable
 from ..store import system
 from ..store.lines import line_chunks
 from ..store.prefilter import lines_read_by
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ..core.records import RosterEvent
     from ..core.roster import Agent, Roster
+    from ..store.log import HeldLog
+    from .ordered_log import OrderedLog
 
 SPAN = 1 << 16
 """Bytes of reads that are passed by together if none is of an agent that died."""
@@ -31,13 +33,21 @@ SPAN = 1 << 16
 class Registry(OpenMailbox):
     """The part of the facade that keeps the roster."""
 
-    def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
+    def change_roster(
+        self, decide: Callable[[Roster], Decision], actor: str | None = None, *, even_away: bool = False
+    ) -> Decision:
         """Carry out a decision about the roster, taken and appended under its lock; raises what ``decide`` raises.
 
         ``actor`` is the agent in whose name it is done (default: the session that an event is about). An agent whose
-        death is recorded gives back, at once, the role mail that waits for its ack.
+        death is recorded gives back, at once, the role mail that waits for its ack. ``even_away``: without the engine
+        of several machines it is recorded here, and in the order later.
         """
-        roster, decision = self.decide(lambda: self._change(decide, actor))
+        try:
+            roster, decision = self.decide(lambda: self._change(self.deciding(self.logs.roster), decide, actor))
+        except Unavailable:
+            if not even_away:
+                raise
+            roster, decision = self._change(self.logs.roster.held(), decide, actor)
         for event in decision.events:
             if event.lead is not None:
                 self.logs.trail.bind(event.session_id)  # although the log is cut before the session's next call
@@ -49,8 +59,10 @@ class Registry(OpenMailbox):
                     pass  # the death is recorded; the steward gives back what is left
         return decision
 
-    def _change(self, decide: Callable[[Roster], Decision], actor: str | None) -> tuple[Roster, Decision]:
-        with self.deciding(self.logs.roster) as log:
+    def _change(
+        self, held: HeldLog | OrderedLog, decide: Callable[[Roster], Decision], actor: str | None
+    ) -> tuple[Roster, Decision]:
+        with held as log:
             roster = self.logs.read_roster()
             decision = decide(roster)
             changed = {event.session_id for event in decision.events}
@@ -64,7 +76,9 @@ class Registry(OpenMailbox):
         """Register an unknown session (then return true), or thaw a frozen one, because it checks.
 
         Raises ``Refused`` for the dead."""
-        decision = self.change_roster(lambda roster: roster_changes.checked_in(session_id, roster, self.now()))
+        decision = self.change_roster(
+            lambda roster: roster_changes.checked_in(session_id, roster, self.now()), even_away=True
+        )
         return any(event.event == "register" for event in decision.events)
 
     def give_back(self, sessions: Iterable[str], actor: str | None = None) -> None:
@@ -88,11 +102,12 @@ class Registry(OpenMailbox):
             log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
             log.sync(None if records else theirs)  # a killed process may have given back before
 
-    def register(self, request: Registration, actor: str) -> tuple[Agent, Decision]:
+    def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""
         decision = self.change_roster(
             lambda roster: roster_changes.enrolled(request, roster, actor, self.now(), self.config.namespaces),
             actor,
+            even_away=even_away,
         )
         if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
             self.logs.beat(request.session_id, self.now())
@@ -105,7 +120,9 @@ class Registry(OpenMailbox):
     def end(self, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
         """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
         decision = self.change_roster(
-            lambda roster: roster_changes.ended(session_id, event, roster, actor, self.now(), reason), actor
+            lambda roster: roster_changes.ended(session_id, event, roster, actor, self.now(), reason),
+            actor,
+            even_away=event == "freeze" and actor == session_id,
         )
         roster = self.logs.read_roster()
         agent = roster.find(session_id)

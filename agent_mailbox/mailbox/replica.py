@@ -29,6 +29,7 @@ from ..store.lock import FileLock
 from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Taken, reads_of
 from ..store.stamps import EVERYONE
 from ..store.unordered import Unordered
+from .send_queue import SendQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Replica:
         self.last: dict[str, int] = {}
         self.parts: dict[str, Unordered] = {}
         self._proofs: dict[bytes, str | None] = {}
-        self._lock: FileLock | None = None
+        self.queue = SendQueue(directory, logs.wait)
 
     def held(self) -> FileLock:
         """Return the machine's lock for a ``with`` block."""
@@ -86,7 +87,7 @@ class Replica:
             self._look()
             self._take_in()
             if not self._publish_waiting():
-                return
+                return self._send_queued()
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
     def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, str | None]) -> bool:
@@ -105,6 +106,22 @@ class Replica:
             return self._take_in() == len(lines)
         finally:
             self._proofs = {}
+
+    def _send_queued(self) -> None:
+        """Publish what waited for the engine: each send once, whenever a process of this machine was killed."""
+        for entry in self.queue.entries():
+            try:
+                self.order.append(MESSAGES, entry.lines, ids=[_id_of(line) for line in entry.lines])
+            except Taken as taken:  # by us before, unless another message has the id
+                found = self.order.read(taken.position - 1, 1)
+                if not found or not any(_is_same(found[0].line, line) for line in entry.lines):
+                    self.queue.set_aside(entry)
+            self._proofs = dict(zip(entry.lines, entry.proofs, strict=True))
+            try:
+                self._take_in()
+            finally:
+                self._proofs = {}
+            self.queue.drop(entry)
 
     def _take_in(self) -> int:
         """Write what is new in the order; return how many records that were."""
@@ -283,6 +300,14 @@ def _state(text: bytes) -> dict[str, Any]:
 def _id_of(line: bytes) -> str:
     message = codec.message(line)
     return "" if isinstance(message, BadLine) else message.id
+
+
+def _is_same(these: bytes, those: bytes) -> bool:
+    """Return whether two lines are the same mail, perhaps written at two times."""
+    one, other = codec.message(these), codec.message(those)
+    if isinstance(one, BadLine) or isinstance(other, BadLine):
+        return False
+    return one.replace(timestamp=0) == other.replace(timestamp=0)
 
 
 def _kind(log: str) -> str:

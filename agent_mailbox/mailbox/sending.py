@@ -10,7 +10,7 @@ from ..core.address import is_remote
 from ..core.ids import uuid_of
 from ..core.records import Message, Record
 from ..core.roster import ALIVE
-from ..errors import MailboxError, Refused, StorageFailed
+from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store import paths, system
 from ..store.prefilter import may_be_message
 from ..store.stamps import EVERYONE
@@ -38,11 +38,14 @@ def random_id() -> str:
 
 
 class Sent(Record):
-    """A message that is durably in the log, its reach, and warnings for its sender."""
+    """A message that is durably in the log, its reach, and warnings for its sender.
+
+    ``queued``: it waits here for the engine that several machines share."""
 
     message: Message
     delivery: recipients.Reach
     warnings: tuple[str, ...]
+    queued: bool = False
 
 
 class _Prepared(Record):
@@ -55,7 +58,9 @@ class _Prepared(Record):
 
 
 class Posting(OpenMailbox):
-    """The part of the facade that sends."""
+    """The part of the facade that sends. ``at_once``: rather fail than let mail wait for an engine."""
+
+    at_once = False
 
     @property
     def archive(self) -> Archive:
@@ -77,15 +82,20 @@ class Posting(OpenMailbox):
     ) -> list[Sent]:
         """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
         proves nothing of its writer."""
-        self.catch_up()
+        away = self._away()
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
         ids = [made.message.id for made in prepared]
         _refuse_twins(ids)
         try:
+            if away is not None:
+                raise away
             known = self._append(prepared, given, sealed)
-        except StorageFailed as error:
+        except (StorageFailed, Unavailable) as error:
+            orders = any(draft.type == "control" for draft in drafts)
+            if isinstance(error, Unavailable) and not (self.at_once or orders):
+                return self._queued(prepared, roster, sealed)
             raise retryable(error, ids) from None
         if any(draft.type == "control" for draft in drafts):
             from ..control import effects  # what most mail is spared
@@ -102,6 +112,23 @@ class Posting(OpenMailbox):
         if gone := {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}:
             self._note_gone(gone, prepared[0].message.sender)
         return sent
+
+    def _away(self) -> Unavailable | None:
+        """Catch up with other machines, if there are any; return the error if their engine is out of reach."""
+        try:
+            self.catch_up()
+        except Unavailable as error:
+            return error
+        return None
+
+    def _queued(self, prepared: Sequence[_Prepared], roster: Roster, sealed: bool) -> list[Sent]:
+        """Keep the mail until the engine is back; it may be in the order already, and is there once."""
+        for made in prepared:
+            compose.refuse_dead(made.resolved)
+        if (replica := self.replica) is not None:
+            proofs = [self.prove(made.message.sender) if sealed else None for made in prepared]
+            replica.queue.put([made.line.rstrip(b"\n") for made in prepared], proofs)
+        return [Sent(made.message, self.delivery(made.message, roster), made.warnings, True) for made in prepared]
 
     def _note_gone(self, sessions: set[str], sender: str) -> None:
         """Record, as far as the sender can prove anything, that these sessions are gone."""

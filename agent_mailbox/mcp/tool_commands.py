@@ -157,7 +157,7 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += map(neutral, sent.warnings)
-    text = mail_output.sent_text(sent.message, sent.delivery, desk.logs.read_roster(), frame.plain)
+    text = mail_output.sent_text(sent, desk.logs.read_roster(), frame.plain)
     delivery = {way: parties[:AGENTS] for way, parties in mail_output.reach_json(sent.delivery).items()}
     write(_answer(app, text, {"message": {"id": sent.message.id}, "delivery": delivery}))
 

@@ -158,23 +158,35 @@ def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pai
 
 
 def test_out_of_reach(program: Program, credential: str, place: Path) -> None:
-    """Without the engine one's own mail is read as before, and nothing is sent; a repeated send is sent once."""
+    """Without the engine one's own mail is read as before, a new session is registered, and sends wait.
+
+    Each is in the order once, later. With ``--now`` nothing waits, and the command fails."""
     with serving(place / "away") as url:
         pair = Pair(program, url, credential)
         for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
             pair.join(machine)
             pair.ok(machine, "roster", "register", "--session-id", who)
         pair.send("north", "--from", "ben", "--to", "ann", "--body", "early")
-    send = ("send", "--from", "ann", "--to", "ben", "--body", "late", "--id", "0f8fad5b-d9cb-469f-a165-70867728950e")
-    pair.fails("north", 4, "engine is out of reach", *send)
+    send = ("send", "--from", "ann", "--to", "ben", "--body", "late")
+    pair.fails("north", 4, "engine is out of reach", *send, "--now")
+    again = (*send, "--id", "0f8fad5b-d9cb-469f-a165-70867728950e")
+    assert pair.ok("north", *again)["queued"]
+    assert pair.ok("north", *again)["queued"]
+    assert "queued" in program.run(*send, "--dir", program.scratch / "north").stdout
     assert b"late" not in (program.scratch / "north" / LOG).read_bytes()
     assert pair.seen("north", "ann") == ["early"]
-    assert pair.ok("north", "engine", "status")["waiting"] == 1  # the read
+    assert pair.seen("north", "cat") == []
+    pair.fails("north", 4, "engine is out of reach", "roster", "update", "--session-id", "ann", "--name", "anna")
+    standing = pair.ok("north", "engine", "status")
+    assert (standing["waiting"], standing["queued"]) == (2, 3)  # a read, and the new session
     with serving(place / "away", int(url.rpartition(":")[2])):
-        for _ in range(2):
-            pair.ok("north", *send)
-        assert len(pair.ordered()) == 2
-        assert pair.ok("north", "engine", "status")["waiting"] == 0
+        with pair.serving("south"), pair.serving("north"):
+            pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.send("south", "--from", "ben", "--to", "cat", "--body", "welcome")
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "last")
+        assert [json.loads(line)["content"] for line in pair.ordered()] == ["early", "late", "late", "welcome", "last"]
+        standing = pair.ok("north", "engine", "status")
+        assert (standing["waiting"], standing["queued"], standing["unsent"]) == (0, 0, 0)
 
 
 def test_what_is_wrong_is_said(pair: Pair, place: Path) -> None:

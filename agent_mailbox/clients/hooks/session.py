@@ -76,7 +76,7 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
     led = bare.replace(lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare, led):
         try:
-            _, decision = Registry.sharing(desk).register(attempt, request.session_id)
+            _, decision = Registry.sharing(desk).register(attempt, request.session_id, even_away=True)
         except (Refused, Malformed) as error:
             if attempt is led:
                 raise
