@@ -121,7 +121,7 @@ CONTRACT = {
     "restore": set(),
     "hook": set(),
     "mcp": set(),
-    "console": {"--port", "--host", "--open"},
+    "console": {"--port", "--host", "--open", "--origin"},
     "install claude-code": {"--project", "--user", "--dry-run", "--force"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
     "install codex": {"--project", "--user", "--dry-run"},

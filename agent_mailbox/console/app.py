@@ -32,7 +32,7 @@ from . import actions, beside, details, presenters, views
 from .desk import Desk
 from .error_pages import answered
 from .gate import Gate
-from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch, cookie_name
+from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch
 from .live import Event, Hub, OpenPage, Watcher
 from .notifier import Notifier
 from .page_updates import EventReader
@@ -245,15 +245,15 @@ class Console:
         if cookie is None:
             return self._sign_in(request, "The link was used already or has expired.")
         response = RedirectResponse("/", 303)
-        name = cookie_name(self.hosts.port)
-        response.set_cookie(name, cookie, httponly=True, samesite="strict", path="/")
+        secure = self.hosts.is_secure
+        response.set_cookie(self.hosts.cookie, cookie, httponly=True, samesite="strict", path="/", secure=secure)
         return response
 
     async def _leave(self, request: Request) -> Response:
-        name = cookie_name(self.hosts.port)
+        name, secure = self.hosts.cookie, self.hosts.is_secure
         self.gate.leave(request.cookies.get(name))
         response = RedirectResponse("/", 303)
-        response.delete_cookie(name, httponly=True, samesite="strict", path="/")
+        response.delete_cookie(name, httponly=True, samesite="strict", path="/", secure=secure)
         return response
 
     def _sign_in(self, request: Request, problem: str = "") -> Response:

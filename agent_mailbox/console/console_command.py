@@ -14,7 +14,7 @@ from ..cli.context import refuse_agent_as_user
 from ..cli.group import cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
-from ..errors import Refused
+from ..errors import Malformed, Refused
 from ..upkeep import extras
 
 if TYPE_CHECKING:
@@ -39,9 +39,14 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
     show_default=True,
     help="The address to listen on; anything but loopback is a risk.",
 )
+@click.option(
+    "--origin",
+    metavar="URL",
+    help="The https address of your own TLS proxy before the console: the console then answers to it alone.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the console in your browser instead of printing the link.")
 @pass_app
-def console(app: App, port: int, host: str, opens: bool) -> None:
+def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> None:
     """Serve a local web page that shows all agents and mail, and lets you write and decide. Only you may run it.
 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
@@ -59,11 +64,12 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
             "run `agent-mailbox console` at a terminal, or add --open",
         )
     directory = app.mailbox.directory
+    served = _served(origin)
     from .console_server import Server, ask_for_links, end_in_order, log_to_stderr, opened
 
     end_in_order()
     log_to_stderr()
-    server = Server(directory, host, port)
+    server = Server(directory, host, port, served)
     if not server.console.hosts.is_loopback:
         app.warn(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"
@@ -83,6 +89,18 @@ def console(app: App, port: int, host: str, opens: bool) -> None:
         _tell(app, server, "" if opens else link)
         ask_for_links(server, app.print)
         server.run()
+
+
+def _served(origin: str | None) -> str:
+    """Return the origin by which the person's proxy serves the console; empty without one."""
+    if origin is None:
+        return ""
+    from .guard import checked_origin
+
+    try:
+        return checked_origin(origin)
+    except ValueError:
+        raise Malformed(f"not an https origin: {origin!r}", "write it as https://console.example") from None
 
 
 def _tell(app: App, server: Server, link: str) -> None:

@@ -84,11 +84,11 @@ class _Ending(uvicorn.Server):
 class Server:
     """A listening console."""
 
-    def __init__(self, directory: str, host: str, port: int) -> None:
+    def __init__(self, directory: str, host: str, port: int, origin: str = "") -> None:
         self._socket = listening(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.console = Console(directory, AllowedHosts(host, self.port))
-        self.url = f"http://{_named(host)}:{self.port}/"
+        self.console = Console(directory, AllowedHosts(host, self.port, origin))
+        self.url = f"{origin}/" if origin else f"http://{_named(host)}:{self.port}/"
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,

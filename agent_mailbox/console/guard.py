@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 MAX_BODY = 512 << 10
 """Bytes of a request's body: twice the longest message with each byte percent-encoded."""
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")
-HTTP = "80"
-"""The port that browsers leave out of the Host header."""
+_NAME = re.compile(r"[a-z0-9._:-]+")
+HTTP, HTTPS = "80", "443"
+"""The ports that browsers leave out of the Host header."""
+SECURE = "https://"
 ENTRANCE, STATIC = "/session", "/static/"
 """The paths that need no session: signing in, and the files of the sign-in page."""
 LOADED = ("/events", "/rail", "/receipts")
@@ -51,10 +53,12 @@ _NO_STORE = (b"cache-control", b"no-store")
 class AllowedHosts:
     """The host names that requests may use: the name it listens on, and on loopback all loopback names.
 
-    A server that listens everywhere allows any literal address, which no name server can rebind.
+    A server that listens everywhere allows any literal address, which no name server can rebind. ``origin``: the https
+    address of the person's proxy before it; then requests use that alone.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, origin: str = "") -> None:
+        self._origin = origin
         address = _address(host)
         self.port = port
         self.is_loopback = host == "localhost" or (address is not None and address.is_loopback)
@@ -66,11 +70,37 @@ class AllowedHosts:
 
     def allows(self, header: str) -> bool:
         """Return whether a request may have this Host header."""
+        if self._origin:
+            return header.lower() == self._origin.removeprefix(SECURE)
         found = _HOST.fullmatch(header.lower())
         if found is None or (found[3] or HTTP) != str(self.port):
             return False
         name = found[1] or found[2]
         return name in self._names or (self._everywhere and _address(name) is not None)
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether browsers reach it by TLS."""
+        return bool(self._origin)
+
+    @property
+    def cookie(self) -> str:
+        """Return the name of the session's cookie. It has the port, because browsers keep cookies by host only. By TLS
+        it has the prefix that no other page can set it under (RFC 6265bis, 4.1.3.2)."""
+        return f"__Host-agent-mailbox-{self.port}" if self.is_secure else f"agent-mailbox-{self.port}"
+
+    def origin(self, host: str) -> str:
+        """Return the origin of our own pages, as seen under an allowed Host header."""
+        return self._origin or f"http://{host}"
+
+
+def checked_origin(text: str) -> str:
+    """Return an https origin as browsers write it; raise ``ValueError``."""
+    found = _HOST.fullmatch(text.lower().removeprefix(SECURE).removesuffix("/"))
+    if not text.lower().startswith(SECURE) or found is None or not _NAME.fullmatch(found[1] or found[2]):
+        raise ValueError(text)
+    port = "" if found[3] in (None, HTTPS) else f":{found[3]}"
+    return f"{SECURE}{f'[{found[1]}]' if found[1] else found[2]}{port}"
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -110,7 +140,7 @@ class Guard:
             return _no("the request came from another page", 403)
         if _length(headers.get("content-length", "0")) > MAX_BODY:
             return _no("the request is too large", 413)
-        session = self._gate.session(request.cookies.get(cookie_name(self._hosts.port)))
+        session = self._gate.session(request.cookies.get(self._hosts.cookie))
         request.state.session = session
         path = request.url.path
         if session is None and path != ENTRANCE and not path.startswith(STATIC):
@@ -121,8 +151,9 @@ class Guard:
     def _is_own(self, request: Request, host: str) -> bool:
         """Return whether a change comes from our own page. If the server is neither loopback nor HTTPS, browsers send
         no Fetch Metadata, and the Origin alone decides."""
-        site = request.headers.get("sec-fetch-site", "" if self._hosts.is_loopback else "same-origin")
-        return request.headers.get("origin") == f"http://{host}" and site == "same-origin"
+        may_lack = not (self._hosts.is_loopback or self._hosts.is_secure)
+        site = request.headers.get("sec-fetch-site", "same-origin" if may_lack else "")
+        return request.headers.get("origin") == self._hosts.origin(host) and site == "same-origin"
 
 
 def _length(given: str) -> int:
@@ -138,11 +169,6 @@ def _may_look(request: Request) -> bool:
     if request.url.path in LOADED:
         return False
     return request.headers.get("sec-fetch-mode") == "navigate" and request.headers.get("sec-fetch-dest") == "document"
-
-
-def cookie_name(port: int) -> str:
-    """Return the name of the session's cookie; it has the port, because browsers keep cookies by host only."""
-    return f"agent-mailbox-{port}"
 
 
 def _no(why: str, status: int) -> Response:

@@ -51,7 +51,7 @@ VALUED = (
     "--log-level",
     "--ref",
     "--attach",
-    *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note"),
+    *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
     *("--space", "--machine", "--credential", "--authority"),
 )
 """Options that take the next word, whatever it looks like."""

@@ -1,0 +1,142 @@
+"""The console behind the person's own proxy: the configuration in docs/console.md, in a real nginx with TLS."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+
+from agent_mailbox.console.guard import AllowedHosts, checked_origin
+from tests.console.conftest import Running
+from tests.helpers import PATIENCE, ROOT, Post, refused, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def configuration(scratch: Path, port: int, console: int) -> str:
+    """The example with this machine's ports and certificate, and what a whole configuration has around it."""
+    cert = trustme.CA().issue_cert("localhost")
+    cert.private_key_pem.write_to_path(str(scratch / "key.pem"))
+    cert.cert_chain_pems[0].write_to_path(str(scratch / "cert.pem"))
+    found = re.search(r"```nginx\n(.*?)```", (ROOT / "docs/console.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    text = found[1]
+    for said, here in (
+        ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
+        ("/etc/ssl/console.pem", str(scratch / "cert.pem")),
+        ("/etc/ssl/console.key", str(scratch / "key.pem")),
+        ("console.example", "localhost"),
+        ("127.0.0.1:8642", f"127.0.0.1:{console}"),
+    ):
+        assert said in text, said
+        text = text.replace(said, here)
+    places = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"    {name}_temp_path {scratch}/{name};\n" for name in places)
+    return (
+        f"daemon off;\nmaster_process off;\npid {scratch}/nginx.pid;\nerror_log {scratch}/error.log;\n"
+        f"events {{}}\nhttp {{\n    access_log off;\n{temporary}{text}}}\n"
+    )
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def proxied(post: Post, tmp_path: Path) -> Iterator[Running]:
+    """A console behind nginx, with a request that waits; both end with the test."""
+    nginx = shutil.which("nginx")
+    if nginx is None:
+        pytest.skip("nginx is not installed")
+    post.register("ada", "--name", "Ada")
+    asked = ("control", "request", "permission", "--tool", "Bash", "--session", "ada", "--request-id", "perm-1")
+    post.ok(*asked, "--input", '{"command": "make deploy"}')
+    scratch, port = tmp_path / "nginx", free_port()
+    scratch.mkdir()
+    with Running(post, "--origin", f"https://localhost:{port}") as console:
+        (scratch / "nginx.conf").write_text(configuration(scratch, port, console.port))
+        words = [nginx, "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(scratch / "nginx.conf")]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL) as proxy:
+            try:
+                until(lambda: proxy.poll() is not None or _listens(port))
+                assert proxy.poll() is None, (scratch / "error.log").read_text()
+                yield console
+            finally:
+                proxy.terminate()
+                proxy.wait(PATIENCE)
+
+
+def test_a_request_is_approved_from_a_phone(proxied: Running, browser: Browser) -> None:
+    """By the printed link, over TLS: the page is live, the cookie is Secure, and the agent has its answer."""
+    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+    context: Any = browser.new_context(**phone, ignore_https_errors=True)
+    page = context.new_page()
+    assert proxied.link.startswith(f"{proxied.url}#token=")
+    page.goto(proxied.link)
+    page.wait_for_selector(".link-state.live")
+    (cookie,) = context.cookies()
+    assert cookie["name"] == f"__Host-agent-mailbox-{proxied.port}"
+    assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, True, "Strict", "/")
+    page.goto(proxied.url)
+    page.wait_for_selector(".link-state.live")
+    card = page.locator(".card")
+    card.get_by_role("button", name="Approve").tap()
+    card.wait_for(state="detached")
+    assert proxied.post.ok("control", "wait", "perm-1", "--session", "ada")["request"]["state"] == "approved"
+
+
+def test_the_console_answers_to_the_proxy_s_address_alone(proxied: Running) -> None:
+    """Whoever finds the port behind it is refused under each other name; so is a change from each other origin."""
+    host = proxied.url.removeprefix("https://").rstrip("/")
+    right: dict[str, str | None] = {"Host": host, "Origin": f"https://{host}"}
+    entered = proxied.ask("/session", {"token": proxied.token}, headers=right)
+    assert entered.status == 303, entered.text
+    proxied.cookie = entered.headers["set-cookie"].partition(";")[0]
+    for wrong in (proxied.host, f"localhost:{proxied.port}", "localhost", f"evil.{host}", f"{host}.evil", f"{host}@x"):
+        assert proxied.ask("/", headers={"Host": wrong}).status == 421, wrong
+    decision = {"request": "perm-1", "decision": "approve"}
+    for origin in (None, f"http://{host}", f"http://{proxied.host}", "https://localhost", "https://evil", "null"):
+        assert proxied.ask("/decide", decision, headers={**right, "Origin": origin}).status == 403, origin
+    for site in (None, "same-site", "cross-site", "none"):
+        assert proxied.ask("/decide", decision, headers={**right, "Sec-Fetch-Site": site}).status == 403, site
+    other = proxied.cookie.replace("__Host-", "")
+    assert proxied.ask("/", headers={**right, "Cookie": other}).status == 401
+    assert proxied.post.ok("control", "pending", "--session", "user")["requests"][0]["state"] == "open"
+    assert proxied.ask("/", headers=right).status == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://x", "console.example", "https://", "https://a/b", "https://a b", "https://u@x", "https://x:y", "*"],
+)
+def test_only_an_https_origin_is_one(post: Post, origin: str) -> None:
+    """Anything else is malformed, and no console starts."""
+    refused(post.call("console", "--port", "0", "--origin", origin, "--json"), 2, "https")
+
+
+def test_an_origin_is_written_as_browsers_write_it() -> None:
+    """In lower case, without the usual port."""
+    assert checked_origin("HTTPS://Console.Example:443/") == "https://console.example"
+    assert checked_origin("https://[::1]:8443") == "https://[::1]:8443"
+    hosts = AllowedHosts("127.0.0.1", 8642, "https://console.example")
+    assert hosts.allows("Console.example")
+    assert not hosts.allows("console.example:8642")
