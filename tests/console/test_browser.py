@@ -45,6 +45,7 @@ class Day:
             "/channel?to=project:inscription": "indexes are free to come and go",
             f"/direct?with={ines}": "Write to Ines",
             "/pending": "Who can read plate 11",
+            "/decided": "Requests that were decided",
             "/dead": "its recipient died",
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",

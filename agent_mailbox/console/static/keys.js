@@ -27,7 +27,7 @@ const keys = {
     if (at !== document.activeElement) return false;
     const a = $("[data-open], [data-go]", at);
     $$("details.change", at).forEach((d) => { d.open = true; });
-    if (!a) $("textarea, input:not([type=hidden])", at)?.focus();
+    if (!a) $("textarea, input:not([type=hidden], [type=checkbox])", at)?.focus();
     else if (a.dataset.open !== undefined) open(a.href);
     else a.click();
   },
