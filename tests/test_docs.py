@@ -148,6 +148,7 @@ CONTRACT = {
     "engine join": {"--space", "--machine", "--credential", "--authority"},
     "engine leave": set(),
     "engine status": set(),
+    "engine doctor": set(),
     "engine serve": set(),
     "swarm init": {"--agent", "--endpoint"},
     "swarm serve": {"--bind", "--cert", "--key", "--self-signed", "--quic-bind", "--behind-proxy", "--api"},

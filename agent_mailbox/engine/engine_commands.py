@@ -15,7 +15,7 @@ from ..mailbox import space as spaces
 from ..mailbox.space import Space
 from ..store import system
 from ..store.lock import FileLock
-from . import joining_space, replicator
+from . import joining_space, replicator, space_checks
 from .joining_space import SpaceStanding
 
 
@@ -91,6 +91,19 @@ def serve(app: App, /) -> None:
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)
         replicator.run(copy, ended.is_set, lambda said: click.echo(neutral(said), err=True), ended.wait)
+
+
+@engine.command(cls=Verb)
+@pass_app
+def doctor(app: App, /) -> int | None:
+    """Check the space: the server, its stream, every record by its checksum, and this machine's copy of each.
+
+    Exits with 3 if it finds problems. It reads all records.
+    """
+    problems = list(space_checks.problems(app.mailbox.logs))
+    text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
+    app.out(text, {"ok": not problems, "problems": problems})
+    return 3 if problems else None
 
 
 def _value(found: SpaceStanding) -> dict[str, object]:

@@ -138,6 +138,8 @@ class Replica:
                 self.last[record.log] = record.position
             self._save()
             taken += len(records)
+            if len(records) < PAGE:
+                break  # fewer than were asked for: there are no more
         return taken
 
     def _write(self, records: Sequence[Ordered]) -> None:

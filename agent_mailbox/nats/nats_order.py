@@ -199,10 +199,10 @@ class NatsOrder:
             seq = int(found["seq"])
         except (KeyError, ValueError, TypeError, AttributeError):
             raise BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer") from None
-        if log not in (MESSAGES, ROSTER, CLAIMS, "reads") or not is_machine(machine):
+        if log not in (MESSAGES, ROSTER, CLAIMS, "reads") or not is_machine(machine) or _SUM.lower() not in headers:
             return None  # of a later version, or a stranger's
         named = reads_of(machine) if log == "reads" else log
-        return Ordered(seq, named, line, machine, headers.get(_SUM.lower()) != _sum(line))
+        return Ordered(seq, named, line, machine, headers[_SUM.lower()] != _sum(line))
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""

@@ -86,7 +86,7 @@ class TotalOrder(Protocol):
         """
 
     def read(self, after: int, most: int) -> Sequence[Ordered]:
-        """Return the first records behind a position, in order: at most ``most``; none only if there is none.
+        """Return the first records behind a position, in order: at most ``most``; fewer only if there are no more.
 
         Whatever was acknowledged to anybody before the call is found: read your writes."""
 

@@ -65,6 +65,7 @@ class Conformance:
         assert [r.position for r in everything(b)][:2] == [first, second]
         assert [r.line for r in b.read(first, 1)] == [b'{"event":"register"}']
         assert not b.read(third, 5)
+        assert len(b.read(0, 4)) == len(b.read(0, 5)) == 4
 
     def test_expect(self, machines: Pair) -> None:
         """A decision is taken only on the log as it was seen; other logs do not matter."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
 from agent_mailbox.store.order import MESSAGES
 from agent_mailbox.store.unordered import unsealed
@@ -203,3 +204,26 @@ def test_what_is_wrong_is_said(pair: Pair, place: Path) -> None:
     pair.fails("south", 1, "engine refuses the credential", *join, pair.url, "--credential", wrong)
     pair.fails("south", 4, "engine is out of reach", *join, "nats://127.0.0.1:1")
     pair.fails("south", 2, "no nats:// or tls:// URL", *join, "http://127.0.0.1:1")
+
+
+def test_the_doctor_compares_every_record(pair: Pair) -> None:
+    """All is well after joining, but for the replicator; a removed line, and a stream with a limit, are named."""
+    pair.join("north")
+    pair.ok("north", "roster", "register", "--session-id", "ann")
+    pair.send("north", "--from", "ann", "--to", "all", "--body", "one")
+    with pair.serving("north"):
+        assert pair.ok("north", "engine", "doctor") == {"ok": True, "problems": []}
+    order = open_order(pair.url, pair.space, "stranger", pair.credential)
+    config = {**order.info()["config"], "max_msgs": 100_000}
+    order.connection.ask([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])
+    subject = f"mbx.{pair.space}.stranger.messages"
+    order.connection.ask([Publication(f"{subject}.x", b"of another program, without a checksum")])
+    before = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
+    assert "damaged" not in before.stdout
+    order.connection.ask([Publication(f"{subject}.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+    order.close()
+    result = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
+    assert result.rc == 3
+    assert "stream has a limit, max_msgs: 100000" in result.stdout
+    assert "record of the engine is damaged" in result.stdout
+    assert "replicator does not run" in result.stdout

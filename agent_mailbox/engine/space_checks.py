@@ -1,0 +1,59 @@
+"""What is wrong with a space: its server, its stream, its records, this machine's copy.
+
+Belongs here: the checks of ``engine doctor``. Nothing is repaired: the files and the order are copies of each
+other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import MailboxError
+from ..mailbox import space as spaces
+from . import joining_space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..nats.nats_order import NatsOrder
+    from ..store.logs import Logs
+
+WANTED: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True}
+"""The settings of a stream that loses nothing by itself."""
+LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
+"""The settings that would have the server remove records, or refuse them."""
+
+
+def problems(logs: Logs) -> Iterator[str]:
+    """Yield what is wrong, each as a sentence without a full stop."""
+    found = joining_space.standing(logs)
+    space = spaces.of(logs)
+    if found.trouble or space is None:
+        yield found.trouble
+        return
+    copy = spaces.opened(logs, space)
+    order: NatsOrder = copy.order  # type: ignore[assignment]
+    try:
+        yield from _of_stream(order.info())
+        with copy.held():
+            copy.catch_up()
+            copy.compare()
+    except MailboxError as error:
+        yield error.what
+    if found.unsent:
+        yield f"messages were never sent, since their ids are other messages': {found.unsent}"
+    if not found.serving:
+        yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
+
+
+def _of_stream(info: dict[str, Any]) -> Iterator[str]:
+    config = info.get("config", {})
+    for key, value in WANTED.items():
+        if config.get(key) != value:
+            yield f"stream's {key} is {config.get(key)!r}, not {value!r}"
+    for key in LIMITS:
+        if (config.get(key) or -1) > 0:
+            yield f"stream has a limit, {key}: {config[key]}"
+    if info.get("cluster", {}).get("replicas") is None and config.get("num_replicas", 1) > 1:
+        yield "stream has replicas, and the server knows of no cluster"
