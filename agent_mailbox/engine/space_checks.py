@@ -1,4 +1,4 @@
-"""What is wrong with a space: its server, its stream, its records, this machine's copy.
+"""The troubles of a space: its server, its stream, its records, and this machine's copy.
 
 Belongs here: the checks of ``engine doctor``. Nothing is repaired: the files and the order are copies of each
 other.
@@ -26,7 +26,7 @@ LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
 
 
 def problems(logs: Logs) -> Iterator[str]:
-    """Yield what is wrong, each as a sentence without a full stop."""
+    """Yield the troubles, each as a sentence without a full stop."""
     found = joining_space.standing(logs)
     space = spaces.of(logs)
     if found.trouble or space is None:
