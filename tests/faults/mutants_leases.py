@@ -1,0 +1,71 @@
+"""The protections of leases, of notices to the person, and of the console behind a proxy, each taken away."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+GUARD, FOLD = "tests/claude/test_leases.py", "tests/core/control/test_leases.py"
+NOTIFY, PROXIED = "tests/cli/test_notify.py", "tests/console/test_proxied.py"
+
+MUTANTS = (
+    Mutant(
+        "a lease that proves nothing refuses no tool",
+        "LeaseGuard.answer",
+        ("if lease.proven and self.desk", "if self.desk"),
+        tests=f"{GUARD}::test_a_line_that_proves_nothing_stops_nobody",
+    ),
+    Mutant(
+        "a lease ends by a proven word of who may end it",
+        "Leases.release",
+        ("if lease.proven and not (is_proven and", "if lease.proven and not ("),
+        tests=f"{FOLD}::test_a_proven_lease_ends_by_its_holder_its_lead_or_the_person",
+    ),
+    Mutant(
+        "a session leases so much at once and no more",
+        "Leases.take",
+        ("        if len(held) >= most:\n", "        if False:\n"),
+        tests=f"{FOLD}::test_ten_thousand_leases_are_as_many_as_a_session_may_hold",
+    ),
+    Mutant(
+        "a lease ends with its holder",
+        "Leases._is_over",
+        ("return not any(", "return False and any("),
+        tests=f"{FOLD}::test_a_lease_ends_in_time_and_with_its_holder",
+    ),
+    Mutant(
+        "nobody leases a whole project",
+        "lease_paths.check",
+        ("if wild == 0 and", "if False and"),
+        tests=f"{FOLD}::test_a_pattern_for_everything_is_refused",
+    ),
+    Mutant(
+        "a lease is noted for the shim after it is in the log",
+        "Edits.settle",
+        ("            elif system.exists(self._leased):\n", "            if system.exists(self._leased):\n"),
+        tests=f"{GUARD}::test_no_name_of_a_leased_file_escapes_a_refusal",
+    ),
+    Mutant(
+        "a name in a notice is no markup",
+        "notice_ways._markup",
+        ('.replace("<", "&lt;")', ""),
+        tests=f"{NOTIFY}::test_the_content_goes_only_where_the_person_says_so_and_as_no_markup",
+    ),
+    Mutant(
+        "what a notice says is filled into nothing",
+        "notice_ways._filled",
+        ('else "{" + part', 'else ""'),
+        tests=f"{NOTIFY}::test_who_and_what_kind_reach_ntfy_a_webhook_and_a_program_once",
+    ),
+    Mutant(
+        "a flood is one notice",
+        "attention.decide",
+        ("due = at + GAP if at else now", "due = now"),
+        tests=f"{NOTIFY}::test_a_flood_is_one_notice_and_foreign_lines_are_named_so",
+    ),
+    Mutant(
+        "behind a proxy the console answers to its address alone",
+        "AllowedHosts.allows",
+        ("        if self._origin:\n", "        if self._origin == header:\n"),
+        tests=f"{PROXIED}::test_an_origin_is_written_as_browsers_write_it",
+    ),
+)
