@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 TESTS = "tests/cli/test_attachments.py"
+BESIDE = "tests/console/test_beside.py"
 
 MUTANTS = (
     Mutant(
@@ -48,5 +49,29 @@ MUTANTS = (
         "leaving.secret_in",
         ('    beside += [(data or b"").decode("utf-8", "replace") for _, data in _files(message, directory)]\n', ""),
         tests=f"{TESTS}::test_to_another_machine_goes_what_is_small_and_no_secret",
+    ),
+    Mutant(
+        "a reference leads to the web or nowhere",
+        "beside.address",
+        (' and url.startswith(("https://", "http://"))', ""),
+        tests=f"{BESIDE}::test_a_reference_leads_to_the_web_or_nowhere",
+    ),
+    Mutant(
+        "the path of a reference stays within its site",
+        "beside.address",
+        ("_REPO.fullmatch(repo) is None", "not repo"),
+        tests=f"{BESIDE}::test_a_reference_leads_to_the_web_or_nowhere",
+    ),
+    Mutant(
+        "a file is served with its digest alone",
+        "attachment_files.content",
+        ("hashlib.sha256(data).hexdigest() == name[:64]", "data"),
+        tests=f"{BESIDE}::test_files_are_shown_as_what_they_are",
+    ),
+    Mutant(
+        "of several requests each is decided as it would be alone",
+        "decided_requests._one",
+        ("now.control.answer(USER, request.id", "now.control.answer(request.asker, request.id"),
+        tests="tests/console/test_decisions.py::test_the_chosen_are_decided_and_each_is_told",
     ),
 )
