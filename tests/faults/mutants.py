@@ -24,7 +24,11 @@ from tests.faults import (
     mutants_console,
     mutants_control,
     mutants_dead,
+<<<<<<< HEAD
     mutants_leases,
+=======
+    mutants_engine,
+>>>>>>> 5e971bb (Two machines that decide at one moment, and the mutants of a shared mailbox)
     mutants_mcp,
     mutants_permissions,
     mutants_trust,
@@ -480,6 +484,7 @@ MUTANTS = (
     *mutants_console.MUTANTS,
     *mutants_attachments.MUTANTS,
     *mutants_dead.MUTANTS,
+    *mutants_engine.MUTANTS,
     *mutants_mcp.MUTANTS,
     *mutants_leases.MUTANTS,
     *mutants_permissions.MUTANTS,

@@ -1,0 +1,108 @@
+"""Decisions of two machines at the same moment, and what a machine may believe of another."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, Refused, Registration
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.store import creation
+
+from .memory_order import MemoryOrder, MemorySpace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent_mailbox.core.inbox import Item
+
+
+class Overtaken(MemoryOrder):
+    """A way to a space on which another machine is first, once."""
+
+    first: Callable[[], object] | None = None
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Let the other one go first, then append."""
+        first, self.first = self.first, None
+        if first is not None:
+            first()
+        return super().append(log, lines, ids=ids, expect=expect)
+
+
+class Two:
+    """Two machines of a space, each with a session that has the role ``dev``."""
+
+    def __init__(self, place: Path) -> None:
+        space = MemorySpace()
+        self.orders = [Overtaken(space, name) for name in ("north", "south")]
+        self.boxes = [Mailbox(creation.create(str(place / order.machine), os.environ)) for order in self.orders]
+        for box, order, who in zip(self.boxes, self.orders, ("ann", "ben"), strict=True):
+            box.share(Replica(box.logs, order, str(place / f"{order.machine}.engine")))
+            box.register(Registration(session_id=who, roles=("dev",)), who)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Two:
+    """Two machines."""
+    return Two(tmp_path)
+
+
+def shown(box: Mailbox, who: str) -> list[str]:
+    """What a session is shown."""
+    found: list[Item] = []
+    box.deliver(who, lambda items: (found.extend(items), items)[1])
+    return [item.message.content for item in found]
+
+
+def test_who_is_overtaken_while_it_claims_is_shown_nothing(two: Two) -> None:
+    """Ben claims role mail between Ann's look and her claim: he alone is shown it."""
+    north, south = two.boxes
+    north.send(Draft(sender="user", to=("role:dev",), content="to one of you"))
+    south.catch_up()
+    told: list[str] = []
+    two.orders[0].first = lambda: told.extend(shown(south, "ben"))
+    assert shown(north, "ann") == []
+    assert told == ["to one of you"]
+
+
+def test_who_is_overtaken_while_it_takes_a_name_is_refused(two: Two) -> None:
+    """Ben takes a name between Ann's look and her registration: the name is his on both machines."""
+    north, south = two.boxes
+    two.orders[0].first = lambda: south.register(Registration(session_id="ben", name="kim"), "ben")
+    with pytest.raises(Refused, match="kim"):
+        north.register(Registration(session_id="ann", name="kim"), "ann")
+    for box in two.boxes:
+        box.catch_up()
+        bearer = box.logs.read_roster().bearer("kim")
+        assert bearer is not None
+        assert bearer.session_id == "ben"
+
+
+def test_what_comes_from_another_machine_proves_nothing(two: Two) -> None:
+    """The person's word of one machine is mail on the other: it bears no proof there."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("ben",), content="do it", ack=True)).message.id
+    south.catch_up()
+    assert north.state().messages[sent].proof is not None
+    assert south.state().messages[sent].proof is None
+
+
+def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
+    """The state is lost after each step: the whole of both is compared, and nothing is written or published again."""
+    north, south = two.boxes
+    north.send(Draft(sender="ann", to=("ben",), content="one"))
+    north.send(Draft(sender="ann", to=("all",), content="two"))
+    for box, order in zip(two.boxes, two.orders, strict=True):
+        for _ in range(2):
+            box.catch_up()
+            lines, end = box.logs.ends(), order.end()
+            assert box.replica is not None
+            Path(box.replica.directory, "state").unlink()
+            box.catch_up()
+            assert (box.logs.ends(), order.end()) == (lines, end)
+    assert shown(south, "ben") == ["one", "two"]
+    assert shown(south, "ben") == []
