@@ -27,6 +27,7 @@ SECONDS = 60
 FOUND = ROOT / "docs/internals/simulation-mutants.json"
 PLACES = ("agent_mailbox/store/", "agent_mailbox/mailbox/", "agent_mailbox/core/retention.py")
 CLIENTS = "needs a client's process"
+ATTACHED = "no workload attaches files"
 OUTSIDE = {
     **dict.fromkeys(
         (
@@ -59,6 +60,9 @@ OUTSIDE = {
     "every line that decided must be there": "trust: needs a forger",
     "in a broken mailbox nothing is proven": "trust: needs a forger",
     "a batch proves nothing": "trust: needs a forger",
+    "a message names files that the mailbox has": ATTACHED,
+    "a file that archived mail names stays": ATTACHED,
+    "a file whose message is on its way stays": ATTACHED,
 }
 """Mutants in these places that no world of ours can notice, each with the reason."""
 HISTORIC = (
