@@ -24,11 +24,8 @@ from tests.faults import (
     mutants_console,
     mutants_control,
     mutants_dead,
-<<<<<<< HEAD
-    mutants_leases,
-=======
     mutants_engine,
->>>>>>> 5e971bb (Two machines that decide at one moment, and the mutants of a shared mailbox)
+    mutants_leases,
     mutants_mcp,
     mutants_permissions,
     mutants_trust,
