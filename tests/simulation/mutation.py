@@ -68,7 +68,7 @@ OUTSIDE = {
 HISTORIC = (
     Mutant(
         "a release does not race the steward",
-        "Mailbox.release",
+        "Mailbox._release",
         ("            _refuse_archived(found.message, not self._is_live(found))\n", ""),
         tests="",
     ),
