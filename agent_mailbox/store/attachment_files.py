@@ -16,6 +16,7 @@ from ..core.records import BadLine
 from ..errors import BadData, NotFound, Refused
 from . import paths, system
 from .lines import CHUNK, lines_of
+from .small_files import note_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,12 +201,7 @@ def _is_due(logs: Logs, now: int) -> bool:
         last = 0
     if 0 <= now - last < DAY:
         return False
-    try:
-        system.make_directory(system.dirname(path))
-        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
-        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
-    except OSError:
-        pass
+    note_time(path, now)
     return True
 
 

@@ -31,6 +31,7 @@ from .lines import boundary, chunks, lines_of
 from .log import Log
 from .logs import Logs, parse_messages, parse_reads, parse_roster
 from .manifest import Manifest
+from .small_files import note_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,13 +100,7 @@ def at_work(archive: Archive) -> bool:
 
 def note_run(logs: Logs, now: int) -> None:
     """Set the time of a file to this run's (``now`` in ms); if that fails, the doctor just knows less."""
-    path = logs.cache(LAST_RUN)
-    try:
-        system.make_directory(system.dirname(path))
-        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
-        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
-    except OSError:
-        pass
+    note_time(logs.cache(LAST_RUN), now)
 
 
 def last_run(logs: Logs) -> int | None:

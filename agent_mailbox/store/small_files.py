@@ -1,4 +1,4 @@
-"""Small files that are replaced as a whole, durably.
+"""Small files: those that are replaced as a whole, durably, and those of which only the time counts.
 
 Belongs here: writing one. Each owner reads its own.
 """
@@ -26,3 +26,13 @@ def replace_file(path: str, data: bytes) -> None:
         system.sync_directory(system.dirname(path))
     except OSError as error:
         raise paths.storage_failed("write", path, error) from None
+
+
+def note_time(path: str, now: int) -> None:
+    """Give an empty derived file a time (ms), which is all it says; if that fails, a later look just knows less."""
+    try:
+        system.make_directory(system.dirname(path))
+        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
+        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
+    except OSError:
+        pass
