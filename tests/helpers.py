@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -333,6 +334,16 @@ def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
         time.sleep(min(0.1, max(0.002, 3 * (now - began))))
         began = time.monotonic()
     return value
+
+
+def delete(directory: Path) -> None:
+    """Delete it although a process that runs writes there: such a file makes one pass end early."""
+
+    def is_gone() -> bool:
+        shutil.rmtree(directory, ignore_errors=True)
+        return not directory.exists()
+
+    until(is_gone)
 
 
 def utf16(text: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients import doorbell
-from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, until
+from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,9 +346,9 @@ def test_a_mailbox_that_vanishes_ends_it_and_a_cache_that_does_not(client: Clien
     """Derived files may go at any time: it takes its place again."""
     bell = client.start()
     client.waiting(bell)
-    shutil.rmtree(client.post.file(".cache"))
+    delete(client.post.file(".cache"))
     client.waiting(bell)
-    shutil.rmtree(client.post.box)
+    delete(client.post.box)
     assert ended(bell) == SILENT
 
 

@@ -16,7 +16,7 @@ from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenP
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.logs import Logs
 from tests.console.conftest import PATIENCE, Running
-from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp, until
+from tests.helpers import MESSAGES, READS, ROSTER, Post, delete, record, stamp, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -234,7 +234,7 @@ def test_the_watcher_follows_the_mailbox_to_where_it_is_made_anew(post: Post) ->
         if is_moved:
             post.box.rename(f"{post.box}.away")
         else:
-            shutil.rmtree(post.box)
+            delete(post.box)
         kept.rename(post.box)
         until(lambda: any(event.kind == "resync" for event in told))
         sent = post.send("ada", "all", "BACK")
