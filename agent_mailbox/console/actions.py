@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound, Refused
-from . import decided_requests, json_text, presenters, topics
+from . import decided_requests, json_text, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -183,4 +183,5 @@ ACTS: dict[str, Act] = {
     "/resend": resend,
     "/decide": decide,
     "/decide-chosen": decided_requests.decide,
+    "/assign": task_board.assign,
 }

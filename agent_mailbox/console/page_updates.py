@@ -31,6 +31,7 @@ STALE = {
     "/": ("control", "survey"),
     "/pending": ("control", "survey"),
     "/decided": ("control",),
+    "/tasks": ("control", "roster"),
     "/dead": ("survey",),
     "/agents": ("roster", "control", "survey"),
     "/channels": ("roster",),

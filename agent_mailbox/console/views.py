@@ -15,7 +15,7 @@ from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import cards, charts, decided_requests, presenters, topics
+from . import cards, charts, decided_requests, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -360,6 +360,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/new": ("new.html", new),
     "/pending": ("pending.html", pending),
     "/decided": ("decided.html", decided),
+    "/tasks": ("tasks.html", task_board.view),
     "/dead": ("dead.html", dead),
     "/archive": ("archive.html", archive),
     "/search": ("search.html", search),

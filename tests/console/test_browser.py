@@ -46,6 +46,7 @@ class Day:
             f"/direct?with={ines}": "Write to Ines",
             "/pending": "Who can read plate 11",
             "/decided": "Requests that were decided",
+            "/tasks": "Give an agent a task",
             "/dead": "its recipient died",
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",

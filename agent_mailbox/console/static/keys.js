@@ -17,7 +17,7 @@ const move = (by) => {
   there.scrollIntoView({ block: "nearest" });
 };
 const current = () => document.activeElement?.closest?.(".card, .message, .entry");
-const go = { w: "/", a: "/agents", c: "/channels", p: "/pending", t: "/timeline", d: "/dead", m: "/archive" };
+const go = { w: "/", a: "/agents", c: "/channels", p: "/pending", t: "/timeline", d: "/dead", m: "/archive", b: "/tasks" };
 let leader = 0;
 const keys = {
   j: () => move(1),

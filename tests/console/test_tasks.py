@@ -1,0 +1,60 @@
+"""The task board: each task where its state says, and given from the page once."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.console.conftest import Running
+
+
+def column(page: str, state: str) -> str:
+    """A column of the board."""
+    return page.partition(f'aria-labelledby="h-{state}"')[2].partition("</section>")[0]
+
+
+def test_each_task_stands_where_its_worker_has_brought_it(running: Running) -> None:
+    """Untrusted words stay words; what it made and what went wrong is told; a filter hides other leads' tasks."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    post.register("bo", "--name", "Bo", "--lead", "ada", "--tags", "project:inscription")
+    ids = {}
+    for title, worker in (("begin <b>", "ada"), ("build", "bo"), ("wait", "bo"), ("end", "bo")):
+        told = post.ok("control", "request", "task", worker, "--title", title, "--session", "user")
+        ids[title] = str(told["request"]["id"])
+    said = ("--session", "bo", "--body", "so far <i>")
+    post.ok("control", "report", ids["build"], "--phase", "implementing", *said)
+    post.ok("control", "report", ids["wait"], "--phase", "blocked", *said)
+    post.ok("control", "report", ids["end"], "--phase", "done", "--artifact", "x.tar", "--error", "slow", *said)
+    page = running.ask("/tasks").text
+    for title, state in (("begin <b>", "assigned"), ("build", "working"), ("wait", "blocked"), ("end", "done")):
+        assert ids[title] in column(page, state)
+        assert page.count(f'data-key="{ids[title]}"') == 1
+    assert "begin &lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "so far &lt;i&gt;" in column(page, "blocked")
+    assert "made <code>x.tar</code>" in column(page, "done")
+    assert "went wrong: slow" in column(page, "done")
+    for params in ("lead=ada", "tag=project:inscription"):
+        page = running.ask(f"/tasks?{params}").text
+        assert (ids["begin <b>"] in page, ids["end"] in page) == (False, True)
+
+
+def test_a_task_is_given_once(running: Running) -> None:
+    """The same form sent twice is one task and one message; without a title it is none."""
+    running.post.register("ada", "--name", "Ada")
+    fields = {"to": "ada", "subject": "Plate 11", "body": "read it", "message_id": str(uuid.uuid4()), "plan": "1"}
+    told = [running.does("/assign", **fields) for _ in range(2)]
+    assert [one["said"] for one in told] == ["Ada has the task “Plate 11”."] * 2
+    page = running.ask("/tasks").text
+    assert column(page, "assigned").count("Plate 11") == 1
+    assert "needs a plan" in column(page, "assigned")
+    assert len(running.post.ok("check", "--session", "ada")["messages"]) == 1
+    for wrong, said in (
+        ({"subject": " "}, "no title"),
+        ({"to": "nobody"}, "nobody"),
+        ({"message_id": "x"}, "message id"),
+    ):
+        answer = running.does("/assign", **{**fields, "message_id": str(uuid.uuid4()), **wrong})
+        assert (answer["kind"], said in answer["said"]) == ("problem", True)
