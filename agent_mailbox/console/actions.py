@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound, Refused
-from . import decided_requests, json_text, presenters, task_board, topics
+from . import agent_orders, decided_requests, json_text, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -184,4 +184,9 @@ ACTS: dict[str, Act] = {
     "/decide": decide,
     "/decide-chosen": decided_requests.decide,
     "/assign": task_board.assign,
+    "/mode": agent_orders.set_mode,
+    "/revoke": agent_orders.revoke,
+    "/shutdown": agent_orders.shut_down,
+    "/state": agent_orders.change_state,
+    "/rename": agent_orders.rename,
 }

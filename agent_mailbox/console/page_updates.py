@@ -34,9 +34,10 @@ STALE = {
     "/tasks": ("control", "roster"),
     "/dead": ("survey",),
     "/agents": ("roster", "control", "survey"),
+    "/agent": ("roster", "control", "survey"),
     "/channels": ("roster",),
 }
-"""The event kinds that make each page without a mail list stale."""
+"""The event kinds that make each page, or its part without mail, stale."""
 
 
 class EventReader:

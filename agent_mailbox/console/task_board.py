@@ -142,14 +142,19 @@ def _tags(task: ControlRequest, roster: Roster) -> tuple[str, ...]:
     return () if agent is None else agent.tags
 
 
+def once(kind: str, fields: Mapping[str, str]) -> str:
+    """Return the request's id that a form's own number gives, so that a second try is known; empty without one."""
+    given = fields.get("message_id", "")
+    return f"{kind}-{compose.check_id_form(given)}" if given else ""
+
+
 def assign(now: Looking, fields: Mapping[str, str]) -> str:
     """Give an agent a task as the person. A form that is sent twice gives one task."""
     title = fields.get("subject", "").strip()
     if not title:
         raise Malformed("the task has no title", "name it in a few words")
-    form = compose.check_id_form(fields["message_id"]) if fields.get("message_id") else ""
     payload = messages.TaskAssignment(
-        request_id=f"task-{form}" if form else "",
+        request_id=once("task", fields),
         title=title,
         instructions=fields.get("body", "").replace("\r\n", "\n").strip(),
         context=fields.get("context", "").replace("\r\n", "\n").strip(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, instant
+from ..core.control.messages import MODES
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
@@ -240,6 +241,7 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "title": one["name"],
         "who": one,
         "standing": standing,
+        "modes": MODES,
         "lead": presenters.name(standing.lead, roster),
         "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in requests],
         "owed": [(m.id, presenters.title(m)) for m in (line.owed if line else ())],

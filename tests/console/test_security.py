@@ -20,7 +20,20 @@ from tests.helpers import MESSAGES, ROOT, Post, refused, refused_both, until
 
 NOBODY: dict[str, str | None] = {"Cookie": None}
 PAGES = ("/", "/agents", "/channel?to=all", "/search?q=x", "/timeline", "/receipts?ids=x", "/events?page=/&last=")
-ACTS = ("/send", "/reply", "/read", "/ack", "/release", "/resend", "/decide", "/assign", "/leave")
+ACTS = (
+    "/send",
+    "/reply",
+    "/read",
+    "/ack",
+    "/release",
+    "/resend",
+    "/decide",
+    "/assign",
+    "/mode",
+    "/revoke",
+    "/state",
+    "/leave",
+)
 
 
 def mail(console: Running) -> list[str]:

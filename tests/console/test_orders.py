@@ -1,0 +1,57 @@
+"""The person's orders from an agent's page: each as its command has it, and refused as there."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.console.conftest import Running
+
+
+def test_mode_rules_name_and_end(running: Running) -> None:
+    """Each takes effect where the command would show it; one rule goes, and the others stay."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe."
+    rules = ("--allow", "Bash(git:*)", "--allow", "Read", "--deny", "WebFetch", "--host", "example.org")
+    post.ok("control", "policy", "ada", *rules, "--session", "user")
+    page = running.ask("/agent?id=ada").text
+    assert page.count('action="/revoke"') == 4
+    told = running.does("/revoke", agent="ada", kind="allow", rule="Bash(git:*)")
+    assert told["said"] == "Bash(git:*) is revoked for Ada."
+    page = running.ask("/agent?id=ada").text
+    assert page.count('action="/revoke"') == 3
+    assert ('value="Read"' in page, 'value="WebFetch"' in page, 'value="Bash(git' in page) == (True, True, False)
+    assert "Countess" in running.does("/rename", agent="ada", name="Countess")["said"]
+    for event, state in (("freeze", "frozen"), ("thaw", "alive")):
+        assert running.does("/state", agent="ada", event=event)["kind"] == "done"
+        assert post.ok("roster", "show", "ada")["agent"]["state"] == state
+    fields = {"agent": "ada", "message_id": str(uuid.uuid4()), "reason": "enough"}
+    assert {running.does("/shutdown", **fields)["kind"] for _ in range(2)} == {"done"}
+    assert len(post.ok("control", "pending", "--session", "ada")["requests"]) == 1
+    assert running.does("/state", agent="ada", event="retire", sure="1")["said"] == "Countess is retired."
+    assert post.ok("roster", "show", "ada")["agent"]["state"] == "dead"
+
+
+def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:
+    """No bypassing mode, no agent by another's name, no unconfirmed end, no stranger's name."""
+    running.post.register("ada", "--name", "Ada")
+    running.post.register("bo", "--name", "Bo")
+    for path, said, fields in (
+        ("/mode", "bypassPermissions", {"mode": "bypassPermissions"}),
+        ("/mode", "no agent 'Ada'", {"agent": "Ada", "mode": "safe"}),
+        ("/mode", "no agent 'user'", {"agent": "user", "mode": "safe"}),
+        ("/mode", "no agent 'all'", {"agent": "all", "mode": "safe"}),
+        ("/revoke", "no such rule", {"kind": "allow", "rule": "Read"}),
+        ("/revoke", "no such rule", {"kind": "mode", "rule": "safe"}),
+        ("/rename", "name", {"name": " "}),
+        ("/rename", "bo", {"name": "Bo"}),
+        ("/rename", "name", {"name": "<b>"}),
+        ("/state", "not confirmed", {"event": "retire"}),
+        ("/state", "unknown change", {"event": "register"}),
+    ):
+        told = running.does(path, **{"agent": "ada", **fields})
+        assert (told["kind"], said.casefold() in told["said"].casefold()) == ("problem", True), told
+    agent = running.post.ok("roster", "show", "ada")["agent"]
+    assert (agent["name"], agent["state"]) == ("Ada", "alive")
