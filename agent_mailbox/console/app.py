@@ -26,8 +26,8 @@ from starlette.staticfiles import StaticFiles
 
 from ..core.text import visible
 from ..errors import MailboxError
+from ..mailbox.facade import Mailbox
 from ..mailbox.sending import random_id
-from ..store.logs import Logs
 from . import actions, beside, details, presenters, views
 from .desk import Desk
 from .error_pages import answered
@@ -75,7 +75,7 @@ class Console:
         self.hosts = hosts
         self.surveyor = Surveyor(directory, self._counted)
         self.notifier = Notifier(directory)
-        self.watcher = Watcher(Logs(directory), self._changed)
+        self.watcher = Watcher(Mailbox(directory).logs, self._changed)
         self.reader = EventReader(directory, self._templates())
         self.app = self._application()
 

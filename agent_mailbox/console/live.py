@@ -56,8 +56,8 @@ class Event(Record):
     ids: tuple[str, ...] = ()
 
 
-def _news(log: GrowingLog) -> list[bytes] | None:
-    """Return the new lines; None if the log was replaced, which leaves them unknown."""
+def _news(log: GrowingLog) -> list[tuple[int, bytes]] | None:
+    """Return the new lines with their places; None if the log was replaced, which leaves them unknown."""
     fd = log.log.open() if log.changed() else None
     if fd is None:
         return []
@@ -65,7 +65,7 @@ def _news(log: GrowingLog) -> list[bytes] | None:
         if log.inode and not log.continues(fd):
             log.skip()
             return None
-        return [line for _, line in log.lines(fd)]
+        return list(log.lines(fd))
     finally:
         os.close(fd)
 
@@ -130,13 +130,15 @@ class Watcher:
         if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
             return [Event("resync")]
         view = self._logs.messages.view()
-        read = ((line, codec.message(line)) for line in mail)
-        found = [Event("message", weighed(m, view, line, None)) for line, m in read if isinstance(m, Message)]
+        read = ((at, line, codec.message(line)) for at, line in mail)
+        found = [Event("message", weighed(m, view, line, at)) for at, line, m in read if isinstance(m, Message)]
         if any(event.message is not None and event.message.type == "control" for event in found):
             found.append(Event("control"))
-        ids = dict.fromkeys(read.message_id for read in map(codec.read, reads) if isinstance(read, Read))
+        ids = dict.fromkeys(
+            read.message_id for read in (codec.read(line) for _, line in reads) if isinstance(read, Read)
+        )
         found += [Event("reads", None, tuple(ids)[:KEPT])] if ids else []
-        if any(not isinstance(codec.roster_event(line), BadLine) for line in roster):
+        if any(not isinstance(codec.roster_event(line), BadLine) for _, line in roster):
             found.append(Event("roster"))
         return found
 

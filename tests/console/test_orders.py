@@ -5,7 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
+from tests.console.conftest import Window
+
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from tests.console.conftest import Running
 
 
@@ -55,3 +61,16 @@ def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:
         assert (told["kind"], said.casefold() in told["said"].casefold()) == ("problem", True), told
     agent = running.post.ok("roster", "show", "ada")["agent"]
     assert (agent["name"], agent["state"]) == ("Ada", "alive")
+
+
+def test_an_order_shows_live_as_the_person_s(running: Running, browser: Browser) -> None:
+    """The mode changes where one looks; the row that comes live is proven, as it is after a reload."""
+    running.post.register("ada", "--name", "Ada")
+    page = Window(browser, running).go("/agent?id=ada")
+    expect(page.locator("#link-state")).to_contain_text("● live")
+    page.get_by_text("Change or end this agent").click()
+    page.locator("#mode").select_option("safe")
+    page.get_by_role("button", name="Set the mode").click()
+    expect(page.locator(".facts")).to_contain_text("safe")
+    expect(page.locator("[data-live]")).to_contain_text("mode_set_request: safe")
+    expect(page.locator("[data-live]")).not_to_contain_text("unverified")
