@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenPage, Watcher
 from agent_mailbox.core.instant import HOUR
-from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.logs import Logs, of_mailbox
 from tests.console.conftest import PATIENCE, Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post, delete, record, stamp, until
 
@@ -108,6 +108,17 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
         assert len(hub) == 0
 
     played(play())
+
+
+def test_a_copied_seal_proves_nothing_live(post: Post) -> None:
+    """The person's own order is proven as it comes; the same line, written again by another program, is not."""
+    post.register("ada")
+    watcher = Watcher(of_mailbox(str(post.box), PATIENCE, post.environ()), lambda _: None)
+    post.ok("control", "mode", "ada", "safe", "--session", "user")
+    assert [e.message.proof for e in watcher.look() if e.message] == ["user@terminal"]
+    with open(post.file(MESSAGES), "rb+") as log:
+        log.write(log.read().splitlines(keepends=True)[-1])
+    assert [e.message.proof for e in watcher.look() if e.message] == [None]
 
 
 def test_the_watcher_tells_each_line_once_and_says_when_it_cannot(post: Post) -> None:
