@@ -6,6 +6,7 @@ calls the product, and tells what came of it. Must not know how calls are schedu
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients.hooks import hook_events
@@ -465,11 +466,12 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     """A program that knows no lock appends mail, whole or torn."""
     letter = stage.letter(f"cron-{stage.count}", _address(stage, process, me), process)
     letter.foreign = True
-    text = (
-        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
-        f'"2026-01-01T00:00:00.000Z","content":"{letter.content}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
-    ).encode()
     torn = process.chance.random() < 0.4 and stage.world.seed % 2 == 0
+    said = letter.content
+    if process.chance.random() < 0.3:
+        letter.content += pick(process, ODD)
+        said = json.dumps(letter.content, ensure_ascii=process.chance.random() < 0.5)[1:-1]
+    text = _foreign_line(letter, said)
     stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
     system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
@@ -480,6 +482,45 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
     elif letter.begun > stage.judge.steward_died and file is not None and stage.world.is_at(LIVE[0], file.inode):
         stage.judge.appended.add(letter.id)
+
+
+ODD = ("\\u0041", "\\\\u00fc", "\\n", '"}', "\x07", "\x1f\n", "ü\u2028", "\x7f", '\\",\\"id\\":\\"x')
+"""Ends of texts that other programs spell otherwise than we do."""
+
+
+def _foreign_line(letter: Letter, said: str) -> bytes:
+    return (
+        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
+        f'"2026-01-01T00:00:00.000Z","content":"{said}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
+    ).encode()
+
+
+def foreign_again(stage: Stage, process: Process, me: Session) -> None:
+    """A program that knows no lock appends a message a second time, perhaps to others, and perhaps odd lines."""
+    there = [letter for letter in stage.judge.letters.values() if letter.acked or letter.id in stage.judge.appended]
+    drawn = process.chance.random()
+    if drawn < 0.2:
+        text = pick(process, (b'{"id":"%s","sender":"x\x07"}\n', b"\x00\n", b"[]\n", b'{"content":"\x01"}\n', b"\n\n"))
+    elif there:
+        letter = pick(process, there)
+        text = _foreign_line(letter, json.dumps(letter.content, ensure_ascii=drawn < 0.5)[1:-1])
+    else:
+        return
+    stage.judge.doubled.update(text.split(b"\n"))
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    system.write(fd, text)
+    system.close(fd)
+
+
+def forget(stage: Stage, process: Process, me: Session) -> None:
+    """All that is derived for readers goes: they look at everything anew."""
+    for name in ("cursors", "ids", "ids-news", "untaken", "asking"):
+        where = f"{BOX}/.cache/{name}"
+        try:
+            for path in [f"{where}/{one}" for one in sorted(system.listdir(where))] if name == "cursors" else [where]:
+                system.unlink(path)
+        except OSError:
+            continue
 
 
 def damage(stage: Stage, process: Process, me: Session) -> None:
@@ -548,5 +589,5 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "lead",
         )
     if isinstance(error, OSError):
-        return process.hurt or command in ("foreign", "damage")
+        return process.hurt or command in ("foreign", "foreign_again", "damage", "forget")
     return isinstance(error, MailboxError) and process.hurt

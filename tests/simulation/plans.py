@@ -9,11 +9,14 @@ nobody thought of. In a drill each process may be aimed at: one thing befalls it
 from __future__ import annotations
 
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.commands import WEIGHTS
 from tests.simulation.disk import SECOND
 from tests.simulation.world import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Job = tuple[int, str, int]
 """A command: its place in the run, its name, the number of its agent."""
@@ -34,6 +37,8 @@ class Scene(NamedTuple):
     """Two to four of these, beside each other; a ``!`` behind those that always come."""
     since: str = ""
     """Done behind them, one after the other, and aimed at, too."""
+    aims: tuple[str, ...] = ()
+    """Things that befall these commands, one of which is drawn for a round; see ``_directed``."""
 
 
 SCENES = {
@@ -57,6 +62,44 @@ SCENES = {
     "damage": Scene(1, "send everyone check", "damage! check! send hook run_steward register shim", "check"),
     "beginnings": Scene(1, "", "found! found! found register send check hook", "found send"),
     "anything": Scene(2, "send check", "* * *", "check"),
+    "a steward whose sync fails": Scene(
+        1.5,
+        "send everyone check",
+        "run_steward! foreign!",
+        "send check",
+        ("0 park rename*8; 0 fault rename*8>fsync*1", "0 fault rename*8>fsync*1"),
+    ),
+    "a steward killed behind its change of names": Scene(
+        1.5,
+        "send everyone check",
+        "run_steward!",
+        "send run_steward",
+        (
+            "0 kill rename*8>fsync*1; 1 power fdatasync*3>*4",
+            "0 kill rename*8>fsync*1; 1 power *60",
+            "0 kill rename*8>*4",
+        ),
+    ),
+    "a steward behind one killed so": Scene(
+        1.5,
+        "send everyone check",
+        "run_steward!",
+        "run_steward check",
+        ("0 kill rename*8>fsync*1; 1 power fdatasync*3>*4", "0 kill rename*8>fsync*1; 1 power *60"),
+    ),
+    "who decided dies of a sync": Scene(
+        1.5,
+        "register",
+        "lead!",
+        "lead register decide",
+        ("0 faint fdatasync*6", "0 fault fdatasync*6>*1; 0 kill fdatasync*6>*5"),
+    ),
+    "a look at everything beside the steward": Scene(
+        1.5, "send send everyone check forget", "check! run_steward! run_steward", "everyone check", ("0 park open*24",)
+    ),
+    "ids that stand twice": Scene(
+        1.5, "send foreign everyone check", "foreign_again! foreign check send", "foreign_again everyone check"
+    ),
 }
 BEGINNINGS = "beginnings"
 CLIENTS = {
@@ -81,6 +124,10 @@ class Plan(NamedTuple):
     """Does the power fail once all is done?"""
     pauses: float = 0.5
     """How often hours go by while nobody is at work."""
+    directed: tuple[tuple[int, str], ...] = ()
+    """The places of commands, each with something that befalls it (``world.aim_of``)."""
+    small: bool = False
+    """Does the product take a few for many, so that what it does with many happens here, too?"""
 
 
 def plan_of(seed: int, count: int = 60) -> Plan:
@@ -111,12 +158,16 @@ def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> P
     begins = name == BEGINNINGS
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
     victims: list[int] = []
+    directed: list[tuple[int, str]] = []
     for _ in range(1 if begins else 4 + int(chance.random() * 9)):
-        jobs += _round(chance, scenes[name], agents, len(jobs), victims)
+        jobs += _round(chance, scenes[name], agents, len(jobs), victims, directed)
     numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
     max_live = (0, 0, 1, 2)[int(chance.random() * 4)]
     power = not long.jump and chance.random() < 0.5
-    return Plan(profile, numbered, max_live, 8, tuple(victims), not begins, power_at_end=power, pauses=0.03)
+    return Plan(
+        profile, numbered, max_live, 8, tuple(victims), not begins, power_at_end=power, pauses=0.03,
+        directed=tuple(directed), small=chance.random() < 0.5,
+    )  # fmt: skip
 
 
 AIMS = ("park", "kill", "fault", "fault", "short", "power", "long", "faint")
@@ -130,7 +181,9 @@ def _aims(chance: Random, *, jumps: bool) -> tuple[str, ...]:
     return tuple(kind for kind in there if chance.random() < 0.4) or ("park",)
 
 
-def _round(chance: Random, scene: Scene, agents: int, begun: int, victims: list[int]) -> list[tuple[str, int]]:
+def _round(
+    chance: Random, scene: Scene, agents: int, begun: int, victims: list[int], directed: list[tuple[int, str]]
+) -> list[tuple[str, int]]:
     def who() -> int:
         return int(chance.random() * agents)
 
@@ -146,13 +199,34 @@ def _round(chance: Random, scene: Scene, agents: int, begun: int, victims: list[
     others = [word for word in words if not word.endswith("!")]
     if others:
         met += [others[int(chance.random() * len(others))] for _ in range(int(chance.random() * 3) + (len(met) < 2))]
-    if chance.random() < 0.75:  # the first one named, if those beside it are to overtake it
+    places = [begun + len(jobs) + number for number in range(len(met))]
+    if not scene.aims and chance.random() < 0.75:  # the first one named, if those beside it are to overtake it
         victims.append(begun + len(jobs) + (0 if chance.random() < 0.6 else int(chance.random() * len(met))))
     jobs += [(_any(chance) if word == "*" else word, who()) for word in met]
     for command in scene.since.replace(EVERYONE, EVERYONE.strip() + "_").split():
         _, everyone, each = command.rpartition("everyone_")
+        places.append(begun + len(jobs) + 1)
         jobs += [(REST, 0), *([(each, number) for number in range(agents)] if everyone else [(each, who())])]
+    if scene.aims and chance.random() < 0.8:
+        directed += _directed(chance, scene.aims[int(chance.random() * len(scene.aims))], len(met), places)
     return jobs
+
+
+def _directed(chance: Random, aims: str, met: int, places: list[int]) -> Iterator[tuple[int, str]]:
+    """Draw the numbers of the calls in aims such as ``0 park rename*8; 1 power fdatasync*3>*4``.
+
+    The command (0 is the first that meets others, 1 the first one behind them), then the kind, and the call: one of the
+    first eight of that name. ``>``: counted behind that call. The same words draw the same number.
+    """
+    drawn: dict[str, str] = {}
+    for aim in aims.split(";"):
+        who, kind, calls = aim.split()
+        for word in calls.split(">"):
+            if word not in drawn:
+                call, _, most = word.partition("*")
+                drawn[word] = f"{call}*{1 + int(chance.random() * int(most))}"
+        place = places[0 if who == "0" else met]
+        yield place, f"{kind} {'>'.join(drawn[word] for word in calls.split('>'))}"
 
 
 def _any(chance: Random) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import traceback
+from contextlib import contextmanager
 from random import Random
 from time import process_time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store import rotation, system
+from agent_mailbox.store import asking, foreign_lines, id_table, poll, rotation, stamps, system, untaken
 from tests.simulation import clients, commands
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
@@ -21,7 +22,32 @@ from tests.simulation.plans import CALM, DRIVEN, PAUSE, STORM, Job, Plan, plan_o
 from tests.simulation.world import Killed, Met, Process, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+
+SMALL: tuple[tuple[Any, str, int], ...] = (
+    (rotation, "COMPACT_ABOVE", 15),
+    (id_table, "MOST", 1),
+    (asking, "MOST", 1),
+    (stamps, "MANY", 1),
+    (foreign_lines, "NEAR", 300),
+    (poll, "LARGE", 2000),
+    (untaken, "_FEW", 2),
+    (untaken, "_LITTLE", 300),
+)
+"""Numbers from which the product takes other ways, as small worlds come to them."""
+
+
+@contextmanager
+def _few_are_many(numbers: tuple[tuple[Any, str, int], ...]) -> Iterator[None]:
+    before = [getattr(module, name) for module, name, _ in numbers]
+    try:
+        for module, name, number in numbers:
+            setattr(module, name, number)
+        yield
+    finally:
+        for (module, name, _), number in zip(numbers, before, strict=True):
+            setattr(module, name, number)
 
 
 class Result(NamedTuple):
@@ -57,19 +83,16 @@ def run(
     plan = plan or plan_of(seed, count)
     world = World(seed, plan.profile, only)
     world.victims = frozenset(map(str, plan.victims))
+    for place, aim in plan.directed:
+        world.directed.setdefault(str(place), []).append(aim)
     if told:
         world.story = []
     jobs = plan.jobs if jobs is None else list(jobs)
     judge = Judge(world)
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
-    before = rotation.COMPACT_ABOVE
-    with world:
-        try:
-            rotation.COMPACT_ABOVE = 15
-            _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
-        finally:
-            rotation.COMPACT_ABOVE = before
+    with world, _few_are_many(SMALL if plan.small else SMALL[:1]):
+        _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=process_time() - started,
         simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown, acknowledged=judge.acknowledged,

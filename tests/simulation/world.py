@@ -179,6 +179,15 @@ class Aim(NamedTuple):
     then: tuple[str, int] | None = None
 
 
+def aim_of(words: str) -> Aim:
+    """Read ``park rename*2``, or ``fault rename*2>fsync*1``: the first ``fsync`` behind the second ``rename``."""
+    kind, _, calls = words.partition(" ")
+    (call, number), *then = [
+        (call, int(number)) for call, _, number in (word.partition("*") for word in calls.split(">"))
+    ]
+    return Aim(kind, call, number, then[0] if then else None)
+
+
 def _now(aims: list[Aim], call: str) -> Aim | None:
     """Count a call down; the aim that meant it, if one did."""
     met = None
@@ -308,7 +317,10 @@ class Choices:
         if self.only is not None:
             return aims
         length = process.world.lengths.get(process.command, 150)
-        if process.name.partition(" ")[0] in process.world.victims:
+        place = process.name.partition(" ")[0]
+        if place in process.world.directed:
+            return [aim_of(words) for words in process.world.directed[place]]
+        if place in process.world.victims:
             behind = chance.random() < 0.4
             aims.append(self._behind("park") if behind else Aim("park", "", 1 + int(chance.random() * length)))
         if not profile.aimed or chance.random() >= profile.aimed:
@@ -358,6 +370,8 @@ class World:
         """How many calls each command made when one last came to its end."""
         self.victims: frozenset[str] = frozenset()
         """The places of commands that are held until nobody else can go on."""
+        self.directed: dict[str, list[str]] = {}
+        """The places of commands that something befalls."""
         self.running: Process | None = None
         self.hub = getcurrent()
         self.quiet = False
