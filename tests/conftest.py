@@ -7,7 +7,9 @@ And the program in a scratch directory, without and with a mailbox.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 os.environ[user_state.SWITCH] = tempfile.mkdtemp(prefix="agent-mailbox-")
+atexit.register(shutil.rmtree, os.environ[user_state.SWITCH], ignore_errors=True)
 """The records of what tests do within their own process: never the user's."""
 opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""

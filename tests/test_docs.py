@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 from agent_mailbox.cli import hook_command, install_command, mail, roster_commands, send_commands, upkeep
 from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
-from agent_mailbox.control import control_commands, lease_commands
+from agent_mailbox.control import control_commands, lease_commands, watch_commands
 from agent_mailbox.engine import engine_commands
 from agent_mailbox.mcp import mcp_command
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
@@ -64,6 +64,7 @@ assert all(
         swarm_mail_commands,
         swarm_pair_commands,
         swarm_state_commands,
+        watch_commands,
         teams_commands,
         upkeep,
     )
@@ -107,6 +108,9 @@ CONTRACT = {
     "lease list": set(),
     "lease release": {"--session"},
     "lease check": {"--staged", "--session"},
+    "watch set": {"--idle", "--dead", "--task", "--for", "--session"},
+    "watch list": {"--session"},
+    "watch cancel": {"--session"},
     "roster register": {"--session-id", "--name", "--role", "--tags", "--lead"},
     "roster update": {"--session-id", "--name", "--role", "--tags", "--lead", "--add-tags", "--remove-tags"},
     "roster heartbeat": {"--session-id"},
@@ -273,6 +277,8 @@ def test_the_manual_shows_no_command_or_option_that_does_not_exist() -> None:
         words = ["check" if word == "read" and i == 0 else word for i, word in enumerate(words)]
         if words[0] == "lease" and words[1:2] and (*words[:2],) not in LEAVES:
             words[1:1] = ["take"]  # ``lease PATH`` is short for it
+        if words[0] == "watch" and words[1:2] and (*words[:2],) not in LEAVES:
+            words[1:1] = ["set"]
         path = next((tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in LEAVES), None)
         if len(words) == 1 and (words[0],) in ALL.keys() - LEAVES.keys():
             continue  # a page names a group as a whole

@@ -22,6 +22,8 @@ def load(name: str) -> None:
             from ..control import control_commands as control_commands
         case "lease":
             from ..control import lease_commands as lease_commands
+        case "watch":
+            from ..control import watch_commands as watch_commands
         case "teams":
             from ..teams import teams_commands as teams_commands
         case "swarm":

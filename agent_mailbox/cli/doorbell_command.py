@@ -15,6 +15,10 @@ from ..store.doorbell_lock import Vigil
 from .hook_input import given, mailbox_of, proven
 from .mailbox_place import environment
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def keep(directory: str | None) -> int:
     """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
@@ -31,7 +35,7 @@ def keep(directory: str | None) -> int:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
-            code = _keep(mailbox, check_id(call.session_id), pid, beside)
+            code = _keep(mailbox, check_id(call.session_id), pid, beside, prove)
             if not beside.lives():
                 from ..mailbox import absence  # once, at the client's end
                 from ..mailbox.opened import OpenMailbox
@@ -44,7 +48,7 @@ def keep(directory: str | None) -> int:
     return code
 
 
-def _keep(mailbox: str, session_id: str, pid: int, beside: client.Client) -> int:
+def _keep(mailbox: str, session_id: str, pid: int, beside: client.Client, prove: Callable[[str], str | None]) -> int:
     vigil = Vigil(system.join(mailbox, paths.CACHE), session_id, pid)
     with vigil:
-        return doorbell.Doorbell(mailbox, session_id, beside, vigil).run() if vigil.take() else 0
+        return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).run() if vigil.take() else 0

@@ -28,7 +28,7 @@ SECTIONS = {
         "wait",
     ),
     "People": ("roster", "mute", "unmute", "console", "notify"),
-    "Coordination": ("control", "lease", "teams"),
+    "Coordination": ("control", "lease", "watch", "teams"),
     "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("engine", "swarm"),

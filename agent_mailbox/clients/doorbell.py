@@ -25,11 +25,12 @@ from ..store import events, paths, system
 from ..store.doorbell_lock import NOBODY, OFF
 from ..store.stamps import QUIET, Trail
 from ..store.watch import Watch
+from ..store.watched import Watched
 from .client import BUSY, IDLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..core.inbox import Item
     from ..store.doorbell_lock import Vigil
@@ -58,6 +59,8 @@ LOOKS = 2.0
 """Seconds between two looks if nothing wakes us."""
 CALM = 1.0
 """Seconds from a change of the mailbox's files to the look for a foreign write in them: one look for all changes."""
+WATCHES = 5.0
+"""Seconds between two looks at the clients of the agents that the session watches."""
 TROUBLE = 60.0
 """Seconds before another look at an unreadable mailbox."""
 
@@ -65,13 +68,17 @@ TROUBLE = 60.0
 class Doorbell:
     """One session's doorbell: ``run`` gives the exit code."""
 
-    def __init__(self, directory: str, session_id: str, client: Client, vigil: Vigil) -> None:
+    def __init__(
+        self, directory: str, session_id: str, client: Client, vigil: Vigil, prove: Callable[[str], str | None]
+    ) -> None:
         self._directory = directory
         self._me = session_id
         self._client = client
         self._vigil = vigil
+        self._prove = prove
         self._quiet = system.join(directory, paths.CACHE, QUIET)
         self._trail = Trail(system.join(directory, paths.CACHE))
+        self._watched = Watched(self._trail)
         self._lost = 0.0
         self._known_here = self._was_alive = False
         self._unread: frozenset[str] = frozenset()
@@ -148,9 +155,10 @@ class Doorbell:
             return None  # cleared, or replaced by another session (at a start the client first names another id)
         self._known_here = self._known_here or here
         quiet = self._is_quiet()
-        if quiet and self._was_alive and now < self._next_beat:
+        if quiet and self._was_alive and now < self._next_beat and not self._sees_one_gone():
             self._unread = frozenset()
-            return self._next_beat
+            return self._next_look(now)
+        quiet = self._is_quiet()
         desk = Delivery(self._directory, wait=1.0)
         if not desk.config.doorbell:
             self._vigil.leave(OFF, (), desk.config.stamp[2])
@@ -162,10 +170,10 @@ class Doorbell:
         self._beat(desk, now)
         if quiet:
             self._unread = frozenset()
-            return self._next_beat
+            return self._next_look(now)
         if here and status in BUSY:
             self._unread = frozenset()
-            return self._next_beat
+            return self._next_look(now)
         if not here or status not in IDLE:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
@@ -177,7 +185,7 @@ class Doorbell:
         unread = frozenset(item.message.id[:8] for item in items)
         if not unread:
             self._unread = unread
-            return self._next_beat
+            return self._next_look(now)
         if unread != self._unread:
             self._since = self._since if self._unread else now
             self._unread, self._changed = unread, now
@@ -201,6 +209,23 @@ class Doorbell:
         roster = desk.logs.read_roster()
         holders = ([agent.session_id for agent in roster.carrying(item.via)] for item in items)
         return TURN * min(ids.index(self._me) if self._me in ids else 0 for ids in holders)
+
+    def _next_look(self, now: float) -> float:
+        """Return when to look again although no mail comes: soon, if the session watches others."""
+        return min(self._next_beat, now + WATCHES) if self._watched.by(self._me) else self._next_beat
+
+    def _sees_one_gone(self) -> bool:
+        """Record those whom the session watches and whose client is gone; return whether there are any."""
+        agents = self._watched.by(self._me)
+        if not agents:
+            return False
+        desk = Delivery(self._directory, wait=1.0, prove=self._prove)
+        gone = desk.gone(agents)
+        if gone:
+            from ..mailbox import absence  # few watch anybody
+
+            absence.note(desk, gone, self._me)
+        return bool(gone)
 
     # -- the clock ----------------------------------------------------------------------------------------------------
 

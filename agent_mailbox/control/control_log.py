@@ -144,6 +144,15 @@ def of_leases(desk: OpenMailbox) -> Plane:
     return part(desk, lambda *_: [control_table.of_leases()])
 
 
+def of_watches(desk: OpenMailbox) -> Plane:
+    """Return the part with every watch that may still hold, and the tasks that they are about."""
+    fold = part(desk, lambda *_: [control_table.of_watches()])
+    tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
+    if not tasks - fold.tasks.keys():
+        return fold
+    return part(desk, lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
+
+
 def of_beginning(desk: OpenMailbox, word: str) -> Plane:
     """Return the part with each request whose id, or whose message's id, begins with a word."""
     if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently

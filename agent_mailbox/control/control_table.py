@@ -14,8 +14,9 @@ The table has a line's position under these words, in capitals if the line was p
     ID        the id of the message
     OPENED    no word: a message that asks for a decision
     LEASED    no word: a message that leases paths, or ends a lease
-    SETTLED   no word: a message of the last two kinds whose request is decided, whose lease is over. Nobody reads it
-              again
+    WATCHED   no word: a message that watches an agent
+    SETTLED   no word: a message of the last three kinds whose request is decided, whose lease or watch is over. Nobody
+              reads it again
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ..core.control.messages import (
     SandboxResponse,
     ShutdownRequest,
     TaskAssignment,
+    WatchAgent,
 )
 from ..core.records import Message
 from ..store import cache, word_table
@@ -55,9 +57,10 @@ if TYPE_CHECKING:
     Parse = Callable[[str], Payload | Unknown]
     Word = tuple[bytes, bytes]
 
-ORDERED, REQUEST, ID, OPENED, LEASED, SETTLED = b"o", b"q", b"i", b"p", b"l", b"s"
-TABLE = "control-1"
+ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, SETTLED = b"o", b"q", b"i", b"p", b"l", b"w", b"s"
+TABLE = "control-2"
 """The table's file: its name changes with the words in it, for an earlier version writes no words of a later one."""
+SETTLING = (OPENED, LEASED, WATCHED)
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, for which the table is written again; fewer cost less to read again."""
 _MARK = b'"control"'
@@ -116,6 +119,11 @@ def of_leases() -> Word:
     return LEASED, b""
 
 
+def of_watches() -> Word:
+    """Return the word by which all watches are found that may still hold."""
+    return WATCHED, b""
+
+
 def _spelt(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
@@ -134,7 +142,7 @@ class ControlTable:
         self._file: TableFile | None = None
         self._at = self._count = 0
         self._opened_at: dict[int, str] = {}
-        """The requests and leases that the last answer found by ``of_open`` or ``of_leases``, by their places."""
+        """The requests, leases and watches that the last answer found by ``of_open`` and its like, by their places."""
 
     def ask(self, words: Iterable[Word]) -> list[Message]:
         """Return the messages that one of the words concerns, and all that belong to them, in log order.
@@ -216,6 +224,8 @@ class ControlTable:
             yield of_open()
         if isinstance(payload, LeasePaths | LeaseRelease):
             yield of_leases()
+        if isinstance(payload, WatchAgent):
+            yield of_watches()
         if isinstance(payload, _ORDERS):
             yield from map(of_agent, message.recipients)
         if isinstance(payload, Ask):
@@ -251,7 +261,7 @@ class ControlTable:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
         found = {} if found is None else found
         kind, text = word
-        over = {*self._places(SETTLED, b"")} if kind in (OPENED, LEASED) else ()
+        over = {*self._places(SETTLED, b"")} if kind in SETTLING else ()
         for sort, was_proven in ((kind, False), (kind.upper(), True)):
             for at in self._places(sort, text):
                 if at in over:
@@ -260,7 +270,7 @@ class ControlTable:
                     found[at] = self._message(at)
                 if was_proven and not proofs.proves(found[at].proof):
                     raise Doubtful(at)
-                if kind in (OPENED, LEASED):
+                if kind in SETTLING:
                     self._opened_at[at] = self._payload(found[at]).request_id
                 yield found[at]
 

@@ -6,10 +6,10 @@ The rules are ``core.control.leases``.
 
 from __future__ import annotations
 
-from ..core import codec, frame, ids
+from ..core import frame, ids
 from ..core.control import lease_paths, messages
 from ..core.control.leases import LONGEST, Lease
-from ..core.records import Read, Record
+from ..core.records import Record
 from ..core.text import neutral
 from ..errors import Malformed, NotFound, Refused
 from ..store import project_paths, system
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.control.leases import Leases
-    from ..mailbox.sending import Sent
 
 _MINUTE = 60_000
 
@@ -65,7 +64,7 @@ class Leasing(Coordination):
         edits.leased()
         sent = self.post(me, payload, (me,))
         edits.leased()
-        self._read_own(me, sent)
+        self.read_own(me, sent)
         made = control_log.of_leases(self).leases.get(payload.request_id)
         if made is None:
             self.refuse_unapplied(sent)
@@ -118,14 +117,9 @@ class Leasing(Coordination):
         own = fold.is_holder(me, lease, self.now())
         sent = self.post(me, messages.LeaseRelease(request_id=lease.id), (me if own else lease.holder,))
         if own:
-            self._read_own(me, sent)
+            self.read_own(me, sent)
         self.refuse_unapplied(sent)
         return lease.replace(released=True)
-
-    def _read_own(self, me: str, sent: Sent) -> None:
-        """Record a message of ``me`` to itself as read: it waits for nobody."""
-        read = Read(message_id=sent.message.id, session_id=me, timestamp=self.now(), via=me)
-        self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
         """Return those of the files that another session leases, each with the lease that counts."""

@@ -6,15 +6,17 @@ and reports. Requests and their answers are ``control.requests``.
 
 from __future__ import annotations
 
-from ..core import ids
+from ..core import codec, ids
 from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
 from ..core.control.state import REFUSED, ControlRequest, Plane
-from ..core.records import USER
+from ..core.control.watches import IDLE, TASK
+from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
+from ..store.watched import Watched
 from . import control_log, standing
 from .control_log import ControlStep, note
 
@@ -76,6 +78,11 @@ class Coordination(Posting):
         # An answer goes to the asker, even if the roster has it dead by now.
         return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
 
+    def read_own(self, me: str, sent: Sent) -> None:
+        """Record a message of ``me`` to itself as read: it waits for nobody."""
+        read = Read(message_id=sent.message.id, session_id=me, timestamp=self.now(), via=me)
+        self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
+
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
@@ -136,7 +143,15 @@ class Coordination(Posting):
         )
         payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         self.post(me, payload, (task.asker,), thread=task.message_id)
+        if phase == "done":
+            self._tell_watchers(me, TASK, task.id)
         return self.find(task.id)
+
+    def _tell_watchers(self, me: str, event: str, task: str = "") -> None:
+        if Watched(self.logs.trail).is_watched(me):
+            from . import watch_reports  # few are watched
+
+            watch_reports.of_event(self, me, me, event, task=task)
 
     def led(self, me: str) -> list[str]:
         """Return the living and frozen agents that ``me`` decides for."""
@@ -201,9 +216,10 @@ class Coordination(Posting):
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
-        """Tell the lead that the agent's turn ended.
+        """Tell the lead, and those who watch the agent, that its turn ended.
 
         A person who leads is not told: they have no turns to be woken in, and need no such mail."""
+        self._tell_watchers(me, IDLE)
         roster = self.logs.read_roster()
         lead = authority.lead_of(me, roster)
         if lead == USER or authority.leads_itself(me, roster):

@@ -20,6 +20,7 @@ from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, Unavailable
 from ..store import offers
 from ..store.poll import Poll
+from ..store.watched import Watched
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -239,7 +240,8 @@ class Delivery(OpenMailbox):
             if all(item.muted for item in left) and not poll.withheld:
                 agent = logs.read_roster().get(poll.session_id)
                 led = agent is not None and agent.lead not in (None, USER)
-                logs.trail.stamp(poll.session_id, poll.judged, led=led)
+                told = led or Watched(logs.trail).is_watched(poll.session_id)
+                logs.trail.stamp(poll.session_id, poll.judged, led=told)
 
     def check_in(self, session_id: str) -> None:
         """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Raises ``Refused`` for the

@@ -10,11 +10,12 @@ from ..core import codec, obligations, roster_changes
 from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
-from ..errors import Busy, NotFound, Unavailable
+from ..errors import Busy, MailboxError, NotFound, Unavailable
 from ..store import system
 from ..store.lines import line_chunks
 from ..store.prefilter import lines_read_by
 from ..store.stamps import EVERYONE
+from ..store.watched import Watched
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -57,7 +58,19 @@ class Registry(OpenMailbox):
                     self.give_back(roster.lineage(event.session_id), actor)
                 except Busy:
                     pass  # the death is recorded; the steward gives back what is left
+            if event.event in ("freeze", "retire") and Watched(self.logs.trail).is_watched(event.session_id):
+                self._tell_watchers(event, actor or event.session_id)
         return decision
+
+    def _tell_watchers(self, event: RosterEvent, actor: str) -> None:
+        from ..control import watch_reports  # few are watched
+        from ..core.control import watches
+
+        try:
+            reason = event.reason or {"freeze": "frozen", "retire": "retired"}[event.event]
+            watch_reports.of_event(self, actor, event.session_id, watches.DEAD, reason=reason)
+        except MailboxError:
+            pass  # its end is recorded; the steward tells who was not told
 
     def _change(
         self, held: HeldLog | OrderedLog, decide: Callable[[Roster], Decision], actor: str | None

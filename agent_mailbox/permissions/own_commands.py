@@ -29,7 +29,7 @@ LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze",
 """Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
-    *("dead-letters", "wait", "mute", "unmute", "control", "lease"),
+    *("dead-letters", "wait", "mute", "unmute", "control", "lease", "watch"),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
 COMMANDING = ("mode", "policy")
@@ -38,7 +38,7 @@ order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("export", "control", "lease", "mute", "unmute", "notify", "teams", "console", "swarm", "engine", "mcp"),
+    *("export", "control", "lease", "watch", "mute", "unmute", "notify", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),

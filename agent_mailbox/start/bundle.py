@@ -80,6 +80,7 @@ HOT_MODULES = {
     "mailbox.opened": "ack check dead-letters hook release reply roster search send show start status",
     "store.offers": "ack check dead-letters hook release reply search show start status",
     "store.poll": "ack check dead-letters hook release reply search show start status",
+    "store.watched": "ack check dead-letters hook release reply roster search show start status",
     "mailbox.delivery": "ack check dead-letters hook release reply search show start status",
     "clients.hooks.hook_events": "hook start",
     "identity.hook_calls": "hook start",

@@ -81,6 +81,14 @@ class Trail:
             self._state = user_state.of_process()
         return system.join(self._state, *names)
 
+    def kept_here(self, name: str) -> str | None:
+        """Return a directory of this mailbox's own among these records; None if the mailbox is not there."""
+        try:
+            there = system.stat(self._mailbox)
+        except OSError:
+            return None
+        return self.kept(name, f"{there.st_dev:x}-{there.st_ino:x}")
+
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
     def stamp(self, session_id: str, now: int, *, led: bool = False) -> None:

@@ -54,6 +54,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         if not trust_clock:
             clock_signs.check(mailbox)
         swept = _sweep(mailbox)
+        _tell_watchers(mailbox)
         hopeless = notices.tell(mailbox, mailbox.now())
         if mailbox.logs.is_shared:  # each machine would move other lines at another time
             moved = rotation.Rotated(archived=0, kept=len(mailbox.state().messages), pending=0)
@@ -97,6 +98,14 @@ def _notify(mailbox: Mailbox) -> None:
         notify.look(mailbox)
     except MailboxError:
         pass  # the doctor tells of a wrong configuration; mail has moved all the same
+
+
+def _tell_watchers(mailbox: Mailbox) -> None:
+    """Tell what a process that was killed could not, and forget the watches that are over."""
+    if mailbox.prove(STEWARD) is not None:
+        from ..control import watch_reports  # the control plane
+
+        watch_reports.of_all_that_is(mailbox, STEWARD)
 
 
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:

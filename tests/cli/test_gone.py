@@ -22,7 +22,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import MANY_HOLDERS
 from agent_mailbox.store import processes
 from agent_mailbox.store.hosts import DIRECTORY
-from tests.helpers import READS, ROOT, ROSTER, Result, record, until
+from tests.helpers import MESSAGES, READS, ROOT, ROSTER, Result, record, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, line, words
 
 if TYPE_CHECKING:
@@ -372,3 +372,23 @@ def test_the_killed_client_s_own_doorbell_hands_back(post: Post, pair: tuple[Kil
     until(lambda: processes.read(pid) is None)
     assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "release"]
     assert state(post, DEAD) == ("frozen", True)
+
+
+def test_a_watcher_s_doorbell_notes_a_killed_client(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """Nobody else looks: it records that the client is gone, tells its own session, and rings."""
+    one, other = pair
+    made = post.ok("watch", DEAD, "--idle", "--session", OTHER)["watches"][0]
+    other.hook(OTHER, "UserPromptSubmit")
+    other.leave(OTHER, "Doorbell")
+    until(lambda: post.file(".cache", "doorbell", OTHER).exists())
+    one.kill()
+    until(lambda: post.objects(ROSTER)[-1]["event"] == "freeze")
+    until(
+        lambda: any(
+            made["id"] in line and "watch_report" in line for line in post.file(MESSAGES).read_text().split("\n")
+        )
+    )
+    told = post.call("check", "--session", OTHER)
+    assert "has ended" in told.stdout
+    assert post.ok("watch", "list", "--session", OTHER)["watches"] == []
+    other.kill()  # it would wait for its doorbell

@@ -297,8 +297,10 @@ def test_a_prompt_taken_back_does_not_take_its_mail_along(client: Client) -> Non
         assert client.events("MAIL_TAKEN_BACK") == [(session, "read")]
         terminal.type("AND_MORE")
         terminal.wait(lambda: b"AND_MORE" in terminal.screen)
+        terminal.mark()
         terminal.type("\r")
         terminal.wait(lambda: "MAIL_TAKEN_BACK" in (client.model.asked("AND_MORE") or [""])[-1])
         assert "MAIL_TAKEN_BACK" not in client.model.asked("AND_MORE")[0]
+        terminal.wait(terminal.idle)  # the model spoke, and the client wrote that down
         terminal.leave()
     assert [event for _, event in client.events("MAIL_TAKEN_BACK")] == ["read", "release", "read", "seen"]

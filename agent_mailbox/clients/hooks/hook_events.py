@@ -15,6 +15,7 @@ from ...errors import BadData, Busy, MailboxError
 from ...identity import client_variables
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
+from ...store.watched import Watched
 from . import budget
 
 TYPE_CHECKING = False
@@ -217,10 +218,11 @@ class Hook(Record):
             return 0  # another process is showing this session its mail now
 
     def report_idle(self) -> None:
-        """Tell the session's lead, if it has one, that its turn ends."""
+        """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""
         agent = self.desk.logs.read_roster().get(self.call.session_id)
-        if agent is not None and agent.lead not in (None, USER):
-            from ...control.requests import Control  # a worker's turn ends
+        is_led = agent is not None and agent.lead not in (None, USER)
+        if agent is not None and (is_led or Watched(self.desk.logs.trail).is_watched(agent.session_id)):
+            from ...control.requests import Control  # the turn of one that others wait for
 
             Control.sharing(self.desk).report_idle(agent.session_id)
 

@@ -16,6 +16,7 @@ FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
     *("lease take", "lease list", "lease release"),
+    "watch",
     *("control request permission", "control request plan", "control request sandbox"),
     *("control wait", "control pending", "control log", "control report"),
 )

@@ -196,6 +196,30 @@ class LeaseRelease(Payload):
     """Its holder, or who commands it: the lease ends."""
 
 
+class WatchAgent(Payload):
+    """An agent's wish to hear once of another: when its turn ends, when it ends, or when a task is done."""
+
+    agent: str = ""
+    name: str = ""
+    until: tuple[str, ...] = ()
+    task: str = ""
+    expires: int | None = None
+
+
+class WatchReport(Payload):
+    """The event of a watch, told to its watcher: this ends it."""
+
+    agent: str = ""
+    name: str = ""
+    event: str = ""
+    task: str = ""
+    reason: str = ""
+
+
+class WatchEnd(Payload):
+    """The end of a watch before anything happened."""
+
+
 class Unknown(Record):
     """A text that is no message of this union, as a value: kept and shown as such, never applied."""
 
@@ -385,6 +409,29 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
         ),
     ),
     "lease_release": (LeaseRelease, (_ID,)),
+    "watch": (
+        WatchAgent,
+        (
+            _ID,
+            _needed("agent", "agent"),
+            _field("name", "name"),
+            _needed("until", "until", "texts"),
+            _needed("expires", "expiresAt", "instant"),
+            _field("task", "task"),
+        ),
+    ),
+    "watch_report": (
+        WatchReport,
+        (
+            _ID,
+            _needed("agent", "agent"),
+            _field("name", "name"),
+            _needed("event", "event", ("idle", "dead", "task")),
+            _field("task", "task"),
+            _field("reason", "reason"),
+        ),
+    ),
+    "watch_end": (WatchEnd, (_ID,)),
 }
 """Every type there is: its value, and its own fields."""
 

@@ -33,6 +33,9 @@ from .messages import (
     TaskAssignment,
     TaskProgress,
     Unknown,
+    WatchAgent,
+    WatchEnd,
+    WatchReport,
     name,
 )
 from .standing_orders import (
@@ -48,6 +51,7 @@ from .standing_orders import (
     policy,
     waits_for_plan,
 )
+from .watches import Watches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,6 +142,7 @@ class Plane:
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
         self.leases = Leases(roster)
+        self.watches = Watches(roster, self._is_done)
         self._orders: list[Order] = []
         self._groups: dict[str, list[str]] = {}
         self._proven: set[str] = set()
@@ -177,9 +182,15 @@ class Plane:
         return [request for request in self.requests.values() if request.is_open]
 
     def is_decided(self, request_id: str) -> bool:
-        """Return whether that is a request, and decided, or a lease that is over: neither comes back."""
+        """Return whether that is a request, and decided, or a lease or watch that is over: none comes back."""
         request = self.requests.get(request_id)
-        return self.leases.is_past(request_id) if request is None else not request.is_open
+        if request is None:
+            return self.leases.is_past(request_id) or self.watches.is_past(request_id)
+        return not request.is_open
+
+    def _is_done(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and task.decided is not None
 
     def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """Return whether the speaker may decide the request at that instant.
@@ -207,7 +218,7 @@ class Plane:
 
     def standing(self, now: int) -> frozenset[str]:
         """Return the ids of the messages that still count at ``now`` (see ``groups``)."""
-        kept = {*order_ids(self._orders, self.roster), *self.leases.standing(now)}
+        kept = {*order_ids(self._orders, self.roster), *self.leases.standing(now), *self.watches.standing(now)}
         for request in (*self.requests.values(), *self.tasks.values()):
             ending = request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
             gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
@@ -258,6 +269,8 @@ class Plane:
             return self._ordered(message, payload)
         if isinstance(payload, LeasePaths | LeaseRelease):
             return self._leased(message, payload)
+        if isinstance(payload, WatchAgent | WatchReport | WatchEnd):
+            return self._watched(message, payload)
         if isinstance(payload, IdleNotification):
             self.idle[message.sender] = message
         return Verdict(NOTED, "", about=message.sender)
@@ -390,6 +403,20 @@ class Plane:
             if isinstance(payload, LeaseRelease):
                 return Verdict(APPLIED, "", why, about=self.leases.release(message, payload.request_id, speaker))
             is_new = self.leases.take(message, payload, speaker, self._place)
+        except ValueError as error:
+            return Verdict(REFUSED, "", str(error), about=speaker)
+        return Verdict(APPLIED if is_new else REPEATED, "", why, about=speaker)
+
+    def _watched(self, message: Message, payload: WatchAgent | WatchReport | WatchEnd) -> Verdict:
+        speaker = self._speaker(message)
+        why = "" if self._is_proven(message) else UNPROVEN
+        try:
+            if isinstance(payload, WatchEnd):
+                return Verdict(APPLIED, "", why, about=self.watches.cancel(message, payload.request_id, speaker))
+            if isinstance(payload, WatchReport):
+                is_new = self.watches.report(message, payload, speaker)
+            else:
+                is_new = self.watches.add(message, payload, speaker)
         except ValueError as error:
             return Verdict(REFUSED, "", str(error), about=speaker)
         return Verdict(APPLIED if is_new else REPEATED, "", why, about=speaker)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import codec, instant
 from ..text import clipped, neutral
-from . import lasting
+from . import lasting, watches
 from . import messages as m
 
 WIDTH = 600
@@ -48,8 +48,11 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.ModeSet):
         return (p.mode,)
     if isinstance(p, m.LeasePaths):
-        until = "" if p.expires is None else f"until {instant.text(p.expires)[:16]}Z"
-        return ", ".join(p.paths), until, p.note
+        return ", ".join(p.paths), _until(p.expires), p.note
+    if isinstance(p, m.WatchAgent):
+        return f"{p.name or p.agent} {'/'.join(p.until)} {p.task}".rstrip(), _until(p.expires)
+    if isinstance(p, m.WatchReport):
+        return f"{p.name or p.agent} {watches.SAID[p.event]} {p.task}".rstrip(), p.reason
     if isinstance(p, m.ShutdownRejected):
         return "timed out" if p.cause else "", p.reason
     return (getattr(p, "reason", ""),)
@@ -61,6 +64,10 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
     rules = _listed("always allows", lasting.added(getattr(p, "updates", ())))
     return said, p.notes, f"mode {mode}" if mode else "", rules, with_input
+
+
+def _until(expires: int | None) -> str:
+    return "" if expires is None else f"until {instant.text(expires)[:16]}Z"
 
 
 def _listed(what: str, items: tuple[str, ...]) -> str:

@@ -1,0 +1,102 @@
+"""Watches on a mailbox: setting, ending and finding them.
+
+Belongs here: the order of those steps. A watch is a message of its watcher to itself. ``watch_reports`` tells the
+watcher. The rules are ``core.control.watches``.
+"""
+
+from __future__ import annotations
+
+from ..core import frame, ids
+from ..core.control import messages
+from ..core.control.watches import LONGEST, AgentWatch
+from ..core.roster import ALIVE
+from ..core.text import neutral
+from ..errors import Malformed, NotFound, Refused
+from ..store import system
+from ..store.watched import Watched
+from . import control_log, watch_reports
+from .orders import MIN_PREFIX, Coordination
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.roster import Agent
+
+_HOUR = 3_600_000
+
+
+class Watching(Coordination):
+    """The part of the facade for watches."""
+
+    def watches(self, me: str | None = None) -> list[AgentWatch]:
+        """Return the watches that hold now, oldest first; ``me``: those of that session."""
+        return [one for one in watch_reports.live(self) if me in (None, one.watcher)]
+
+    def watch(self, me: str, word: str, until: Sequence[str], task: str = "", hours: float = 24) -> AgentWatch:
+        """Have ``me`` told once when one of the events happens to an agent (an id, a name or a prefix).
+
+        Raises ``NotFound``, ``Malformed`` for a time that is none, and ``Refused`` if ``me`` watches too many, or the
+        event happened before.
+        """
+        if not 0 < hours * _HOUR <= LONGEST:
+            raise Malformed(f"not a time to watch: {hours:g} hours", "at most 7 days; watch the agent again then")
+        agent = self.logs.read_roster().find(word)
+        task = self._task(task, agent.session_id) if task else ""
+        self._refuse_past(me, agent)
+        payload = messages.WatchAgent(
+            request_id=f"watch-{system.urandom(4).hex()}", agent=agent.session_id, name=agent.name or "",
+            until=tuple(until), task=task, expires=self.now() + round(hours * _HOUR),
+        )  # fmt: skip
+        Watched(self.logs.trail).note(agent.session_id, me)
+        sent = self.post(me, payload, (me,))
+        self.read_own(me, sent)
+        self.refuse_unapplied(sent)
+        self.logs.trail.disturb([agent.session_id])  # its next stamp lets the hook at its turn's end through
+        made = control_log.of_watches(self).watches.get(payload.request_id)
+        if made is None:
+            raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")
+        watch_reports.settle(self)
+        return made
+
+    def _refuse_past(self, me: str, agent: Agent) -> None:
+        name = frame.name_of(agent.session_id, self.logs.read_roster())
+        if agent.session_id == me:
+            raise Refused(f"{name} cannot watch itself", "name another agent; `agent-mailbox roster list` lists them")
+        if agent.state != ALIVE or self.gone([agent.session_id]):
+            raise Refused(f"{name} has ended already", "`agent-mailbox roster list` lists the living", code="ended")
+
+    def _task(self, word: str, agent: str) -> str:
+        task = self.find(word)
+        if task.answerer != agent:
+            name = frame.name_of(agent, self.logs.read_roster())
+            raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")
+        if task.decided is not None:
+            raise Refused(f"{neutral(task.id)} is done", f"`agent-mailbox control log {neutral(task.id)}` shows it")
+        return task.id
+
+    def cancel(self, me: str, word: str) -> AgentWatch:
+        """End a watch, by its id or a unique beginning; idempotent. Raises ``NotFound``, and ``Refused`` unless it is
+        that of ``me``, or of an agent that ``me`` commands."""
+        fold = control_log.of_watches(self).watches
+        watch = fold.get(word) or control_log.of_request(self, word).watches.get(word)
+        if watch is None:
+            live = {one.id: one for one in fold.live(self.now())}
+            found = ids.only_match(word, [w for w in live if len(word) >= MIN_PREFIX and w.startswith(word)], "watches")
+            if found is None:
+                raise NotFound(f"no watch {word!r}", "`agent-mailbox watch list` lists them")
+            watch = live[found]
+        if watch.over:
+            return watch
+        if watch.proven and not fold.may_cancel(me, watch, self.now()):
+            raise Refused(
+                f"{watch.id} is {frame.name_of(watch.watcher, self.logs.read_roster())}'s watch",
+                "its watcher, that one's lead or the person ends it; it also ends by itself",
+                code="not_yours",
+            )
+        sent = self.post(me, messages.WatchEnd(request_id=watch.id), (watch.watcher,))
+        if me == watch.watcher:
+            self.read_own(me, sent)
+        self.refuse_unapplied(sent)
+        watch_reports.settle(self)
+        return watch.replace(over=True)

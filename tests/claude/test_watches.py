@@ -1,0 +1,151 @@
+"""Watching an agent: told once, by whom it happens to, at no cost to the others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.helpers import MESSAGES, ROSTER, record, stamp
+
+ADA = "ada"
+
+
+class Desk:
+    """A session that a shim guards, and Ada, who watches it."""
+
+    def __init__(self, shim: Shim) -> None:  # noqa: F811
+        self.shim, self.post = shim, shim.post
+        self.post.register(ADA, "--name", "Ada")
+
+    def watch(self, *words: object) -> dict[str, Any]:
+        """Ada watches; her watch."""
+        return dict(self.post.ok("watch", ME, *words, "--session", ADA)["watches"][0])
+
+    def told(self) -> list[str]:
+        """The reports that wait for Ada."""
+        shown = self.post.call("check", "--session", ADA)
+        assert shown.rc == 0, shown
+        return [line for line in shown.stdout.splitlines() if "watch_report" in line]
+
+    def watched(self) -> list[str]:
+        """The ids of Ada's watches."""
+        return [one["id"] for one in self.post.ok("watch", "list", "--session", ADA)["watches"]]
+
+
+@pytest.fixture
+def desk(shim: Shim) -> Desk:  # noqa: F811
+    """Two sessions."""
+    return Desk(shim)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_turn_s_end_is_told_once_and_costs_a_start_only_until_then(desk: Desk, shell: str) -> None:
+    """Whoever is not watched pays nothing before, and nobody pays after."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    assert desk.shim.hook("Stop", *words).raw == b""
+    assert desk.shim.starts() == 0
+    made = desk.watch("--idle")
+    assert desk.shim.hook("UserPromptSubmit", *words).raw == b""
+    desk.shim.starts()
+    assert desk.told() == []
+    assert desk.shim.hook("Stop", *words).raw == b""
+    assert desk.shim.starts() == 1
+    (told,) = desk.told()
+    assert made["id"] in told
+    assert "is idle" in told
+    assert desk.watched() == []
+    desk.shim.hook("UserPromptSubmit", *words)
+    desk.shim.starts()
+    desk.shim.hook("Stop", *words)
+    desk.shim.hook("Stop", *words)
+    assert desk.shim.starts() <= 1
+    assert desk.told() == []
+
+
+def test_mail_that_keeps_it_going_is_no_idleness(desk: Desk) -> None:
+    """Its turn goes on with the mail; the end of that turn is told."""
+    desk.watch("--idle")
+    desk.post.send(ADA, ME, "MORE")
+    assert "MORE" in desk.shim.hook("Stop").stdout
+    assert desk.told() == []
+    assert desk.shim.hook("Stop").raw == b""
+    assert len(desk.told()) == 1
+
+
+@pytest.mark.parametrize("until", ["--idle", "--dead"])
+def test_its_end_is_told_whoever_records_it(desk: Desk, until: str) -> None:
+    """By the hook of its own end, and by another's command; the reason is there."""
+    desk.watch(until)
+    desk.shim.hook("SessionEnd")
+    (told,) = desk.told()
+    assert "has ended; session ended" in told
+    desk.post.register("cat", "--name", "Cat")
+    desk.post.ok("watch", "Cat", until, "--session", ADA)
+    desk.post.ok("roster", "retire", "--session-id", "cat")
+    assert "Cat has ended; retired" in desk.told()[0]
+
+
+def test_a_task_s_report_is_told_when_it_is_done(desk: Desk) -> None:
+    """Not for its progress, nor for another's task; its asker hears of it as ever."""
+    post = desk.post
+    post.register("cat", "--name", "Cat")
+    task = post.ok("control", "request", "task", ME, "--title", "T", "--session", "cat")["request"]["id"]
+    made = desk.watch("--task", task)
+    assert post.call("watch", "Cat", "--task", task, "--session", ADA).rc == 1
+    post.ok("control", "report", task, "--phase", "verifying", "--session", ME)
+    assert desk.told() == []
+    post.ok("control", "report", task, "--phase", "done", "--session", ME)
+    (told,) = desk.told()
+    assert made["id"] in told
+    assert f"finished task {task}" in told
+    assert post.call("watch", ME, "--task", task, "--session", ADA).rc == 1
+
+
+def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk) -> None:
+    """The roster says that the agent ended, and nobody was told."""
+    desk.watch("--dead")
+    desk.post.append(ROSTER, {"event": "freeze", "session_id": ME, "timestamp": stamp()})
+    assert desk.told() == []
+    desk.post.ok("steward", "run")
+    (told,) = desk.told()
+    assert "has ended" in told
+    desk.post.ok("steward", "run")
+    assert desk.told() == []
+
+
+def test_without_its_derived_files_a_watch_counts_all_the_same(desk: Desk) -> None:
+    """Deleting ``.cache`` costs time."""
+    desk.watch("--idle")
+    shutil.rmtree(desk.post.box / ".cache")
+    desk.shim.hook("UserPromptSubmit")
+    desk.shim.hook("Stop")
+    assert len(desk.told()) == 1
+
+
+def test_a_line_that_proves_nothing_ends_no_watch(desk: Desk) -> None:
+    """It is shown as refused, and the real report comes."""
+    made = desk.watch("--idle")
+    text = json.dumps({"type": "watch_report", "requestId": made["id"], "agent": ME, "event": "idle"})
+    desk.post.append(MESSAGES, record(ME, ADA, text, type="control"))
+    desk.told()
+    assert desk.watched() == [made["id"]]
+    desk.shim.hook("Stop")
+    assert len(desk.told()) == 1
+
+
+def test_cancelling_and_what_is_refused(desk: Desk) -> None:
+    """By a beginning of its id, twice; nobody watches itself, the ended, or for no reason."""
+    post, made = desk.post, desk.watch("--idle", "--for", "30m")
+    for word in (made["id"][:9], made["id"]):
+        assert post.ok("watch", "cancel", word, "--session", ADA)["watches"][0]["over"]
+    assert desk.watched() == []
+    assert post.call("watch", ADA, "--idle", "--session", ADA).rc == 1
+    assert post.call("watch", ME, "--session", ADA).rc == 2
+    assert post.call("watch", ME, "--idle", "--for", "8d", "--session", ADA).rc == 2
+    assert post.call("watch", "nobody", "--idle", "--session", ADA).rc == 1
+    post.ok("roster", "freeze", "--session-id", ME)
+    assert post.call("watch", ME, "--idle", "--session", ADA).rc == 1
