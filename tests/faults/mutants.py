@@ -29,6 +29,7 @@ from tests.faults import (
     mutants_mcp,
     mutants_permissions,
     mutants_trust,
+    mutants_watches,
 )
 from tests.faults.mutant import Mutant
 from tests.faults.report import section, table, write_section
@@ -486,6 +487,7 @@ MUTANTS = (
     *mutants_leases.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
+    *mutants_watches.MUTANTS,
     *mutants_claims.MUTANTS,
     *mutants_clocks.MUTANTS,
     Mutant(

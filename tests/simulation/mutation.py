@@ -60,6 +60,7 @@ OUTSIDE = {
     "every line that decided must be there": "trust: needs a forger",
     "in a broken mailbox nothing is proven": "trust: needs a forger",
     "a batch proves nothing": "trust: needs a forger",
+    "the hook at a watched agent's turn end is let through": "no workload watches agents",
     "a message names files that the mailbox has": ATTACHED,
     "a file that archived mail names stays": ATTACHED,
     "a file whose message is on its way stays": ATTACHED,
