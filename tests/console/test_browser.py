@@ -312,6 +312,7 @@ def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: B
     field.press("Escape")
     page.keyboard.press("d")
     page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send now").click()
     page.locator(".card").nth(1).wait_for(state="detached")
     (answer,) = [json.loads(m["content"]) for m in post.objects(MESSAGES) if "permission_response" in m["content"]]
     assert (answer["approved"], answer["notes"]) == (False, "not today")
@@ -383,6 +384,34 @@ def test_always_allow_names_its_rules_and_adds_them(quiet: Running, browser: Bro
     assert "no narrow rule" in quiet.does("/decide", request=plain.id, decision="always")["said"]
 
 
+def test_a_decision_can_be_undone_until_it_is_sent(quiet: Running, browser: Browser) -> None:
+    """By its button, or by a key: nothing is decided. Leaving the page, or the next decision, sends it."""
+    words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
+    one, other = (quiet.post.ok(*words, who)["request"]["id"] for who in ("ada", "bo"))
+
+    def waiting() -> list[str]:
+        found = quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"]
+        return [request["id"] for request in found]
+
+    page = Window(browser, quiet).go("/")
+    for undo in (page.get_by_role("button", name="Undo").click, lambda: page.keyboard.press("u")):
+        page.locator(f"#r-{one} .approve").click()
+        page.get_by_text("Sent in").wait_for()
+        undo()
+        page.get_by_text("Undone: nothing was decided").wait_for()
+        assert page.get_by_text("Sent in").count() == 0
+        page.get_by_role("button", name="Close").click()
+    assert waiting() == [one, other]
+    page.locator(f"#r-{one} .approve").click()
+    page.locator(f"#r-{one} .deny").click()  # the same request: it is being approved
+    page.locator(f"#r-{other} .deny").click()
+    until(lambda: waiting() == [other])
+    page.goto("about:blank")
+    until(lambda: waiting() == [])
+    answers = [json.loads(m["content"]) for m in quiet.post.objects(MESSAGES) if "permission_response" in m["content"]]
+    assert [answer["approved"] for answer in answers] == [True, False]
+
+
 def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) -> None:
     """The next one comes to stand where the first one was: the second click must not be its approval."""
     words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
@@ -396,6 +425,7 @@ def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) ->
       }).observe(document.body, {childList: true, subtree: true});
       press();
     }""")
+    page.get_by_role("button", name="Send now").click()
     page.get_by_text("nothing was decided").wait_for()
     assert (page.locator(f"#r-{one}").count(), page.locator(f"#r-{other}").count()) == (0, 1)
     assert [r["id"] for r in quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"]] == [other]

@@ -52,6 +52,7 @@ def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the
             card.get_by_text("Change the input").click()
             card.locator("textarea").fill('{"command": "touch given; echo CHANGED_OUTPUT", "description": "another"}')
             card.get_by_role("button", name="Approve").click()
+            page.get_by_role("button", name="Send now").click()
             card.wait_for(state="detached")
         finally:
             thread.join(60)

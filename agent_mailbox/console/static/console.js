@@ -1,7 +1,7 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: dom, notices, requests, drafts, refresh, list, seen, stream,
-// panel, forms, keys, completion.
+// The modules, each of which imports only those above it: dom, notices, undo, requests, drafts, refresh, list, seen,
+// stream, panel, forms, keys, completion.
 import "./completion.js";
 import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";

@@ -5,8 +5,9 @@ import { open } from "./panel.js";
 import { stale } from "./refresh.js";
 import { justMoved, noteMove } from "./requests.js";
 import { signedOut } from "./stream.js";
+import { hold, isHeld } from "./undo.js";
 
-document.addEventListener("submit", async (event) => {
+document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post" || ["/leave", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
@@ -15,13 +16,31 @@ document.addEventListener("submit", async (event) => {
     say("news", "The list had just changed, so nothing was decided. Press the button again.");
     return;
   }
-  form.dataset.sending = "1";
-  const draft = form.dataset.draft;
-  const beside = form.closest("#details"); // before the answer, which may replace the form
   const fields = new URLSearchParams(new FormData(form));
   if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
+  const request = fields.get("request");
+  if (request && isHeld(request)) return;
+  form.dataset.sending = "1";
+  if (!form.matches(".decide")) send(form, fields);
+  else hold(request, told(form, fields), () => send(form, fields), () => {
+    delete form.dataset.sending;
+    say("news", "Undone: nothing was decided.");
+  });
+});
+
+const told = (form, fields) => {
+  const word = { approve: "Approve", always: "Allow always", deny: "Deny" }[fields.get("decision")];
+  const chosen = [...fields.keys()].filter((key) => key.startsWith("chosen:")).length;
+  return `${word}: ${form.closest(".card")?.querySelector("h3").textContent.trim() ?? `${chosen} requests`}.`;
+};
+
+const send = async (form, fields) => {
+  const draft = form.dataset.draft;
+  const beside = form.closest("#details"); // before the answer, which may replace the form
   try {
-    const answer = await fetch(form.action, { method: "POST", body: fields, headers: { accept: "application/json" } });
+    const answer = await fetch(form.action, {
+      method: "POST", body: fields, headers: { accept: "application/json" }, keepalive: String(fields).length < 60000,
+    });
     if (answer.status === 401) {
       unsay();
       signedOut();
@@ -45,4 +64,4 @@ document.addEventListener("submit", async (event) => {
   } finally {
     delete form.dataset.sending;
   }
-});
+};

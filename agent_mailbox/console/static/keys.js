@@ -4,6 +4,7 @@ import { unsay } from "./notices.js";
 import { open, shut } from "./panel.js";
 import { prepare } from "./requests.js";
 import { next } from "./seen.js";
+import { undo } from "./undo.js";
 
 const entries = () => $$("#main .card, #main .message, #main .entry").filter((node) => node.getClientRects().length);
 const move = (by) => {
@@ -40,6 +41,7 @@ const keys = {
     else ($("#reply") || $("#body"))?.focus();
   },
   "/": () => $("#find").focus(),
+  u: () => undo(),
   g: () => { leader = Date.now(); },
   c: () => location.assign("/new"),
   n: () => next(),
@@ -55,7 +57,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && !$("dialog[open]")) {
     if (field) (event.target.closest(".card, .message") || $("#main")).focus({ preventScroll: true });
     else if (event.target.matches(".card button")) event.target.closest(".card").focus({ preventScroll: true });
-    else unsay() || shut();
+    else undo() || unsay() || shut();
   } else if (!field && $("#single-keys").checked && !event.ctrlKey && !event.metaKey && !event.altKey && !$("dialog[open]")) {
     const place = Date.now() - leader < 1500 && go[event.key];
     if (place) location.assign(place);
