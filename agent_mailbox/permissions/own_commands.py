@@ -51,6 +51,7 @@ VALUED = (
     "--log-level",
     "--ref",
     "--attach",
+    "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
     *("--space", "--machine", "--credential", "--authority"),
 )

@@ -200,7 +200,7 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
         *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
-        *("lease take", "lease list", "lease release"),
+        *("lease take", "lease list", "lease release", "watch"),
         *(f"control request {what}" for what in ("permission", "plan", "sandbox")),
         *(f"control {verb}" for verb in ("wait", "pending", "log", "report")),
     }
