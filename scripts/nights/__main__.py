@@ -12,8 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "night.md"
 PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
+KILLS = (
+    *("store/test_crash", "store/test_manifest", "store/test_backup", "store/test_guard_kills"),
+    *("cli/test_doctor", "claude/test_install", "teams/test_kills"),
+)
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault, every mutant", ("scripts/faults",), {}),
+    "kills": (
+        "every step of a command, killed before it and within it",
+        (*PYTEST, *(f"tests/{name}.py" for name in KILLS)),
+        {"AGENT_MAILBOX_FAULTS": "all"},
+    ),
     "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
     "simulation": ("worlds drawn from seeds", ("scripts/simulate", "--hours", "8"), {}),
     "gateway": (

@@ -895,7 +895,7 @@ def _killed(
         assert house.tree() == (new if word == "install" else old), step
         house.uninstall()
         assert house.tree() == old, step
-        step += 1 if EXHAUSTIVE else 2
+        step += 1 if EXHAUSTIVE else 3
     return settings_seen, step
 
 

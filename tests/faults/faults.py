@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
 """Every case; without it a representative part that runs in a minute."""
-STRIDE = 9
+STRIDE = 17
 """Of so many of the steward's calls one is tried without the exhaustive run."""
 CALLS = (
     *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
