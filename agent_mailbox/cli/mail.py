@@ -73,13 +73,12 @@ def show(app: App, /, message_id: str) -> None:
 def thread(app: App, /, message_id: str) -> None:
     """Show the whole thread of message ID with its receipts, archived messages included."""
     messages, reads = app.library.thread(message_id)
-    roster = app.mailbox.logs.read_roster()
+    roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     stages = {m.id: reads.stages(m.id) for m in messages}
     blocks = [
-        [*render.message_text(m, roster, app.style, app.mailbox.directory), *render.stages_text(stages[m.id], roster)]
-        for m in messages
+        [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
     ]
-    value = {"messages": [mail_output.message_json(m, reads) for m in messages], "receipts": stages}
+    value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
     app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
     verbs.note_shown(app, app.mailbox, messages, reads)
 
@@ -88,10 +87,10 @@ def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
     if not messages and not app.json:
         app.nothing("no mail\n")
         return
-    roster = app.mailbox.logs.read_roster()
+    roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     app.out(
         render.messages_text(messages, reads, roster, app.style, app.columns),
-        {"messages": [mail_output.message_json(m, reads) for m in messages]},
+        {"messages": [mail_output.message_json(m, reads, box) for m in messages]},
     )
 
 

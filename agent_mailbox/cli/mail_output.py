@@ -59,22 +59,31 @@ def plural(count: int, what: str) -> str:
     return f"{count} {what}" + ("" if count == 1 else "s")
 
 
-def message_json(message: Message, reads: Reads | None = None) -> dict[str, Any]:
-    """Return a message by its canonical keys, with ``read_by`` from the reads."""
-    return message_object(message, tuple(readers(message, reads)) if reads else message.read_by, whole=True)
+def message_json(message: Message, reads: Reads | None = None, box: str = "") -> dict[str, Any]:
+    """Return a message by its canonical keys, with ``read_by`` from the reads. ``box``: the mailbox's path, for the
+    paths of attachments."""
+    return _whole(message, tuple(readers(message, reads)) if reads else message.read_by, box)
 
 
-def item_json(item: Item) -> dict[str, Any]:
-    """Return an unread message as ``check --json`` prints it."""
+def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:
+    if message.attachments is not None:
+        from ..core import attachments  # rare in mail
+
+        message = message.replace(attachments=attachments.located(message, box))
+    return message_object(message, read_by, whole=True)
+
+
+def item_json(item: Item, box: str) -> dict[str, Any]:
+    """Return an unread message as ``check --json`` prints it; ``box`` as above."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)
     note = {"control": item.note} if item.message.type == "control" else {}
-    whole = message_object(item.message, item.read_by, whole=True)
+    whole = _whole(item.message, item.read_by, box)
     return {**whole, "mode": item.mode, "expires_at": expires, **note}
 
 
-def check_json(session_id: str, items: Sequence[Item], more: int) -> dict[str, Any]:
-    """Return the document of ``check --json``."""
-    return {"session": session_id, "messages": [item_json(i) for i in items], "count": len(items), "more": more}
+def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> dict[str, Any]:
+    """Return the document of ``check --json``; ``box``: the mailbox's path."""
+    return {"session": session_id, "messages": [item_json(i, box) for i in items], "count": len(items), "more": more}
 
 
 def check_text(
@@ -112,9 +121,9 @@ def reach_json(delivery: Reach) -> dict[str, Any]:
     return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), **gone}
 
 
-def sent_json(sent: Sent) -> dict[str, Any]:
-    """Return the document of ``send --json``."""
-    found = {"message": message_json(sent.message), "delivery": delivery_json(sent.delivery, sent.warnings)}
+def sent_json(sent: Sent, box: str) -> dict[str, Any]:
+    """Return the document of ``send --json``; ``box``: the mailbox's path."""
+    found = {"message": message_json(sent.message, box=box), "delivery": delivery_json(sent.delivery, sent.warnings)}
     return {**found, "queued": True} if sent.queued else found
 
 

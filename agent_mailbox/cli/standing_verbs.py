@@ -35,7 +35,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
     value: dict[str, Any] = {
         "session": me,
         "unread": found.unread,
-        "obligations": [mail_output.message_json(m, found.reads) for m in found.obligations],
+        "obligations": [mail_output.message_json(m, found.reads, mailbox.directory) for m in found.obligations],
         "dead_letters": found.dead_letters,
         "state": found.agent.state if found.agent else None,
         "tags": list(found.agent.tags) if found.agent else [],
@@ -94,6 +94,8 @@ def dead_letters(
         app.nothing("no dead letters\n")
         return
     roster = mailbox.logs.read_roster()
-    value = {"messages": [{**mail_output.message_json(m), "reason": reason} for m, reason in found], "more": more}
+    box = mailbox.directory
+    letters = [{**mail_output.message_json(m, box=box), "reason": reason} for m, reason in found]
+    value = {"messages": letters, "more": more}
     rest = f"{mail_output.plural(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
     app.out(render.dead_letters_text(found, roster, app.style) + rest, value)

@@ -34,7 +34,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
         if app.json or shown:
             more = len(items) - len(shown) + desk.left
             if app.json:
-                app.print(mail_output.json(mail_output.check_json(me, shown, more)), patience)
+                app.print(mail_output.json(mail_output.check_json(me, shown, more, desk.directory)), patience)
             else:
                 roster, named = desk.logs.read_roster(), session is not None
                 text = mail_output.check_text(me, shown, more, roster, app.style, desk.directory, named=named)
@@ -65,7 +65,8 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
 
     messages, reads = Library(mailbox).search(query, limit)
     if app.json:
-        app.print(mail_output.json({"messages": [mail_output.message_json(m, reads) for m in messages]}))
+        box = mailbox.directory
+        app.print(mail_output.json({"messages": [mail_output.message_json(m, reads, box) for m in messages]}))
     elif messages:
         app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
     else:
@@ -77,7 +78,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
     for warning in sent.warnings:
         app.warn(warning)
     if app.json:
-        app.confirm(mail_output.json(mail_output.sent_json(sent)))
+        app.confirm(mail_output.json(mail_output.sent_json(sent, desk.directory)))
     else:
         app.confirm(mail_output.sent_text(sent, desk.logs.read_roster(), app.style))
 
@@ -93,7 +94,7 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
     value = {
-        "message": mail_output.message_json(found.message, found.reads),
+        "message": mail_output.message_json(found.message, found.reads, mailbox.directory),
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
     }

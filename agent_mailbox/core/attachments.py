@@ -30,6 +30,8 @@ LONGEST = 80
 _HEX = frozenset("0123456789abcdef")
 _SUFFIX = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _MOST_SUFFIX = 8
+_ABSOLUTE = "absolute_path"
+"""The key of a file's whole path; in output alone, never in a line of the log."""
 
 
 class File(Record):
@@ -66,17 +68,35 @@ def is_stored(name: str) -> bool:
 
 def files(message: Message) -> list[File]:
     """Return the files in the mailbox that a message names; other and wrong entries are passed by."""
-    found = []
-    for entry in _entries(message):
-        name, mime, size, digest = (entry.get(key) for key in ("name", "mime_type", "size", "sha256"))
-        if entry.get("type") != "file" or not isinstance(name, str) or not isinstance(mime, str):
-            continue
-        if type(size) is not int or size < 0 or not isinstance(digest, str) or not _is_digest(digest):
-            continue
-        file = File(name, mime, size, digest)
-        if entry.get("path") == f"{DIRECTORY}/{file.stored}":
-            found.append(file)
-    return found
+    return [file for entry in _entries(message) if (file := _file(entry)) is not None]
+
+
+def _file(entry: dict[str, Any]) -> File | None:
+    name, mime, size, digest = (entry.get(key) for key in ("name", "mime_type", "size", "sha256"))
+    if entry.get("type") != "file" or not isinstance(name, str) or not isinstance(mime, str):
+        return None
+    if type(size) is not int or size < 0 or not isinstance(digest, str) or not _is_digest(digest):
+        return None
+    file = File(name, mime, size, digest)
+    return file if entry.get("path") == f"{DIRECTORY}/{file.stored}" else None
+
+
+def located(message: Message, directory: str) -> Any:
+    """Return the attachments for programs: each file of the mailbox with its ``absolute_path``.
+
+    That key is this mailbox's word alone: a sender's own is left out. ``directory``: the mailbox's path; empty adds
+    none.
+    """
+    if not isinstance(message.attachments, list):
+        return message.attachments
+    return [_located(entry, directory) if isinstance(entry, dict) else entry for entry in message.attachments]
+
+
+def _located(entry: dict[str, Any], directory: str) -> dict[str, Any]:
+    shown = {key: value for key, value in entry.items() if key != _ABSOLUTE}
+    if directory and (file := _file(entry)) is not None:
+        shown[_ABSOLUTE] = f"{directory.rstrip('/')}/{DIRECTORY}/{file.stored}"
+    return shown
 
 
 def lines(message: Message, directory: str = "") -> list[str]:

@@ -90,7 +90,10 @@ def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: 
         (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
         for m, state, _ in rows
     ]
-    value = [{**mail_output.message_json(m), "status": state, "read_at": read_at} for m, state, read_at in rows]
+    value = [
+        {**mail_output.message_json(m, box=app.mailbox.directory), "status": state, "read_at": read_at}
+        for m, state, read_at in rows
+    ]
     app.out("".join(f"{line}\n" for line in render.table(lines)), {"messages": value, "count": len(rows)})
 
 
@@ -178,7 +181,7 @@ def context(door: Door, which: str, limit: int) -> None:
     view = InboxView(door.home, door.app.mailbox)
     recent = list(reversed(view.chosen("all", found.swarm_id, limit)))
     pending = view.ids(UNREAD, found.swarm_id)
-    roster = door.app.mailbox.logs.read_roster()
+    roster, box = door.app.mailbox.logs.read_roster(), door.app.mailbox.directory
     lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
     lines += [f"muted: {', '.join((*known.muted_agents, *known.muted_swarms))}"] if known.muted_agents else []
     lines += [f"{mail_output.plural(len(pending), 'message')} unread", ""]
@@ -186,10 +189,10 @@ def context(door: Door, which: str, limit: int) -> None:
         lines += [
             f"{frame.short(message.id)}  {frame.sender_of(message, roster)}, {frame.when(message.timestamp)}, {state}"
         ]
-        lines += [*frame.body(message), ""]
+        lines += [*frame.body(message, box=box), ""]
     value = {
         "swarm": swarm_json(found, known.agent_id),
-        "messages": [{**mail_output.message_json(m), "status": state} for m, state, _ in recent],
+        "messages": [{**mail_output.message_json(m, box=box), "status": state} for m, state, _ in recent],
         "muted_agents": list(known.muted_agents),
         "muted_swarms": list(known.muted_swarms),
         "pending": pending,

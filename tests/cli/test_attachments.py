@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox
+from agent_mailbox.cli import mail_output
 from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
@@ -66,8 +67,13 @@ def test_a_reader_gets_name_type_size_and_path(pair: Post) -> None:
     attach(pair, "plan.png")
     assert line in pair.call("check", "--session", "bob", "--peek").stdout.splitlines()
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (PICTURE, 0o600)
-    (entry,) = pair.ok("show", message_id)["message"]["attachments"]
-    assert entry == {
+
+
+def test_programs_get_the_whole_path_as_well(pair: Post) -> None:
+    """From every command that shows mail; it is no word of the sender's, and no part of the log's line."""
+    message_id = attach(pair, "plan.png")
+    (written,) = pair.objects(MESSAGES)[0]["attachments"]
+    assert written == {
         "type": "file",
         "name": "plan.png",
         "mime_type": "image/png",
@@ -75,6 +81,14 @@ def test_a_reader_gets_name_type_size_and_path(pair: Post) -> None:
         "sha256": DIGEST,
         "path": f"{DIRECTORY}/{DIGEST}.png",
     }
+    whole = {**written, "absolute_path": str(pair.file(DIRECTORY, f"{DIGEST}.png"))}
+    assert pair.ok("show", message_id)["message"]["attachments"] == [whole]
+    for words in (("thread", message_id), ("history", "--all"), ("search", "look"), ("check", "--session", "bob")):
+        assert pair.ok(*words)["messages"][0]["attachments"] == [whole], words
+    forged = [{**written, "absolute_path": "/etc/passwd"}, {"type": "url", "absolute_path": "/etc/passwd"}, "x"]
+    told = mail_output.message_json(Message("m", "x", ("y",), 0, "c", attachments=forged), box=str(pair.box))
+    assert told["attachments"] == [whole, {"type": "url"}, "x"]
+    assert mail_output.message_json(Message("m", "x", ("y",), 0, "c", attachments={"a": 1}))["attachments"] == {"a": 1}
 
 
 def test_the_same_content_is_one_file(pair: Post) -> None:

@@ -10,9 +10,15 @@ BESIDE = "tests/console/test_beside.py"
 MUTANTS = (
     Mutant(
         "a line names no other file than its digest says",
-        "attachments.files",
-        ('        if entry.get("path") == f"{DIRECTORY}/{file.stored}":\n', "        if True:\n"),
+        "attachments._file",
+        (' if entry.get("path") == f"{DIRECTORY}/{file.stored}" else None\n', "\n"),
         tests=f"{TESTS}::test_a_line_names_no_other_file",
+    ),
+    Mutant(
+        "a sender says no whole path",
+        "attachments._located",
+        (" if key != _ABSOLUTE}", "}"),
+        tests=f"{TESTS}::test_programs_get_the_whole_path_as_well",
     ),
     Mutant(
         "a message names files that the mailbox has",
