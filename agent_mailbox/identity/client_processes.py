@@ -38,8 +38,21 @@ def is_client(process: Process) -> bool:
         return True
     if base not in _RUNTIMES:
         return False
-    script = next((word for word in processes.words(process.pid)[1:] if not word.startswith("-")), "")
+    script = _script(process)
     return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
+
+
+def is_launcher(process: Process, client: Process) -> bool:
+    """Return whether the process only starts a client's program: npm's Codex is a script, which runs no tools."""
+    if system.basename(processes.executable(client.pid)) != "codex":
+        return False
+    script = _script(process)
+    is_codex = system.basename(script) == "codex" or "/@openai/codex/" in script
+    return is_codex and system.basename(processes.executable(process.pid)).removesuffix(".exe") in _RUNTIMES
+
+
+def _script(process: Process) -> str:
+    return next((word for word in processes.words(process.pid)[1:] if not word.startswith("-")), "")
 
 
 def marks(environ: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from ..store import hosts as hosting
 from ..store import processes, system, user_state
 from ..store.hosts import HostRecords
 from . import client_variables
-from .client_processes import is_client
+from .client_processes import is_client, is_launcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins:
         return proofs.of_session(session_id)
-    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in line)
+    above = [*line]
+    if above and hosts.of(above[0]) is None and is_launcher(above[0], process):
+        del above[0]  # it and the client are one
+    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in above)
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
     return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)

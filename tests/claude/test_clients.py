@@ -164,7 +164,9 @@ def house(program: Post) -> House:
 
 
 EVENTS = {
-    "codex": {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"},
+    "codex": {
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop", "SessionEnd")
+    },
     "gemini": {"BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"},
 }
 
@@ -202,7 +204,8 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert set(loaded) == {"hooks", "theme"}
     assert {wanted.on for wanted in client.hooks} == EVENTS[client.name]
     for wanted in client.hooks:
-        found = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if hook_entries.calls_us(h)]
+        every = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if hook_entries.calls_us(h)]
+        found = [h for h in every if hook_entries.part(h) == wanted.part]
         assert len(found) == 1
         assert found[0]["command"].endswith(f"/agent-mailbox-hook {wanted.event} {client.word}")
         assert found[0]["timeout"] == wanted.timeout

@@ -42,11 +42,11 @@ def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: st
 
 
 def test_the_list_tells_the_clients_apart(house: House) -> None:
-    """Only Claude Code is woken, permits and guards; Gemini CLI has no hook at the start."""
+    """Only Claude Code is woken; Codex permits and guards, too; Gemini CLI has no hook at the start."""
     abilities = {name: set(row["abilities"]) for name, row in listed(house).items()}
     assert [*abilities] == NAMES
     assert abilities["claude-code"] == set(ABILITIES)
-    assert abilities["codex"] == {"start", "prompt", "between tools", "stop", "end"}
+    assert abilities["codex"] == {"start", "prompt", "between tools", "stop", "end", "permit", "guard"}
     assert abilities["gemini"] == {"prompt", "between tools", "stop", "end"}
 
 

@@ -67,14 +67,15 @@ def led(post: Post) -> Post:
 class Meanwhile:
     """Something done by the lead while the client's question waits."""
 
-    def __init__(self, post: Post, do: Callable[[Control, Any], Any]) -> None:
+    def __init__(self, post: Post, do: Callable[[Control, Any], Any], who: str = LEAD) -> None:
         self.desk = Control(str(post.box))
+        self.who = who
         self.errors: list[BaseException] = []
         self.thread = threading.Thread(target=self._run, args=(do,), daemon=True)
 
     def _run(self, do: Callable[[Control, Any], Any]) -> None:
         try:
-            do(self.desk, until(lambda: self.desk.pending(LEAD))[0])
+            do(self.desk, until(lambda: self.desk.pending(self.who))[0])
         except BaseException as error:
             self.errors.append(error)
 

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.requests import Control
 from tests.e2e.conftest import npm_program
 from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
-from tests.helpers import FRAME, PATIENCE, READS, Post
+from tests.helpers import FRAME, PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -201,6 +203,40 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
     assert children
     assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
     assert model.asked("PROMPT_ONE")[-1].count("MAIL_FOR_THE_PARENT") == 1
+
+
+def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
+    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else."""
+    post, model = codex.post, codex.model
+    post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
+    codex.config.write_text(codex.config.read_text().replace("read-only", "danger-full-access"))
+    codex.install()
+    post.register("boss")
+    session = codex.ask("PROMPT_ONE")
+    post.ok("roster", "update", "--session-id", session, "--lead", "boss")
+    post.ok("control", "mode", session, "safe", "--session", "boss")
+    calls = ["agent-mailbox send --from boss --to all --body FORGED", "touch denied", "touch approved"]
+    model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
+    desk = Control(str(post.box))
+    answered: list[str] = []
+
+    def lead() -> None:
+        for _ in range(2):
+            (request,) = until(lambda: desk.pending("boss"))
+            answered.append(request.payload.arguments)
+            desk.answer("boss", request.id, "approved" in request.payload.arguments, notes="NOT_THAT")
+
+    thread = threading.Thread(target=lead, daemon=True)
+    thread.start()
+    codex.ask("PROMPT_TWO", "resume", session)
+    thread.join(PATIENCE)
+    assert answered == calls[1:]
+    talk = model.asked("PROMPT_TWO")[-1]
+    assert talk.count("blocked by PreToolUse hook: agent-mailbox: ") == 2
+    assert "boss denied" in talk
+    assert "NOT_THAT" in talk
+    assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
+    assert [(codex.project / name).exists() for name in ("denied", "approved")] == [False, True]
 
 
 @pytest.mark.parametrize("scope", ["project", "user"])

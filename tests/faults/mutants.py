@@ -21,6 +21,7 @@ from tests.faults import (
     mutants_attachments,
     mutants_claims,
     mutants_clocks,
+    mutants_codex,
     mutants_console,
     mutants_control,
     mutants_dead,
@@ -490,6 +491,7 @@ MUTANTS = (
     *mutants_watches.MUTANTS,
     *mutants_claims.MUTANTS,
     *mutants_clocks.MUTANTS,
+    *mutants_codex.MUTANTS,
     Mutant(
         "an offer to a team is recorded before its inbox is touched",
         "Outward._offer",

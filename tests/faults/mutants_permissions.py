@@ -211,7 +211,7 @@ ASKING = (
     Mutant(
         "a decision is about the input it was asked about",
         "Permit._call_id",
-        (", dict(given)]", "]"),
+        ("self.call.tool, named]", "self.call.tool]"),
         tests=f"{PERMIT}::test_an_approval_answers_no_question_about_another_call",
     ),
     Mutant(

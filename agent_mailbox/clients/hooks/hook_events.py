@@ -48,7 +48,8 @@ MAX_TOLD = 5
 
 class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
-    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session."""
+    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session. ``only_denies``: the
+    client is Codex, which takes a refusal before a tool, and goes on at any other answer (seen with 0.169.0)."""
 
     event: str
     session_id: str
@@ -66,6 +67,7 @@ class Call(Record):
     suggestions: tuple[Any, ...] = ()
     prompt_id: str = ""
     told: bool = False
+    only_denies: bool = False
 
 
 def canonical(event: str) -> str | None:
@@ -110,6 +112,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
+        only_denies="turn_id" in obj and not _is_claude_code(session_id, environ),
     )
 
 
@@ -255,7 +258,7 @@ def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str
     except MailboxError:
         pass
     caller = teammate.CallingTeammate(call.session_id, call.transcript, call.agent_id or "")
-    if (denial := own_commands_hook.denial(call.command, caller, known)) is not None:
+    if (denial := own_commands_hook.denial(call.command, caller, known, may_ask=not call.only_denies)) is not None:
         write(_json(denial))
 
 

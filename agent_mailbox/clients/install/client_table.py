@@ -104,6 +104,9 @@ CODEX = InstallTarget(
     word="codex",
     hooks=(
         *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
+        Wanted(BEFORE_TOOL, BEFORE_TOOL, "Bash"),
+        Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
         Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains about more at every start
     ),
     variable="CODEX_HOME",

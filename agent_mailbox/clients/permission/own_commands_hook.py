@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from .teammate import CallingTeammate
 
 
-def denial(command: str, caller: CallingTeammate, roster: Roster | None) -> dict[str, Any] | None:
-    """Return the answer that stops the command, or makes the client ask, with the reason; None to let it run."""
+def denial(
+    command: str, caller: CallingTeammate, roster: Roster | None, *, may_ask: bool = True
+) -> dict[str, Any] | None:
+    """Return the answer that stops the command, or makes the client ask, with the reason; None to let it run.
+
+    A client that cannot be made to ask is refused what its person would be asked about."""
     if (member := caller.member()) is not None:
         why = own_commands.refusal(command, lambda word: word == member, member)
     else:
@@ -28,9 +32,11 @@ def denial(command: str, caller: CallingTeammate, roster: Roster | None) -> dict
         why = own_commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
     decision = "deny"
     if why is None:
-        decision, why = "ask", own_commands.takes_file(command)
+        decision, why = "ask" if may_ask else "deny", own_commands.takes_file(command)
     if why is None:
         return None
+    if decision == "deny" and not may_ask and own_commands.takes_file(command) == why:
+        why = f"{why}; only the person may run this, in a terminal of their own"
     told = {"permissionDecision": decision, "permissionDecisionReason": f"agent-mailbox: {why}"}
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
 

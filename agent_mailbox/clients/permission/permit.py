@@ -102,6 +102,8 @@ class Permit(Record):
         elif named:
             self._grant(self.given)  # the client still asks
             self._say(ALLOW, "this is the call that was approved")
+        elif verdict.decision == ASK and self.call.only_denies:
+            self._ask(standing, self._request(verdict))  # it cannot ask the person beside it: the lead decides, or they
         elif led and self.call.tool == policy.EXIT_PLAN:
             self._ask(standing, self._plan())
         elif verdict.decision == ASK and not led:
@@ -146,6 +148,8 @@ class Permit(Record):
     def _is_floored(self) -> bool:
         """Return whether a rule of the client's own is sure to ask about the tool. With such a rule, an answer to the
         client's question cannot change the input; an answer before the question can (2.1.329, seen live)."""
+        if self.call.only_denies:
+            return False  # those rules are Claude Code's
         free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
         if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
             return False
@@ -264,17 +268,21 @@ class Permit(Record):
         said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
         if request.flow == transitions.PLAN:
             changed = dict(self.given)  # without an input the client still asks its person
-        if not self.asks_the_person:
-            self._grant(self.given if changed is None else changed)
-        elif changed is not None and self._is_floored():
+        if changed is not None and (self.call.only_denies or (self.asks_the_person and self._is_floored())):
             self._grant(changed, NAMED)
             self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
             return
+        if not self.asks_the_person:
+            self._grant(self.given if changed is None else changed)
         self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def _say(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
+        if self.call.only_denies and decision == ASK:
+            decision = DENY
+        if self.call.only_denies and decision == ALLOW and not self.asks_the_person:
+            return  # the call goes on, by the client's own rules
         if text := said(self.call.event, decision, reason, changed):
             self.write(text)
 
@@ -289,7 +297,10 @@ class Permit(Record):
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         from hashlib import sha256  # where a lead approved
 
-        words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, dict(given)]
+        named = dict(given)
+        if self.call.only_denies:
+            named.pop("description", None)  # only its question has that
+        words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, named]
         return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,0 +1,114 @@
+"""Before a tool of Codex, which takes a refusal there and goes on at any other answer (seen with 0.169.0)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture
+from tests.helpers import Post
+
+if TYPE_CHECKING:
+    from agent_mailbox.control.requests import Control
+
+TOUCH = {"command": "touch x"}
+WHY = {**TOUCH, "description": "to mark it"}
+"""As the client's own question has it."""
+
+
+def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, **env: str) -> Any:
+    """One call of Codex's, as it was captured; the part of the answer that decides, None where nothing was said."""
+    call = {
+        "session_id": ME,
+        "turn_id": "01a209a7-69f6-7c02-ba2e-d48eceaf34ba",
+        "transcript_path": str(post.scratch / "rollout.jsonl"),
+        "cwd": str(post.cwd),
+        "hook_event_name": "PermissionRequest" if event == "PermissionRequest" else "PreToolUse",
+        "model": "stand-in",
+        "permission_mode": "default",
+        "tool_name": "Bash",
+        "tool_input": TOUCH if given is None else given,
+        "tool_use_id": "call_000100",
+    }
+    result = post.call("hook", event, stdin=json.dumps(call), env=env or None)
+    assert result.rc == 0, result
+    return decision(result.stdout)
+
+
+def test_another_s_name_is_refused_and_a_file_is_not_sent_unasked(post: Post) -> None:
+    """Where Claude Code would ask its person, nobody would: a refusal says who may."""
+    post.register(ME, "--name", "Me")
+    post.register("other")
+    for text in ("agent-mailbox send --from other --to all --body x", "agent-mailbox ack 1234 --session other"):
+        assert ask(post, "PreToolUse", {"command": text})[0] == "deny"
+    file = {"command": "agent-mailbox send --to other --body @/etc/hostname"}
+    said = ask(post, "PreToolUse", file)
+    assert said[0] == "deny"
+    assert "only the person may run this" in said[1]
+    assert ask(post, "PreToolUse", file, CLAUDECODE="1", CLAUDE_CODE_SESSION_ID=ME)[0] == "ask"
+    for text in ("agent-mailbox send --from Me --to other --body x", "make", "agent-mailbox check"):
+        assert ask(post, "PreToolUse", {"command": text}) is None
+
+
+def test_rules_bind_and_what_they_allow_is_passed_in_silence(led: Post) -> None:  # noqa: F811
+    """An allowing answer before a tool would be an error there. Its own question is answered."""
+    command(led, "policy", ME, "--deny", "Bash(rm:*)", "--allow", "Bash(touch:*)")
+    assert ask(led, given={"command": "rm -rf x"})[0] == "deny"
+    assert ask(led) is None
+    assert ask(led, "PermissionRequest", WHY)[0] == "allow"
+    assert ask(led, "PermissionRequest", {"command": "rm x"})[0] == "deny"
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_lead_decides_where_the_mode_asks(led: Post, approved: bool) -> None:  # noqa: F811
+    """Once: its approval also answers the question that the client may ask about this call, and no other."""
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, approved, notes="NOTES")):
+        said = ask(led)
+    if not approved:
+        assert said[0] == "deny"
+        assert "NOTES" in said[1]
+        return
+    assert said is None
+    assert ask(led, "PermissionRequest", WHY)[0] == "allow"
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, "PermissionRequest", WHY)[0] == "deny"
+
+
+def test_a_changed_input_is_a_call_that_the_model_is_told_to_make(led: Post) -> None:  # noqa: F811
+    """The client takes none from a hook: that call passes once, without asking again."""
+    command(led, "mode", ME, "safe")
+    changed = {"command": "touch y"}
+
+    def approve(desk: Control, request: Any) -> None:
+        desk.answer(LEAD, request.id, True, updated_input=changed)
+
+    with Meanwhile(led, approve):
+        said = ask(led)
+    assert said[0] == "deny"
+    assert 'call Bash again, with exactly {"command":"touch y"}' in said[1]
+    assert ask(led, given=changed) is None
+    assert ask(led, "PermissionRequest", {**changed, "description": "x"})[0] == "allow"
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
+        assert ask(led, given=changed)[0] == "deny"
+
+
+def test_whom_nobody_leads_asks_the_person(post: Post) -> None:
+    """A policy without a lead: the client cannot be made to ask, so the person decides in the console."""
+    post.register(ME)
+    post.ok("control", "mode", ME, "safe", "--session", "user")
+    post.file("config.toml").write_text("[control]\ntimeout = 20\n")
+    with Meanwhile(post, lambda desk, request: desk.answer("user", request.id, True), who="user"):
+        assert ask(post) is None
+
+
+def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -> None:  # noqa: F811
+    """To have the client ask is no answer here."""
+    led.file("config.toml").write_text("[control]\ntimeout = 0.2\n")
+    (led.user_state / "config.toml").write_text('[control]\ndefault = "ask"\n')
+    command(led, "mode", ME, "safe")
+    said = ask(led)
+    assert said[0] == "deny"
+    assert "did not answer" in said[1]

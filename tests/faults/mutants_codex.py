@@ -1,0 +1,46 @@
+"""The protections of Codex's hooks, each taken away."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+GUARD = "tests/claude/test_codex_guard.py"
+
+MUTANTS = (
+    Mutant(
+        "Codex is refused what its person would be asked about",
+        "own_commands_hook.denial",
+        ('"ask" if may_ask else "deny"', '"ask"'),
+        tests=f"{GUARD}::test_another_s_name_is_refused_and_a_file_is_not_sent_unasked",
+    ),
+    Mutant(
+        "before a tool Codex hears no allowing answer",
+        "Permit._say",
+        ("            return  # the call goes on, by the client's own rules\n", "            pass\n"),
+        tests=f"{GUARD}::test_rules_bind_and_what_they_allow_is_passed_in_silence",
+    ),
+    Mutant(
+        "whom nobody leads asks the person in the console",
+        "Permit._decide",
+        ("elif verdict.decision == ASK and self.call.only_denies:", "elif False:"),
+        tests=f"{GUARD}::test_whom_nobody_leads_asks_the_person",
+    ),
+    Mutant(
+        "the default refuses where Codex cannot ask",
+        "Permit._say",
+        ("if self.call.only_denies and decision == ASK:", "if False:"),
+        tests=f"{GUARD}::test_without_an_answer_the_call_is_refused_whatever_the_default",
+    ),
+    Mutant(
+        "a changed input is no call that Codex makes by itself",
+        "Permit._approved",
+        ("self.call.only_denies or (self.asks_the_person", "(self.asks_the_person"),
+        tests=f"{GUARD}::test_a_changed_input_is_a_call_that_the_model_is_told_to_make",
+    ),
+    Mutant(
+        "the script that starts npm's Codex is no client around it",
+        "hook_calls.proven",
+        ("        del above[0]", "        pass"),
+        tests="tests/e2e/test_codex.py::test_its_lead_and_its_rules_bind_it",
+    ),
+)
