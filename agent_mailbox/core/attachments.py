@@ -7,7 +7,8 @@ The values in mail are other people's, of any shape; an entry that is no attachm
      "path": "attachments/9f86….png"}
 
 ``path`` follows from the digest and the name, so that no line can name another file. Entries of type ``url`` and
-``inline`` are the swarm protocol's.
+``inline`` are the swarm protocol's. A peer's ``inline`` bytes become a file; one that was not kept says why in
+``not_kept``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ MOST = 8
 """Files of one message."""
 LONGEST = 80
 """Characters of a name that are shown, and of one that is kept."""
+_NOT_KEPT = "not_kept"
 _HEX = frozenset("0123456789abcdef")
 _SUFFIX = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _MOST_SUFFIX = 8
@@ -101,16 +103,15 @@ def _located(entry: dict[str, Any], directory: str) -> dict[str, Any]:
 
 def lines(message: Message, directory: str = "") -> list[str]:
     """Return a line for each attachment; ``directory``: the mailbox's path, before the path of a file in it."""
-    known = {file.stored: file for file in files(message)}
+    place = f"{directory.rstrip('/')}/" if directory else ""
     said = []
     for entry in _entries(message):
-        path = str(entry.get("path")).removeprefix(f"{DIRECTORY}/")
-        if path in known:
-            file = known[path]
-            place = f"{directory.rstrip('/')}/" if directory else ""
-            said.append(
-                f"{_name(file.name)} ({_kind(file.mime_type)}, {size_of(file.size)}): {place}{DIRECTORY}/{path}"
-            )
+        if (file := _file(entry)) is not None:
+            named = f"{_name(file.name)} ({_kind(file.mime_type)}, {size_of(file.size)})"
+            said.append(f"{named}: {place}{DIRECTORY}/{file.stored}")
+        elif entry.get("type") == "inline" and isinstance(why := entry.get(_NOT_KEPT), str):
+            named = f"{_name(str(entry.get('name')))} ({_kind(entry.get('mime_type'))})"
+            said.append(f"{named}: not kept, {clipped(neutral(why), LONGEST)}")
         elif entry.get("type") in ("url", "inline") and isinstance(content := entry.get("content"), str):
             kind = _kind(entry.get("mime_type"))
             said.append(
@@ -120,6 +121,11 @@ def lines(message: Message, directory: str = "") -> list[str]:
             )
     shown = [f"Attached: {text}" for text in said[:MOST]]
     return [*shown, *([f"Attached: {len(said) - MOST} more"] if len(said) > MOST else [])]
+
+
+def not_kept(name: str, mime_type: str, why: str) -> dict[str, Any]:
+    """Return the entry of a peer's file that this mailbox has not kept."""
+    return {"type": "inline", "name": name, "mime_type": mime_type, _NOT_KEPT: why}
 
 
 def size_of(size: int) -> str:

@@ -95,7 +95,8 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
     for file, data in _files(message, directory):
         if data is None:
             raise Refused(f"the attachment is not as it was sent: {file.name}", "send it again with --attach")
-        found.append({"type": "inline", "mime_type": file.mime_type, "content": b64encode(data).decode()})
+        told = {"name": file.name, "mime_type": file.mime_type, "sha256": file.sha256}
+        found.append({"type": "inline", **told, "content": b64encode(data).decode()})
     if sum(len(codec.dumps(entry)) for entry in found) > MOST_INLINE:
         raise Refused(
             f"the attachments are too large for another machine: over {size_of(MOST_INLINE * 3 // 4)}",

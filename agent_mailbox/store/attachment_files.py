@@ -30,6 +30,10 @@ MOST_BYTES = 16 << 20
 """Bytes of one file."""
 MOST_TOTAL = 1 << 30
 """Bytes of all files of a mailbox."""
+MOST_FOREIGN = MOST_TOTAL // 2
+"""Bytes of all files at which none from another machine is kept any more: peers leave room for those here."""
+LEAST_COUNTED = 16 << 10
+"""Bytes that each file counts at least, so that small ones do not become too many."""
 GRACE = DAY
 """Milliseconds for which a file stays that no message names: its message may be on its way."""
 SWEPT = "attachments"
@@ -42,8 +46,17 @@ def place(directory: str, name: str = "") -> str:
     return system.join(directory, DIRECTORY, *([name] if name else []))
 
 
-def put(directory: str, name: str, chunks: Iterable[bytes]) -> File:
-    """Keep a file in a mailbox, durably; return its entry's values.
+def room(directory: str, most: int) -> int:
+    """Return the bytes that files may still take, if all of a mailbox's may have ``most``; raise ``StorageFailed``."""
+    home = place(directory)
+    try:
+        return most - _total(home) if system.exists(home) else most
+    except OSError as error:
+        raise paths.storage_failed("look through", home, error) from None
+
+
+def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = None) -> File:
+    """Keep a file in a mailbox, durably; return its entry's values. ``left``: the room that its caller knows of.
 
     Raises ``BadData`` if it is too large, ``Refused`` if the mailbox has no room for it, ``StorageFailed``.
     """
@@ -52,11 +65,11 @@ def put(directory: str, name: str, chunks: Iterable[bytes]) -> File:
         if not system.exists(home):
             system.make_directory(home)
             system.sync_directory(directory)
-        room = MOST_TOTAL - _total(home)
+        left = MOST_TOTAL - _total(home) if left is None else left
         aside = system.join(home, f".{system.urandom(8).hex()}~")
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
         try:
-            digest, size = _copied(fd, name, chunks, room)
+            digest, size = _copied(fd, name, chunks, left)
             system.fsync(fd)
             name = _plain(name)
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -73,7 +86,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes]) -> File:
     return file
 
 
-def _copied(fd: int, name: str, chunks: Iterable[bytes], room: int) -> tuple[str, int]:
+def _copied(fd: int, name: str, chunks: Iterable[bytes], left: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     for chunk in chunks:
         size += len(chunk)
@@ -83,7 +96,7 @@ def _copied(fd: int, name: str, chunks: Iterable[bytes], room: int) -> tuple[str
                 "put it where its reader can fetch it, and send its path or URL with --ref",
                 code="too_large",
             )
-        if size > room:
+        if size > left:
             raise Refused(
                 f"the mailbox holds {attachments.size_of(MOST_TOTAL)} of attachments, and has no room for {name}",
                 "send its path with --ref file:PATH",
@@ -98,7 +111,7 @@ def _total(home: str) -> int:
     total = 0
     for name in system.listdir(home):
         try:
-            total += system.lstat(system.join(home, name)).st_size
+            total += max(system.lstat(system.join(home, name)).st_size, LEAST_COUNTED)
         except FileNotFoundError:  # a steward, or another sender
             pass
     return total

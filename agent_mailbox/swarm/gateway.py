@@ -17,7 +17,7 @@ from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.facade import Mailbox
 from ..mailbox.sending import random_id
-from . import boxes, inbound
+from . import boxes, inbound, inbound_files
 from .inbound import Incoming, key_of
 from .ledger import Ledger
 from .outbox import Outbox, announce, announce_received
@@ -219,7 +219,7 @@ class Gateway:
                 results.append(Refusal("INVALID_FORMAT", error.what))
             else:
                 results.append(None)
-                messages.append(message)
+                messages.append(inbound_files.kept(mailbox.directory, message))
         if messages:
             ids = {message.id for message in messages}
             mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile

@@ -157,7 +157,9 @@ def message_of(
         type=envelope.type,
         priority=envelope.priority or "normal",
         references=references or None,
-        attachments=[one.model_dump() for one in envelope.attachments] if envelope.attachments else None,
+        attachments=[one.model_dump(exclude_none=True) for one in envelope.attachments]
+        if envelope.attachments
+        else None,
         metadata=metadata or None,
         extra={"swarm": {**about, **({"conflicts": conflicts} if conflicts else {})}},
     )

@@ -6,6 +6,9 @@ from tests.faults.mutant import Mutant
 
 TESTS = "tests/cli/test_attachments.py"
 BESIDE = "tests/console/test_beside.py"
+PEER = "tests/swarm/test_peer_files.py"
+NOT_KEPT = f"{PEER}::test_what_is_not_kept_is_a_name_with_the_reason"
+ROOM = f"{PEER}::test_peers_leave_room_for_those_here"
 
 MUTANTS = (
     Mutant(
@@ -55,6 +58,51 @@ MUTANTS = (
         "leaving.secret_in",
         ('    beside += [(data or b"").decode("utf-8", "replace") for _, data in _files(message, directory)]\n', ""),
         tests=f"{TESTS}::test_to_another_machine_goes_what_is_small_and_no_secret",
+    ),
+    Mutant(
+        "a peer's bytes are those of its digest",
+        "inbound_files._kept",
+        ('    if entry.get("sha256") not in (None, sha256(data).hexdigest()):\n', "    if False:\n"),
+        tests=NOT_KEPT,
+    ),
+    Mutant(
+        "a peer's files leave room for those here",
+        "inbound_files.kept",
+        ("attachment_files.MOST_FOREIGN", "attachment_files.MOST_TOTAL"),
+        tests=ROOM,
+    ),
+    Mutant(
+        "a peer's small files do not become too many",
+        "inbound_files.kept",
+        ('max(entry.get("size", 0), attachment_files.LEAST_COUNTED)', 'entry.get("size", 0)'),
+        tests=ROOM,
+    ),
+    Mutant(
+        "small files do not become too many",
+        "attachment_files._total",
+        (
+            "max(system.lstat(system.join(home, name)).st_size, LEAST_COUNTED)",
+            "system.lstat(system.join(home, name)).st_size",
+        ),
+        tests=ROOM,
+    ),
+    Mutant(
+        "a peer's message brings so many files and no more",
+        "inbound_files.kept",
+        (" if files <= attachments.MOST else _not_kept(entry, MANY)", ""),
+        tests=f"{PEER}::test_a_message_brings_so_many_files_and_no_more",
+    ),
+    Mutant(
+        "a name of a file is the last part of a path",
+        "attachment_files._plain",
+        (" for c in system.basename(name))", " for c in name)"),
+        tests=f"{PEER}::test_no_name_leads_out_or_breaks_a_line",
+    ),
+    Mutant(
+        "a peer's name for a file may have any shape",
+        "envelope._end",
+        (" if isinstance(value, str) else None", ""),
+        tests=f"{PEER}::test_no_name_leads_out_or_breaks_a_line",
     ),
     Mutant(
         "a reference leads to the web or nowhere",

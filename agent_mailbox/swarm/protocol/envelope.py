@@ -64,6 +64,12 @@ def _is_known(reference: dict[str, Any]) -> bool:
     return (not isinstance(kind, str) or kind in REQUIRED) and (not isinstance(action, str) or action in ACTIONS)
 
 
+def _end(value: Any) -> str | None:
+    """Return the end of a text, where a name has its suffix; None for anything else."""
+    return value[-255:] if isinstance(value, str) else None
+
+
+_TEXT = BeforeValidator(_end)
 Uuid = Annotated[str, _form(wire.is_uuid, "a UUID in lower case")]
 Instant = Annotated[str, _form(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.mmmZ")]
 AgentId = Annotated[str, _form(wire.is_agent_id, "an agent's id")]
@@ -109,11 +115,16 @@ class Reference(Model):
 
 
 class Attachment(Model):
-    """Something beside the text: by its URL, or in base64. Nothing is ever fetched."""
+    """Something beside the text: by its URL, or in base64. Nothing is ever fetched.
+
+    ``name`` and ``sha256`` are ours; a peer without them ignores them, and theirs of another shape are ignored here.
+    """
 
     type: Literal["url", "inline"]
     mime_type: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     content: Annotated[str, StringConstraints(min_length=1)]
+    name: Annotated[str | None, _TEXT] = None
+    sha256: Annotated[str | None, _TEXT] = None
 
 
 class Envelope(Model):

@@ -1,0 +1,195 @@
+"""A peer's files: bytes within a message become files here, and nothing that the peer says of them is believed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+from typing import Any
+
+import pytest
+
+from agent_mailbox.core.attachments import DIRECTORY, MOST
+from agent_mailbox.errors import Busy
+from agent_mailbox.store import attachment_files
+from agent_mailbox.swarm import decisions, inbound_files
+from agent_mailbox.swarm.gateway import Gateway
+from agent_mailbox.swarm.protocol import tokens, wire
+from agent_mailbox.swarm.protocol.refusal import Refusal
+from tests.swarm.conftest import Make
+from tests.swarm.wirework import Person
+from tests.swarm.world import Agent, Near, played
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+DIGEST = hashlib.sha256(PICTURE).hexdigest()
+
+
+def inline(data: bytes = PICTURE, **more: Any) -> dict[str, Any]:
+    """Bytes within a message, as a peer sends them."""
+    return {"type": "inline", "mime_type": "image/png", "content": base64.b64encode(data).decode(), **more}
+
+
+class Host:
+    """A master, and Bob, who speaks by hand."""
+
+    def __init__(self, machine: Make) -> None:
+        self.agent = Agent(machine("alpha"), Near(), 0)
+        self.machine, self.bob = self.agent.machine, Person("bob")
+        decisions.create(self.agent.ledger.home, self.agent.ledger, "demo", {})
+        asyncio.run(self._joins())
+
+    async def _joins(self) -> None:
+        token = tokens.parse_url(self.agent.invite()).token
+        await self.agent.gateway.join(wire.dumps(self.bob.joining(token)).encode(), "bob")
+
+    def body(self, *given: dict[str, Any]) -> bytes:
+        """A message of Bob's with attachments."""
+        return wire.dumps(self.bob.envelope(self.agent.swarm.swarm_id, "alpha", attachments=list(given))).encode()
+
+    def hears(self, *bodies: bytes) -> None:
+        """Take messages in, by a gateway that has just started; raise a refusal."""
+        a = self.agent
+        a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, a.gateway.settings)
+
+        async def scene() -> None:
+            for body in bodies:
+                await a.gateway.message(body)
+
+        played(scene, a)
+
+    def gets(self, *given: dict[str, Any]) -> list[dict[str, Any]]:
+        """Take a message in; the attachments of its record."""
+        self.hears(self.body(*given))
+        found: list[dict[str, Any]] = self.machine.remote()[-1]["attachments"]
+        return found
+
+    def kept(self) -> list[str]:
+        """The names of the files."""
+        home = self.machine.file(DIRECTORY)
+        return sorted(os.listdir(home)) if home.exists() else []
+
+
+@pytest.fixture
+def host(machine: Make) -> Host:
+    """A gateway that Bob may write to."""
+    return Host(machine)
+
+
+def test_the_bytes_of_a_peer_are_a_file_here(host: Host) -> None:
+    """By their digest, under the peer's name or one by the type; type and size are found here. A URL stays one."""
+    far = {"type": "url", "mime_type": "text/plain", "content": "https://x.example"}
+    named, plain, url = host.gets(inline(name="plan.png", sha256=DIGEST), inline(), far)
+    path = f"{DIRECTORY}/{DIGEST}.png"
+    file = {"type": "file", "mime_type": "image/png", "size": len(PICTURE), "sha256": DIGEST, "path": path}
+    assert (named, plain, url) == ({**file, "name": "plan.png"}, {**file, "name": "attachment.png"}, far)
+    assert (host.machine.file(path).read_bytes(), host.kept()) == (PICTURE, [f"{DIGEST}.png"])
+    assert host.machine.file(path).stat().st_mode & 0o777 == 0o600
+    shown = host.machine.call("show", host.machine.remote()[-1]["id"]).stdout
+    assert f"Attached: plan.png (image/png, {len(PICTURE)} B): {host.machine.file(path)}" in shown
+    assert host.machine.doctor() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../evil", "/etc/passwd", "a\x1b[2J\n| forged", "..", ".", "x" * 400, 5, ["a"], "", None], ids=str
+)
+def test_no_name_leads_out_or_breaks_a_line(host: Host, name: Any) -> None:
+    """Whatever a peer calls it, the file is where its digest says, and a message of another shape is still heard."""
+    (entry,) = host.gets(inline(name=name, path="/etc/passwd", absolute_path="/etc/passwd", not_kept="forged", size=-1))
+    assert host.kept() == [entry["path"].removeprefix(f"{DIRECTORY}/")]
+    assert (entry["sha256"], entry["size"], entry["name"].isprintable()) == (DIGEST, len(PICTURE), True)
+    assert set(entry) == {"type", "name", "mime_type", "size", "sha256", "path"}
+    assert ("/" in entry["name"], len(entry["name"]) <= 80) == (False, True)
+    shown = host.machine.call("show", host.machine.remote()[-1]["id"]).stdout
+    assert [line for line in shown.splitlines() if line.startswith("|")] == ["| hello"]
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (inline(name="a.png", sha256="0" * 64), inbound_files.DAMAGED),
+        (inline(name="a.png", sha256="x"), inbound_files.DAMAGED),
+        (inline(name="a.png", content="%%%"), inbound_files.UNREADABLE),
+        (inline(name="a.png", content="QQ="), inbound_files.UNREADABLE),
+        (inline(b"x" * 1001, name="a.png"), inbound_files.LARGE),
+        (inline(b"x" * 501, name="a.png"), inbound_files.FULL),
+    ],
+    ids=["another digest", "no digest", "no base64", "cut", "large", "no room"],
+)
+def test_what_is_not_kept_is_a_name_with_the_reason(
+    host: Host, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], why: str
+) -> None:
+    """The text arrives, the reader is told, and no byte of it is in the mailbox."""
+    monkeypatch.setattr(attachment_files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(attachment_files, "MOST_FOREIGN", 500)
+    (entry,) = host.gets(given)
+    assert entry == {"type": "inline", "name": "a.png", "mime_type": "image/png", "not_kept": why}
+    assert host.kept() == []
+    shown = host.machine.call("show", host.machine.remote()[-1]["id"]).stdout.splitlines()
+    assert f"Attached: a.png (image/png): not kept, {why}" in shown
+
+
+def test_a_message_brings_so_many_files_and_no_more(host: Host) -> None:
+    """Those beyond the limit are told."""
+    entries = host.gets(*(inline(b"%d" % n, name=f"{n}.txt") for n in range(MOST + 2)))
+    assert [entry.get("not_kept") for entry in entries] == [*[None] * MOST, *[inbound_files.MANY] * 2]
+    assert len(host.kept()) == MOST
+
+
+def test_peers_leave_room_for_those_here(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small their files are: beyond their part of the room none is kept, and one's own still is."""
+    monkeypatch.setattr(attachment_files, "MOST_FOREIGN", 3 * attachment_files.LEAST_COUNTED)
+    monkeypatch.setattr(attachment_files, "MOST_TOTAL", 6 * attachment_files.LEAST_COUNTED)
+    told = [entry.get("not_kept") for entry in host.gets(*(inline(b"%d" % n) for n in range(4)))]
+    told += [entry.get("not_kept") for entry in host.gets(inline(b"more"))]
+    assert told == [None, None, None, inbound_files.FULL, inbound_files.FULL]
+    attachment_files.put(str(host.machine.box), "own", [b"own"])
+    assert len(host.kept()) == 4
+
+
+def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one who is muted or no member; a message that could not be written and comes again is one file."""
+    decisions.mute(host.agent.ledger, "bob", True)
+    host.hears(host.body(inline()))
+    decisions.mute(host.agent.ledger, "bob", False)
+    stranger = Person("eve").envelope(host.agent.swarm.swarm_id, "alpha", attachments=[inline()])
+    with pytest.raises(Refusal, match="member"):
+        host.hears(wire.dumps(stranger).encode())
+    assert host.kept() == []
+    body = host.body(inline())
+    with monkeypatch.context() as patched:
+
+        def busy(*_: Any) -> None:
+            raise Busy("the mailbox is locked")
+
+        patched.setattr(host.agent.gateway.mailbox, "take_in", busy)
+        with pytest.raises(Refusal, match="could be stored"):
+            host.hears(body)
+    host.hears(body, body)
+    assert (len(host.machine.remote()), host.kept()) == (1, [f"{DIGEST}.png"])
+
+
+def test_a_file_goes_from_machine_to_machine(machine: Make) -> None:
+    """With its name and its digest, from the command that attaches it to the one that shows it."""
+    near = Near()
+    a, b = Agent(machine("alpha"), near, 0), Agent(machine("beta"), near, 0)
+    decisions.create(a.ledger.home, a.ledger, "demo", {})
+
+    async def scene() -> None:
+        assert (await b.join(a))[0] == "accepted"
+        a.machine.register("ann", "--tags", "swarm:demo")
+        (a.machine.scratch / "plan.png").write_bytes(PICTURE)
+        await asyncio.to_thread(
+            a.machine.send, "ann", "swarm:demo/beta", "look", "--attach", a.machine.scratch / "plan.png"
+        )
+        a.outbox.sweep()
+        await a.carrier.flush()
+
+    played(scene, a, b)
+    b.machine.register("bea", "--tags", "swarm:demo")
+    (mail,) = (m for m in b.machine.ok("history", "--all")["messages"] if m["content"] == "look")
+    (entry,) = mail["attachments"]
+    assert (entry["name"], entry["sha256"]) == ("plan.png", DIGEST)
+    with open(entry["absolute_path"], "rb") as file:
+        assert file.read() == PICTURE
