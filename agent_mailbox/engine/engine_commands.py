@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 
 import click
@@ -11,10 +12,12 @@ import click
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
+from ..errors import Malformed, Refused
 from ..mailbox import space as spaces
 from ..mailbox.space import Space
 from ..store import system
 from ..store.lock import FileLock
+from ..upkeep import extras
 from . import joining_space, replicator, space_checks
 from .joining_space import SpaceStanding
 
@@ -27,11 +30,11 @@ def engine() -> None:
 @engine.command(cls=Verb)
 @click.argument("url", metavar="URL")
 @click.option("--space", required=True, metavar="NAME", help="The space that the machines share; made if it is new.")
-@click.option("--machine", required=True, metavar="NAME", help="This machine's name in it, as no other has it.")
+@click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
 @click.option("--credential", metavar="FILE", help="A file (mode 0600) with a token, or a user and a password.")
 @click.option("--authority", metavar="FILE", help="The certificate that the server's must follow from.")
 @pass_app
-def join(app: App, /, url: str, space: str, machine: str, credential: str | None, authority: str | None) -> None:
+def join(app: App, /, url: str, space: str, machine: str | None, credential: str | None, authority: str | None) -> None:
     """Put this mailbox into a space: publish what is here, take in what is there.
 
     URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. To join twice changes
@@ -41,8 +44,41 @@ def join(app: App, /, url: str, space: str, machine: str, credential: str | None
     Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
     """
     credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-    found = joining_space.join(app.mailbox.logs, Space(url, space, machine, credential, authority))
+    place = Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
+    found = joining_space.join(app.mailbox.logs, place)
     app.out(f"joined {found.space} as {found.machine}: {found.applied} records\n", _value(found))
+
+
+@engine.command(cls=Verb)
+@click.option("--nodes", type=click.Choice(["1", "3", "5"]), default="3", show_default=True, help="How many servers.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
+@click.option("--port", type=click.IntRange(1, 63000), default=4222, show_default=True, help="The first server's port.")
+@click.option("--space", default="team", show_default=True, metavar="NAME", help="The space that the machines share.")
+@click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine that may join; several times.")
+@click.option("--into", default="engine", show_default=True, metavar="DIR", help="Where to write the files.")
+@pass_app
+def config(
+    app: App, /, nodes: str, hosts: tuple[str, ...], port: int, space: str, machines: tuple[str, ...], into: str
+) -> None:
+    """Write the files of a cluster of NATS servers: TLS, synced before it answers, a credential for each machine.
+
+    Prints the commands that start it, and those with which the machines join. Copy each server's directory to its host.
+    To add a machine, name them all again: secrets that are there are kept.
+
+    \b
+    Example: agent-mailbox engine config --nodes 3 --machine laptop --machine server
+    """
+    if missing := extras.missing(["cryptography"]):
+        raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
+    from . import cluster  # it needs the extra, which a machine that joins does not
+
+    if not machines:
+        raise Malformed("cluster has no machine", "name each that may join: --machine NAME")
+    if hosts and len(hosts) != int(nodes):
+        raise Malformed(f"hosts are not as many as the servers: {len(hosts)} for {nodes}", "give --host for each")
+    found = cluster.write(os.path.abspath(into), space, hosts or (cluster.LOOPBACK,) * int(nodes), machines, port)
+    text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
+    app.out(text, dict(found.__dict__))
 
 
 @engine.command(cls=Verb)
@@ -94,15 +130,18 @@ def serve(app: App, /) -> None:
 
 
 @engine.command(cls=Verb)
+@click.option("--system", metavar="FILE", help="The credential that may ask each server for its settings.")
 @pass_app
-def doctor(app: App, /) -> int | None:
-    """Check the space: the server, its stream, every record by its checksum, and this machine's copy of each.
+def doctor(app: App, /, system: str | None) -> int | None:
+    """Check the space: the servers, the stream, every record by its checksum, and this machine's copy of each.
 
-    Exits with 3 if it finds problems. It reads all records.
+    With --system it looks at each server's version, syncing, room and clock, too. Exits with 3 if it finds problems. It
+    reads all records.
     """
-    problems = list(space_checks.problems(app.mailbox.logs))
+    problems = list(space_checks.problems(app.mailbox.logs, system))
+    notes = [] if system else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
-    app.out(text, {"ok": not problems, "problems": problems})
+    app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
     return 3 if problems else None
 
 

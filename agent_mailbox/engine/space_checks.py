@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MailboxError
 from ..mailbox import space as spaces
-from . import joining_space
+from . import joining_space, server_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,10 @@ LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
 """The settings that would have the server remove records, or refuse them."""
 
 
-def problems(logs: Logs) -> Iterator[str]:
-    """Yield the troubles, each as a sentence without a full stop."""
+def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
+    """Yield the troubles, each as a sentence without a full stop.
+
+    ``system`` is the credential of a user who may ask each server for its settings."""
     found = joining_space.standing(logs)
     space = spaces.of(logs)
     if found.trouble or space is None:
@@ -35,7 +37,11 @@ def problems(logs: Logs) -> Iterator[str]:
     copy = spaces.opened(logs, space)
     order: NatsOrder = copy.order  # type: ignore[assignment]
     try:
-        yield from _of_stream(order.info())
+        info = order.info()
+        yield from _of_stream(info)
+        yield from server_checks.of_copies(info)
+        if system is not None:
+            yield from server_checks.of_servers(spaces.order_of(space.replace(credential=system)).connection, info)
         with copy.held():
             copy.catch_up()
             copy.compare()
@@ -55,5 +61,3 @@ def _of_stream(info: dict[str, Any]) -> Iterator[str]:
     for key in LIMITS:
         if (config.get(key) or -1) > 0:
             yield f"stream has a limit, {key}: {config[key]}"
-    if info.get("cluster", {}).get("replicas") is None and config.get("num_replicas", 1) > 1:
-        yield "stream has replicas, and the server knows of no cluster"

@@ -15,6 +15,7 @@ from ..store.small_files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..nats.nats_order import NatsOrder
     from ..store.custody import Custody
     from ..store.logs import Logs
     from .replica import Replica
@@ -76,9 +77,14 @@ def forget(logs: Logs) -> None:
 
 def opened(logs: Logs, space: Space, wait: float | None = None) -> Replica:
     """Return the mailbox's copy in the space; connects at the first call."""
-    from ..nats.nats_order import open_order
     from .replica import Replica
 
     patience = min(logs.wait, 5.0) if wait is None else wait
-    order = open_order(space.url, space.space, space.machine, space.credential, space.authority, patience)
-    return Replica(logs, order, record_of(logs).path(PLACE))
+    return Replica(logs, order_of(space, patience), record_of(logs).path(PLACE))
+
+
+def order_of(space: Space, patience: float = 5.0) -> NatsOrder:
+    """Return the way to a space; connects at the first call."""
+    from ..nats.nats_order import open_order
+
+    return open_order(space.url, space.space, space.machine, space.credential, space.authority, patience)

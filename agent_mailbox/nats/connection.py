@@ -93,6 +93,25 @@ class NatsConnection:
                 found[int(number)] = answer
         return [found[first + place] for place in range(len(publications))]
 
+    def gather(self, one: Publication, most: int) -> list[ServerAnswer]:
+        """Publish a message, and return the answers of all who answer in time, at most ``most``."""
+        found: list[ServerAnswer] = []
+        try:
+            self._connected()
+            self._asked += 1
+            self._send(self._form(one, self._asked))
+            deadline = time.monotonic() + self.patience
+            while len(found) < most:
+                answer = self._received(deadline)
+                if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
+                    found.append(answer)
+        except TimeoutError:
+            return found
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+        return found
+
     def tell(self, publications: Sequence[Publication]) -> None:
         """Publish messages that nothing answers."""
         try:
@@ -233,7 +252,8 @@ class NatsConnection:
             "protocol": 1,
         }
         hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login()}
-        self._inbox = "_INBOX." + os.urandom(11).hex()
+        own = f"{user}." if (user := str(hello.get("user", ""))).replace("-", "").isalnum() else ""
+        self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._send(b"CONNECT %s\r\nSUB %s.* 0\r\nPING\r\n" % (json.dumps(hello).encode(), self._inbox.encode()))
         while (line := self._line(deadline)).upper() != b"PONG":
             if line.startswith(b"-ERR"):

@@ -27,6 +27,8 @@ from .connection import NatsConnection, Publication, ServerAnswer, headers_of, p
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+REPLICAS = 3
+"""Copies of a space in a cluster: two of them answer for it."""
 LEAST = (2, 12)
 """The first version of the server with everything that is used here."""
 WINDOW = 200
@@ -55,8 +57,10 @@ class NatsOrder:
 
     # -- the stream ---------------------------------------------------------------------------------------------------
 
-    def make(self, replicas: int = 1) -> bool:
-        """Make the space unless it is there; return whether it was made. Raises ``Refused`` for an old server."""
+    def make(self) -> bool:
+        """Make the space unless it is there; return whether it was made. A cluster keeps it three times.
+
+        Raises ``Refused`` for an old server."""
         try:
             self.info()
             return False
@@ -69,8 +73,9 @@ class NatsOrder:
             "storage": "file",
             "retention": "limits",
             "discard": "new",
-            "num_replicas": replicas,
+            "num_replicas": REPLICAS if self.connection.info.get("cluster") else 1,
             "allow_atomic": True,
+            "allow_direct": True,
             "duplicate_window": 0,
         }
         self._api(f"STREAM.CREATE.{self.stream}", wanted)
@@ -79,14 +84,9 @@ class NatsOrder:
     def info(self) -> dict[str, Any]:
         """Return the stream's configuration and state; raise ``Refused`` if the space is not there."""
         found = self._api(f"STREAM.INFO.{self.stream}", None)
-        self._check_server()
-        return found
-
-    def _check_server(self) -> None:
-        said = str(self.connection.info.get("version", ""))
-        numbers = tuple(int(word) for word in said.split("-")[0].split(".") if word.isdigit())
-        if numbers < LEAST:
+        if is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
+        return found
 
     def _api(self, call: str, body: object) -> dict[str, Any]:
         data = b"" if body is None else json.dumps(body).encode()
@@ -227,6 +227,11 @@ def open_order(
 ) -> NatsOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
+
+
+def is_old(version: str) -> bool:
+    """Return whether a server of that version lacks what is used here."""
+    return tuple(int(word) for word in version.split("-")[0].split(".") if word.isdigit()) < LEAST
 
 
 def _digest(message_id: str) -> str:

@@ -53,7 +53,7 @@ VALUED = (
     "--attach",
     "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
-    *("--space", "--machine", "--credential", "--authority"),
+    *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system"),
 )
 """Options that take the next word, whatever it looks like."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import PATIENCE, Child
+from tests.helpers import PATIENCE, Child, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +40,22 @@ def serving(place: Path, port: int = -1, extra: str = "") -> Iterator[str]:
         f'authorization {{ token: "{TOKEN}" }}\n'
         f'jetstream {{ store_dir: "{place / "store"}", max_file_store: 1GB, sync_interval: always }}\n{extra}'
     )
-    command = [program(), "-c", str(configuration)]
-    with Child(command, stderr=subprocess.PIPE) as server:
-        assert server.stderr is not None
+    with started(place) as (_, port):
+        yield f"nats://127.0.0.1:{port}"
+
+
+@contextmanager
+def started(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The server of a directory's configuration, and its port for clients."""
+    port, log = 0, place / "log"
+    with log.open("wb") as file, Child([program(), "-c", "server.conf"], stderr=file, cwd=place) as server:
         try:
-            for line in server.stderr:
-                if b"Server is ready" in line:
-                    break
+            until(lambda: b"Server is ready" in log.read_bytes() or server.poll() is not None)
+            assert server.poll() is None, log.read_text()
+            for line in log.read_bytes().splitlines():
                 if b"Listening for client connections on" in line:
                     port = int(line.rpartition(b":")[2])
-            yield f"nats://127.0.0.1:{port}"
+            yield server, port
         finally:
             server.kill()
             server.wait(PATIENCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 TESTS = "tests/engine/test_replica.py"
+CLUSTER = "tests/engine/test_cluster.py"
 
 MUTANTS = (
     Mutant(
@@ -25,5 +26,35 @@ MUTANTS = (
         (" if r.machine == self.order.machine else None", ""),
         ("self._proofs.get(r.line)", '"user@terminal"'),
         tests=f"{TESTS}::test_what_comes_from_another_machine_proves_nothing",
+    ),
+    Mutant(
+        "a machine publishes below its own name alone",
+        "cluster",
+        ('"mbx.$space.$machine.>", "mbxlive', '"mbx.$space.>", "mbxlive'),
+        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
+        "a machine hears the answers to itself alone",
+        "cluster",
+        ('"_INBOX.$machine.>"', '"_INBOX.>"'),
+        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
+        "a name brings no line into a server's configuration",
+        "cluster.write",
+        ("        if not host or not _HOST.issuperset(host):\n", "        if False:\n"),
+        tests=f"{CLUSTER}::test_what_is_no_cluster_is_said",
+    ),
+    Mutant(
+        "a machine that is added changes no secret",
+        "cluster._kept",
+        ("    if found is None:\n", "    if True:\n"),
+        tests=f"{CLUSTER}::test_a_machine_is_added",
+    ),
+    Mutant(
+        "a server that may lose mail is named",
+        "server_checks._of_one",
+        ('    if config.get("sync_always") is not True:\n', "    if False:\n"),
+        tests=f"{CLUSTER}::test_a_server_that_may_lose_mail_is_named",
     ),
 )

@@ -1,0 +1,205 @@
+"""A cluster by ``engine config``: three real servers over TLS, and who may do what in them."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.engine import cluster, server_checks
+from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.nats.connection import Publication
+from agent_mailbox.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.store.order import ROSTER
+from tests.helpers import Program, until
+
+from .nats_server import started
+from .test_commands import LOG, MACHINES, Pair
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+SPACE = "team"
+DOCTOR = "engine", "doctor", "--system"
+
+
+def free_port() -> int:
+    """The first of three ports that are free, as those for the routes are."""
+    while True:
+        first = random.randrange(20_000, 30_000)
+        with ExitStack() as stack:
+            try:
+                for port in (first, first + 2000):
+                    for n in range(3):
+                        stack.enter_context(socket.socket()).bind(("127.0.0.1", port + n))
+            except OSError:
+                continue
+            return first
+
+
+class Servers:
+    """The servers of a directory that ``engine config`` wrote."""
+
+    def __init__(self, program: Program, nodes: int) -> None:
+        self.home = program.scratch / "engine"
+        words = [word for machine in MACHINES for word in ("--machine", machine)]
+        result = program.run(
+            *("engine", "config", "--nodes", nodes, "--space", SPACE, "--into", self.home, "--json"),
+            *("--port", free_port(), *words),
+        )
+        assert result.rc == 0, result
+        self.written: dict[str, Any] = result.json
+        self.nodes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """All of them, started as the command says: in its directory each."""
+        with ExitStack() as stack:
+            for n, command in enumerate(self.written["start"], 1):
+                assert command == f"(cd {self.home / str(n)} && nats-server -c server.conf)"
+                self.nodes[f"{SPACE}-{n}"] = stack.enter_context(started(self.home / str(n)))[0]
+            yield
+
+    def order(self, machine: str, credential: str = "") -> NatsOrder:
+        """A machine's way to the space, with its credential or another's."""
+        file = self.home / "machines" / (credential or machine)
+        return open_order(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), 2.0)
+
+
+def joined(servers: Servers, program: Program) -> Pair:
+    """Two mailboxes that joined with the commands that were printed; a cluster needs a moment after its start."""
+    pair = Pair(program, servers.written["url"], "")
+    pair.space = SPACE
+    for machine, command in zip(MACHINES, servers.written["join"], strict=True):
+        words = command.split()[1:]
+        until(lambda words=words, machine=machine: program.run(*words, "--dir", program.scratch / machine).rc == 0)
+    return pair
+
+
+def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
+    """Three servers over TLS; the leader of the space is killed; mail that was sent meanwhile arrives, each once."""
+    servers = Servers(program, 3)
+    with servers.running():
+        pair = joined(servers, program)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.ok(machine, "roster", "register", "--session-id", who)
+        sent = [pair.send("north", "--from", "ann", "--to", "ben", "--body", "before")]
+        doctor = *DOCTOR, servers.home / "system", "--dir", program.scratch / "south"
+        order = servers.order("north")
+        info = order.info()
+        assert info["config"]["num_replicas"] == 3
+        with pair.serving("south"):
+            until(lambda: pair.program.run(*doctor).rc == 0)
+        order.close()
+        servers.nodes[info["cluster"]["leader"]].kill()
+        sent += [pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")]
+        with pair.serving("north"), pair.serving("south"):
+            until(lambda: pair.ok("north", "engine", "status")["queued"] == 0)
+            until(lambda: len(pair.lines("south", LOG)) == len(sent))
+        assert pair.seen("south", "ben") == ["before", "after"]
+        assert [json.loads(line)["id"] for line in pair.lines("south", LOG)] == sent
+        result = program.run(*doctor)
+        assert result.rc == 3
+        assert f"server does not answer: {info['cluster']['leader']}" in result.stdout
+
+
+def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
+    """With a machine's credential nobody publishes as another, listens to its answers, or removes what is there."""
+    servers = Servers(program, 1)
+    with servers.running():
+        pair = joined(servers, program)
+        pair.ok("north", "roster", "register", "--session-id", "ann")
+        with pytest.raises(Refused, match="Permissions Violation"):
+            servers.order("south", "north").append(ROSTER, [b"forged"])
+        order = servers.order("north")
+        config = order.info()["config"]
+        for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):
+            asked = Publication(f"$JS.API.STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
+            with pytest.raises(Refused, match="Permissions Violation"):
+                order.connection.ask([asked])
+        for subject in ("_INBOX.south.>", "_INBOX.>", ">"):
+            order.connection.listen(subject)
+            with pytest.raises(Refused, match="Permissions Violation"):
+                order.connection.heard(2.0)
+        answer = order.connection.ask(
+            [Publication(f"$JS.API.STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
+        )[0]
+        assert b"different configuration" in answer.data
+        order.close()
+        found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")
+        assert 'Permissions Violation for Publish to "$SYS' in found.stdout
+        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            open_order(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")).end()
+
+
+def test_a_machine_is_added(program: Program) -> None:
+    """Written again with one more, the files keep every secret; those of the servers are open to nobody else."""
+    servers = Servers(program, 3)
+    secrets = [*servers.home.glob("machines/*"), *servers.home.glob("*/server.key"), servers.home / "authority.key"]
+    before = {path: path.read_bytes() for path in [*secrets, servers.home / "authority.pem"]}
+    assert len(before) == 7
+    again = cluster.write(str(servers.home), SPACE, ("a.example", "b.example", "2001:db8::1"), ("north", "east"))
+    assert {path: path.read_bytes() for path in before} == before
+    assert (servers.home / "machines" / "east").exists()
+    assert again.url == "tls://a.example:4222,tls://b.example:4222,tls://[2001:db8::1]:4222"
+    text = (servers.home / "3" / "server.conf").read_text()
+    assert "mbx.team.east.>" in text
+    assert "mbx.team.south.>" not in text
+    assert {path.stat().st_mode & 0o077 for path in servers.home.rglob("*")} == {0}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "cluster has no machine"),
+        (("--machine", "A*"), "name is not lower-case letters"),
+        (("--machine", "a", "--space", 'b"'), "name is not lower-case letters"),
+        (("--machine", "a", "--host", "x"), "hosts are not as many as the servers: 1 for 3"),
+        (("--machine", "a", "--nodes", "1", "--host", 'x" }'), "host is no name and no address"),
+        (("--machine", "a", "--nodes", "2"), "'2' is not one of '1', '3', '5'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_cluster_is_said(program: Program, words: tuple[str, ...], said: str) -> None:
+    """Nothing is written then."""
+    result = program.run("engine", "config", "--into", program.scratch / "engine", *words)
+    assert (result.rc, said in result.stderr) == (2, True), result
+    assert not (program.scratch / "engine").exists()
+
+
+def test_a_server_that_may_lose_mail_is_named(program: Program) -> None:
+    """One that syncs every two minutes, as it does by default."""
+    servers = Servers(program, 1)
+    configuration = servers.home / "1" / "server.conf"
+    configuration.write_text(configuration.read_text().replace(", sync_interval: always", ""))
+    with servers.running():
+        pair = joined(servers, program)
+        with pair.serving("north"):
+            found = program.run(*DOCTOR, servers.home / "system", "--json", "--dir", program.scratch / "north")
+    assert (found.rc, found.json["notes"]) == (3, [])
+    (said,) = found.json["problems"]
+    assert said == (
+        "server acknowledges what a power failure loses; write `sync_interval: always` in its configuration: team-1"
+    )
+
+
+def test_other_troubles_of_servers() -> None:
+    """An old version, another clock, a full disk, a copy that is away or behind, and a space that is kept once."""
+    good = {"version": "2.15.1", "now": "2026-11-23T19:48:06.76Z", "jetstream": {"config": {"sync_always": True}}}
+    now = 1795463286.9
+    judged = server_checks._of_one
+    assert list(judged(good, now)) == []
+    assert list(judged({**good, "version": "2.9.10"}, now)) == ["server is too old, 2.9.10"]
+    assert list(judged(good, now + 60)) == ["server's clock differs by -61 s"]
+    full = {"config": {"sync_always": True, "max_storage": 100}, "stats": {"storage": 95}}
+    assert list(judged({**good, "jetstream": full}, now)) == ["server has little room left, 95 of 100 bytes are taken"]
+    copies = [{"name": "b", "current": False, "lag": 7}, {"name": "c", "offline": True, "current": False}]
+    info = {"config": {"num_replicas": 1}, "cluster": {"name": "team", "replicas": copies}}
+    kept_once, behind, away = server_checks.of_copies(info)
+    assert "kept by one server" in kept_once
+    assert (behind, away) == ("server is behind: b by 7 records", "server is away: c")
