@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.claims import Reads
-from ..core.records import BadLine, Record
-from . import cache
+from ..core.records import Record
+from . import cache, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +35,19 @@ class Offer(Record):
 
 
 def load(logs: Logs, session_id: str) -> list[Offer]:
-    """Return the session's open offers from the derived list."""
+    """Return the session's open offers: from the derived list, or from the log if its writer was killed."""
+    found = _listed(logs, session_id)
+    if found is None:
+        return recalled(logs, session_id) if system.size(logs.cache(OFFERS, session_id)) else []
+    return found
+
+
+def _listed(logs: Logs, session_id: str) -> list[Offer] | None:
+    """Return the derived list; None if there is no sound one."""
     body = cache.load(logs.cache(OFFERS, session_id))
-    listed = codec.parse(body) if body else {}
-    if isinstance(listed, BadLine):
-        return []
+    listed = codec.parse(body) if body is not None else None
+    if not isinstance(listed, dict):
+        return None
     return [Offer(nonce, time, length, tuple(ids), by) for nonce, (time, length, ids, by) in listed.items()]
 
 
@@ -55,7 +63,7 @@ def recalled(logs: Logs, session_id: str) -> list[Offer]:
 
     reads = asking.offered(logs, session_id)
     standing = Reads(reads)
-    listed = {offer.nonce: offer.replace(messages=()) for offer in load(logs, session_id)}
+    listed = {offer.nonce: offer.replace(messages=()) for offer in _listed(logs, session_id) or ()}
     found: dict[str, Offer] = {}
     for message_id in dict.fromkeys(r.message_id for r in reads if r.nonce):
         for read in standing.unseen(message_id):

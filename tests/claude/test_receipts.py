@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import resource
 from typing import TYPE_CHECKING, Any
@@ -329,6 +330,17 @@ def test_a_check_leaves_the_guard_in_doubt_while_a_delivery_is(talk: Talk) -> No
     assert not talk.post.file(".cache", "quiet", ME).exists()
     talk.speak()
     assert "dropped by the client" in talk.context("Stop")
+
+
+def test_a_killed_hook_s_list_is_looked_up_in_the_log(talk: Talk) -> None:
+    """It was written, and not sealed: mail that the client drops is told again at the turn's end."""
+    talk.speak()
+    sent = talk.post.send("x", ME)
+    assert sent[:8] in talk.context("UserPromptSubmit")
+    os.utime(talk.post.file(".cache", "offers", ME), (1, 1))
+    assert talk.context("UserPromptSubmit") == ""
+    talk.speak()
+    assert sent[:8] in str(talk.hook("Stop"))
 
 
 @pytest.mark.parametrize(("number", "concludes"), [(errno.EMFILE, False), (errno.EACCES, True)])

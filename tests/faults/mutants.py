@@ -71,6 +71,12 @@ MUTANTS = (
         tests=f"{TORN}::test_a_torn_tail_before_each_command[send]",
     ),
     Mutant(
+        "the list of a killed hook's offers is looked up in the log",
+        "offers.load",
+        ("recalled(logs, session_id) if system.size(logs.cache(OFFERS, session_id)) else []", "[]"),
+        tests="tests/claude/test_receipts.py::test_a_killed_hook_s_list_is_looked_up_in_the_log",
+    ),
+    Mutant(
         "a repair keeps what it cuts",
         "doctor._keep",
         ("for one in told if one not in there)", "for one in () if one not in there)"),

@@ -474,7 +474,8 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     text = _foreign_line(letter, said)
     stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-    system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
+    written = system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
+    stage.judge.torn = stage.judge.torn or written < len(text)
     file = process.files.get(fd)
     letter.times = (file.inode.before, file.inode.mtime) if file is not None and file.inode is not None else (0, 0)
     system.close(fd)
@@ -508,7 +509,7 @@ def foreign_again(stage: Stage, process: Process, me: Session) -> None:
         return
     stage.judge.doubled.update(text.split(b"\n"))
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-    system.write(fd, text)
+    stage.judge.torn = stage.judge.torn or system.write(fd, text) < len(text)
     system.close(fd)
 
 
