@@ -153,6 +153,7 @@ CONTRACT = {
     "engine leave": set(),
     "engine status": set(),
     "engine doctor": {"--system"},
+    "engine forget": set(),
     "engine config": {"--nodes", "--host", "--port", "--space", "--machine", "--into"},
     "engine serve": set(),
     "swarm init": {"--agent", "--endpoint"},

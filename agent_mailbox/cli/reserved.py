@@ -54,6 +54,7 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("console",): _always,
     ("engine", "join"): _always,
     ("engine", "leave"): _always,
+    ("engine", "forget"): _always,
     ("engine", "config"): _always,
     ("engine", "serve"): _always,
     ("notify",): _given("test"),

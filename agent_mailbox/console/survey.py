@@ -58,7 +58,7 @@ class Survey(Record):
 
 def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
     """Count now, the dead letters of a large log only if they are wanted; raises ``MailboxError``."""
-    now, roster, seen = mailbox.now(), mailbox.logs.read_roster(), mailbox.logs.last_seen()
+    now, roster, seen = mailbox.now(), mailbox.logs.read_roster(), mailbox.last_seen()
     asking = mailbox.logs.asking(mailbox.config.ttls)
     lines = {}
     for agent in roster.agents.values():

@@ -91,6 +91,19 @@ def leave(app: App, /) -> None:
 
 
 @engine.command(cls=Verb)
+@click.argument("machine", metavar="MACHINE")
+@pass_app
+def forget(app: App, /, machine: str) -> None:
+    """Give up a machine that does not come back: its agents count as frozen, and role mail that they held goes back.
+
+    Nothing is removed. A machine that comes back goes on, and its agents are alive again as they act.
+    """
+    events = joining_space.forget(app.mailbox, machine)
+    found = [event.session_id for event in events]
+    app.out(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
+
+
+@engine.command(cls=Verb)
 @pass_app
 def status(app: App, /) -> None:
     """Show the space, how far this machine's copy is, and what waits here."""
@@ -104,6 +117,9 @@ def status(app: App, /) -> None:
     ]
     if found.unsent:
         lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
+    lines += [
+        f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
+    ]
     app.out("\n".join(lines) + "\n", _value(found))
 
 

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.records import Record
+from ..core import codec, instant
+from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
+from ..mailbox import absence, elsewhere
 from ..mailbox import space as spaces
 from ..store.lock import is_held
+from ..store.order import ROSTER
 
 if TYPE_CHECKING:
+    from ..core.records import RosterEvent
+    from ..mailbox.facade import Mailbox
     from ..mailbox.space import Space
     from ..nats.nats_order import NatsOrder
     from ..store.logs import Logs
@@ -26,7 +31,8 @@ class SpaceStanding(Record):
 
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
-    why the engine does not answer; empty if it does."""
+    why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
+    ``behind`` (records), ``heard`` (an instant)."""
 
     space: str
     machine: str
@@ -38,6 +44,7 @@ class SpaceStanding(Record):
     queued: int
     unsent: int
     trouble: str
+    machines: tuple[dict[str, object], ...]
 
 
 def join(logs: Logs, space: Space) -> SpaceStanding:
@@ -82,6 +89,30 @@ def leave(logs: Logs) -> SpaceStanding:
     return found
 
 
+def forget(desk: Mailbox, machine: str) -> tuple[RosterEvent, ...]:
+    """Give up another machine, in the person's name: its sessions count as frozen, and what it held goes back.
+
+    Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
+    space = _joined(desk.logs)
+    if machine == space.machine:
+        raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
+    order = spaces.order_of(space)
+    try:
+        there = order.machines()
+        if machine not in there:
+            raise NotFound(f"machine is not in the space: {machine}", f"these are: {', '.join(there)}")
+        desk.catch_up()
+        registered = {
+            event.session_id: record.machine
+            for record in order.of_log(ROSTER)
+            if not isinstance(event := codec.roster_event(record.line), BadLine) and event.event == "register"
+        }
+    finally:
+        order.close()
+    theirs = [who for who, where in registered.items() if where == machine]
+    return absence.give_up(desk, theirs, USER)
+
+
 def standing(logs: Logs) -> SpaceStanding:
     """Return how far this machine is; asks the engine, and changes nothing."""
     space = _joined(logs)
@@ -96,7 +127,11 @@ def standing(logs: Logs) -> SpaceStanding:
     waiting = sum(1 for _ in copy.waiting())
     serving = is_held(spaces.record_of(logs).path(spaces.PLACE, SERVING))
     where = space.space, space.machine, space.url
-    return SpaceStanding(*where, serving, records, copy.applied, waiting, queued, copy.queue.unsent(), trouble)
+    others = tuple(
+        {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}
+        for one in elsewhere.load(copy.directory)
+    )
+    return SpaceStanding(*where, serving, records, copy.applied, waiting, queued, copy.queue.unsent(), trouble, others)
 
 
 def _joined(logs: Logs) -> Space:

@@ -5,14 +5,17 @@ Belongs here: when to look, and what to do while the engine is away. It holds no
 
 from __future__ import annotations
 
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
 from ..errors import Busy, StorageFailed, Unavailable
+from ..mailbox import elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..mailbox.replica import Replica
+    from ..nats.nats_order import NatsOrder
 
 TURN = 1.0
 """Seconds until what this machine's sessions read is shipped, if nothing else happens."""
@@ -25,18 +28,26 @@ def run(
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end."""
-    away, delay, ends = "", TURN, None
+    order: NatsOrder = copy.order  # type: ignore[assignment]
+    away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     while not ended():
         try:
+            if monotonic() - spoke >= elsewhere.EVERY:
+                order.tell(elsewhere.own_word(copy.logs, copy.applied, time_ns() // 1_000_000))
+                spoke = monotonic()
+            if words := order.told():
+                elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
             before = copy.logs.ends()
-            if ends != before or copy.order.end() > copy.applied:
-                with copy.held():
-                    copy.catch_up()
+            if ends != before or is_new:
+                copy.look()  # a command of this machine has done it, most often: its lock is left to the next one
+                if copy.lacks():
+                    with copy.held():
+                        copy.catch_up()
                 ends = before  # what came meanwhile is seen next time
             if away:
                 told("engine is back")
             away, delay = "", TURN
-            copy.order.wait(copy.applied, TURN)
+            is_new = order.wait(copy.applied, TURN)
         except (Unavailable, Busy, StorageFailed) as error:
             if error.what != away:
                 told(error.what)

@@ -16,7 +16,7 @@ from .registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from ..core.roster import Roster
     from .opened import OpenMailbox
@@ -59,12 +59,25 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
     """Give back the role mail that those of the sessions which are gone or away were offered and did not see.
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
-    desk.decide(lambda: _hand_back(desk, sessions, actor))
+    desk.decide(lambda: _hand_back(desk, lambda: _absent(desk, sessions), actor))
 
 
-def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
+def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[RosterEvent, ...]:
+    """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
+
+    Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
+    desk.decide(lambda: _hand_back(desk, lambda: set(sessions), actor))
+
+    def decide(roster: Roster) -> Decision:
+        alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
+        return Decision(tuple(RosterEvent("freeze", who, desk.now(), by=actor, reason=CLIENT_ENDED) for who in alive))
+
+    return Registry.sharing(desk).change_roster(decide, actor).events
+
+
+def _hand_back(desk: OpenMailbox, absent_ones: Callable[[], set[str]], actor: str) -> None:
     with desk.deciding(desk.logs.reads) as log:
-        absent = _absent(desk, sessions)
+        absent = absent_ones()
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def every(desk: OpenMailbox, state: str | None = None) -> list[tuple[Agent, int]]:
     """Return the roster's agents, in one state or all, each with the ms it was last seen."""
-    seen = desk.logs.last_seen()
+    seen = desk.last_seen()
     roster = desk.logs.read_roster()
     return [(a, last_seen(a, seen)) for a in roster.agents.values() if state is None or a.state == state]
 
@@ -29,7 +29,7 @@ def one(desk: OpenMailbox, word: str) -> tuple[Agent, int | None]:
     Raises ``NotFound`` or ``Ambiguous``.
     """
     found = desk.logs.read_roster().find(word)
-    return found, None if found.session_id == USER else last_seen(found, desk.logs.last_seen((found.session_id,)))
+    return found, None if found.session_id == USER else last_seen(found, desk.last_seen((found.session_id,)))
 
 
 def last_seen(agent: Agent, seen: Mapping[str, int]) -> int:

@@ -100,6 +100,18 @@ class OpenMailbox:
             self._replica = None if space is None else spaces.opened(self.logs, space)
         return self._replica
 
+    def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
+        """Return the ms of the last sign of life of these sessions, or of all: for showing, for others' machines tell
+        theirs without a proof."""
+        wanted = None if sessions is None else list(sessions)
+        found = self.logs.last_seen(wanted)
+        if (replica := self.replica) is not None:
+            from . import elsewhere  # likewise
+
+            told = {who: at for one in elsewhere.load(replica.directory) for who, at in one.seen.items()}
+            found = {**(told if wanted is None else {who: told[who] for who in wanted if who in told}), **found}
+        return found
+
     def catch_up(self) -> None:
         """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""
         if (replica := self.replica) is not None:

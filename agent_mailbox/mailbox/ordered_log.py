@@ -41,7 +41,7 @@ class OrderedLog:
     def __enter__(self) -> Self:
         self._lock.take()
         try:
-            self._replica.catch_up()
+            self._replica.begin()
             with self._log.held():
                 pass  # which makes the log
             found = self._log.open()

@@ -101,7 +101,7 @@ class Library:
             reads=asked.reads,
             dead_letters=lonely.surely + len(dead_letters.dead_letters(state, now, session_id)),
             agent=asked.roster.get(session_id),
-            last_seen=self._mailbox.logs.last_seen([session_id]).get(session_id),
+            last_seen=self._mailbox.last_seen([session_id]).get(session_id),
             gone=frozenset(self._mailbox.gone([session_id])),
         )
 

@@ -26,9 +26,9 @@ from ..errors import BadData, Busy
 from ..store import paths, system
 from ..store.custody import content
 from ..store.lock import FileLock
-from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Taken, reads_of
+from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Ordered, Taken, reads_of
 from ..store.stamps import EVERYONE
-from ..store.unordered import Unordered
+from ..store.unordered import Unordered, digest, number
 from .send_queue import SendQueue
 
 TYPE_CHECKING = False
@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 
     from ..store.log import Log
     from ..store.logs import Logs
-    from ..store.order import Ordered, TotalOrder
+    from ..store.order import TotalOrder
 
 STATE, LOCK = "state", "lock"
-PAGE = 500
+PAGE = 1000
 """Records that are read and written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
+KINDS = (ROSTER, MESSAGES, CLAIMS)
+"""The local logs. The roster comes first: it says whose the mail is."""
 DECIDED = ("claim", "release")
 """The events of the reads log that the order decides; all others belong to their machine."""
 
@@ -69,6 +71,8 @@ class Replica:
         self.last: dict[str, int] = {}
         self.parts: dict[str, Unordered] = {}
         self._proofs: dict[bytes, str | None] = {}
+        self._heard: dict[str, int] | None = None
+        self._is_fresh = False
         self.queue = SendQueue(directory, logs.wait)
 
     def held(self) -> FileLock:
@@ -87,23 +91,40 @@ class Replica:
             self._look()
             self._take_in()
             if not self._publish_waiting():
+                self._is_fresh = True
                 return self._send_queued()
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
+    def begin(self) -> None:
+        """Be ready for one decision, under the lock; what this process took in just before need not be asked for again.
+
+        The order refuses a decision that something else preceded: see ``publish``."""
+        if self._is_fresh:
+            self.look()
+        else:
+            self.catch_up()
+        self._is_fresh = False
+
     def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, str | None]) -> bool:
-        """Publish decided lines of a local log after ``catch_up``, under the same lock, and write them there.
+        """Publish decided lines of a local log after ``begin``, under the same lock, and write them there.
 
         ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
         ids = [_id_of(line) for line in lines] if kind == MESSAGES else []
         try:
-            self.order.append(kind, lines, ids=ids, expect=None if ids else self.last.get(kind, 0))
+            last = self.order.append(kind, lines, ids=ids, expect=None if ids else self.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         self._proofs = dict(proofs)
         try:
-            return self._take_in() == len(lines)
+            if last != self.applied + len(lines):
+                return self._take_in() == len(lines)
+            places = range(self.applied + 1, last + 1)  # nothing is between: what was published need not be read
+            self._take(
+                [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), lines, strict=True)]
+            )
+            return True
         finally:
             self._proofs = {}
 
@@ -132,31 +153,38 @@ class Replica:
                 raise BadData(
                     f"record of the engine is damaged: {damaged[0]}", "`agent-mailbox engine doctor` looks closer"
                 )
-            self._write(records)
-            self.applied = records[-1].position
-            for record in records:
-                self.last[record.log] = record.position
-            self._save()
+            self._take(records)
             taken += len(records)
             if len(records) < PAGE:
                 break  # fewer than were asked for: there are no more
         return taken
 
-    def _write(self, records: Sequence[Ordered]) -> None:
-        """Append the records that the local logs do not have."""
-        fresh: dict[str, list[Ordered]] = {ROSTER: [], MESSAGES: [], CLAIMS: []}
-        for record in records:
+    def _take(self, records: Sequence[Ordered]) -> None:
+        keys = [digest(record.line) for record in records]
+        self._write(records, keys)
+        for record, key in zip(records, keys, strict=True):
+            self.last[record.log] = record.position
+            if self._heard is not None:
+                self._heard[_kind(record.log)] += number(key)
+        self.applied = records[-1].position
+        self._save()
+
+    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
+        """Append the records that the local logs do not have; ``keys`` are the digests of their lines."""
+        fresh: dict[str, list[tuple[Ordered, bytes]]] = {kind: [] for kind in KINDS}
+        for record, key in zip(records, keys, strict=True):
             kind = _kind(record.log)
-            if not self.parts[kind].strike(record.line):
-                fresh[kind].append(record)
-        for kind, found in fresh.items():  # the roster first: it says whose the mail is
-            if found:
+            if not self.parts[kind].strike(key):
+                fresh[kind].append((record, key))
+        for kind, pairs in fresh.items():
+            if pairs:
+                found = [record for record, _ in pairs]
                 proofs = [self._proofs.get(r.line) if r.machine == self.order.machine else None for r in found]
                 lines = [record.line + b"\n" for record in found]
                 self._log(kind).append(lines, self._disturbed(kind, found), proofs)
                 self.parts[kind].look()
-                for record in found:
-                    self.parts[kind].strike(record.line)
+                for _, key in pairs:
+                    self.parts[kind].strike(key)
 
     def _disturbed(self, kind: str, records: Iterable[Ordered]) -> set[str] | None:
         """Return the sessions whose quiet stamps the records end; None: everyone's."""
@@ -180,14 +208,17 @@ class Replica:
     def compare(self) -> None:
         """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.
 
-        Lines of no known form, and messages whose id another message has, stay here alone."""
-        parts = {kind: Unordered(self._log(kind)) for kind in (MESSAGES, ROSTER, CLAIMS)}
+        Lines of no known form, and messages whose id another message has, stay here alone. A process that has just
+        taken in everything compares the sums of what it read with those of what is here."""
+        if self._heard is not None and all(part.total() == self._heard[kind] for kind, part in self.parts.items()):
+            return
+        parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
         for part in parts.values():
             part.look()
         after = 0
         while records := self.order.read(after, PAGE):
             for record in records:
-                if record.damaged or not parts[_kind(record.log)].strike(record.line):
+                if record.damaged or not parts[_kind(record.log)].strike(digest(record.line)):
                     raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
             after = records[-1].position
 
@@ -196,11 +227,15 @@ class Replica:
         self._load()
         self._look()
 
+    def lacks(self) -> bool:
+        """Return whether, by the last look, there is something to take in or to publish."""
+        return self.order.wait(self.applied, 0) or any(True for _ in self.waiting()) or bool(self.queue.entries())
+
     # -- what is here alone -------------------------------------------------------------------------------------------
 
     def waiting(self) -> Iterator[Waiting]:
         """Yield what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
-        for kind in (ROSTER, MESSAGES, CLAIMS):
+        for kind in KINDS:
             for position, line in self.parts[kind].waiting():
                 found = self._placed(kind, position, line)
                 if found is None:
@@ -225,25 +260,25 @@ class Replica:
 
     def _publish_waiting(self) -> bool:
         """Publish what is here alone; return whether there is now something to read."""
-        done = False
-        for log, group in itertools.groupby(list(self.waiting()), lambda one: one.log):
+        done, last = False, dict(self.last)
+        for log, group in itertools.groupby(self.waiting(), lambda one: one.log):
             for batch in _batches(group):
                 try:
-                    self._publish_lines(log, batch)
+                    last[log] = self._publish_lines(log, batch, last.get(log, 0))
                 except Moved:
                     return True  # by another machine, or by a process of this one that was killed
                 done = True
-            if done and log != MESSAGES:
-                return True  # the next lines of this log expect these
         return done
 
-    def _publish_lines(self, log: str, batch: Sequence[Waiting]) -> None:
+    def _publish_lines(self, log: str, batch: Sequence[Waiting], last: int) -> int:
+        """Publish lines of a log behind its record at ``last``; return the last one's position."""
         lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
         try:
-            self.order.append(log, lines, ids=ids, expect=None if ids else self.last.get(log, 0))
+            return self.order.append(log, lines, ids=ids, expect=None if ids else last)
         except Taken:
             for one in batch:  # a part of it is in the order: each line for itself
                 self._publish_message(one)
+            return last
 
     def _publish_message(self, one: Waiting) -> None:
         try:
@@ -257,8 +292,8 @@ class Replica:
     def _look(self) -> None:
         if not all(part.look() for part in self.parts.values()):
             # A log was replaced, or cut: all of it is compared with all of the order.
-            self.applied, self.last = 0, {}
-            self.parts = {kind: Unordered(self._log(kind)) for kind in (MESSAGES, ROSTER, CLAIMS)}
+            self.applied, self.last, self._heard = 0, {}, dict.fromkeys(KINDS, 0)
+            self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
             for part in self.parts.values():
                 part.look()
 
@@ -272,10 +307,9 @@ class Replica:
         text = content(system.join(self.directory, STATE)) or b""
         known = _state(text)
         self.applied, self.last = known.get("applied", 0), known.get("last", {})
+        self._heard = None if self.applied else dict.fromkeys(KINDS, 0)
         marks = known.get("marks", {})
-        self.parts = {
-            kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in (MESSAGES, ROSTER, CLAIMS)
-        }
+        self.parts = {kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in KINDS}
 
     def _save(self) -> None:
         """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""

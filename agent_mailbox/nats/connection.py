@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 
 LINE, PAYLOAD = 64 << 10, 8 << 20
 """Bytes of the longest line of the protocol, and of the largest message, that a server may send."""
+NEWS, MOST_NEWS = "mbxlive.", 64
+"""The subjects of which the last message is kept, and how many of them."""
 PORT = 4222
 _VERSION = b"NATS/1.0"
 
 
 class ServerAnswer(Record):
-    """One message from the server. ``status`` is the code in its headers; empty if there is none."""
+    """One message from the server. ``head`` are its headers as they came; ``status`` is the code in them, or empty."""
 
     subject: str
     data: bytes
-    headers: Mapping[str, str]
+    head: bytes
     status: str
 
 
@@ -60,6 +62,9 @@ class NatsConnection:
         self._buffer = bytearray()
         self._inbox = ""
         self._asked = 0
+        self._told = False
+        self._subjects: set[str] = set()
+        self.news: dict[str, bytes] = {}
         self.info: dict[str, Any] = {}
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -93,6 +98,30 @@ class NatsConnection:
                 found[int(number)] = answer
         return [found[first + place] for place in range(len(publications))]
 
+    def stream(self, one: Publication) -> list[tuple[bytes, bytes]]:
+        """Publish a message that is answered by several; return the head and the data of each.
+
+        The last has a status, and is left out."""
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            self._connected()
+            self._asked += 1
+            self._send(self._form(one, self._asked))
+            mine = f"{self._inbox}.{self._asked}".encode()
+            deadline = time.monotonic() + self.patience
+            while True:
+                words = self._line(deadline).split()
+                if words[:1] not in ([b"MSG"], [b"HMSG"]) or words[1] != mine:
+                    self._heard(words, deadline)
+                    continue
+                head, data = self._parts(words, deadline)
+                if head[len(_VERSION) : len(_VERSION) + 2] != b"\r\n":
+                    return found
+                found.append((head, data))
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
     def gather(self, one: Publication, most: int) -> list[ServerAnswer]:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
@@ -122,22 +151,25 @@ class NatsConnection:
             raise unavailable(self.urls, error) from None
 
     def listen(self, subject: str) -> None:
-        """Ask for one message on a subject, for ``heard``."""
+        """Hear of messages on a subject from now on, until the connection closes; see ``heard``."""
         try:
             self._connected()
-            self._asked += 1
-            self._send(f"SUB {subject} {self._asked}\r\nUNSUB {self._asked} 1\r\nPING\r\n".encode())
+            self._told = False
+            if subject not in self._subjects:
+                self._subjects.add(subject)
+                self._asked += 1
+                self._send(f"SUB {subject} {self._asked}\r\n".encode())
         except OSError as error:
             self.close()
             raise unavailable(self.urls, error) from None
 
     def heard(self, seconds: float) -> bool:
-        """Return whether a message came within that time."""
+        """Return whether a message came since ``listen``, within that time at most."""
         deadline = time.monotonic() + seconds
         try:
-            while True:
-                if self._received(deadline) is not None:
-                    return True
+            while not self._told:
+                self._received(deadline)
+            return True
         except TimeoutError:
             return False
         except OSError as error:
@@ -157,7 +189,9 @@ class NatsConnection:
 
     def _received(self, deadline: float) -> ServerAnswer | None:
         """Return the next message, or None for anything else that the server says."""
-        words = self._line(deadline).split()
+        return self._heard(self._line(deadline).split(), deadline)
+
+    def _heard(self, words: list[bytes], deadline: float) -> ServerAnswer | None:
         verb = words[0].upper() if words else b""
         if verb == b"PING":
             self._send(b"PONG\r\n")
@@ -172,15 +206,26 @@ class NatsConnection:
         return None
 
     def _message(self, words: list[bytes], deadline: float) -> ServerAnswer:
+        head, data = self._parts(words, deadline)
+        status = head[len(_VERSION) :].partition(b"\r\n")[0].decode("ascii", "replace").strip()[:3]
+        subject = words[1].decode("utf-8", "replace")
+        if subject.startswith(NEWS):
+            if subject in self.news or len(self.news) < MOST_NEWS:
+                self.news[subject] = data
+        elif not subject.startswith(self._inbox):
+            self._told = True
+        return ServerAnswer(subject, data, head, status)
+
+    def _parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
+        """Return the head and the data of a message."""
         sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
-        if len(words) < 4 or not all(word.isdigit() and len(word) < 9 for word in sizes):
+        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or len(sizes[1]) > 8:
             raise unavailable(self.urls, "the server says what no NATS server says")
-        head, whole = map(int, sizes)
+        head, whole = int(sizes[0]), int(sizes[1])
         if not head <= whole <= PAYLOAD:
             raise unavailable(self.urls, f"the server sends {whole} bytes at once")
-        data = self._bytes(whole + 2, deadline)[:whole]
-        status, headers = headers_of(data[:head])
-        return ServerAnswer(words[1].decode("utf-8", "replace"), data[head:], headers, status)
+        data = self._bytes(whole + 2, deadline)
+        return data[:head], data[head:whole]
 
     def _line(self, deadline: float) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
@@ -285,16 +330,20 @@ class NatsConnection:
     def close(self) -> None:
         """Close the connection; the next request opens one."""
         self._buffer.clear()
+        self._subjects.clear()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
-def headers_of(head: bytes) -> tuple[str, dict[str, str]]:
-    """Return the status code and the headers of a message; names in lower case."""
-    first, *lines = head.decode("utf-8", "replace").split("\r\n")
-    pairs = (line.partition(":") for line in lines if ":" in line)
-    return first[len(_VERSION) :].strip()[:3], {key.lower().strip(): value.strip() for key, _, value in pairs}
+def header(head: bytes, name: str) -> str:
+    """Return the value of a header, as it was spelled; empty if there is none."""
+    mark = b"\r\n%s:" % name.encode()
+    start = head.find(mark)
+    if start < 0:
+        return ""
+    start += len(mark)
+    return head[start : head.find(b"\r\n", start)].decode("utf-8", "replace").strip()
 
 
 def parsed(data: bytes) -> dict[str, Any]:

@@ -22,21 +22,26 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadData, Malformed, Refused, Unavailable
 from ..store.order import CLAIMS, MESSAGES, ROSTER, Moved, Ordered, Taken, check_size, is_machine, is_reads, reads_of
-from .connection import NatsConnection, Publication, ServerAnswer, headers_of, parsed
+from .connection import NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 REPLICAS = 3
 """Copies of a space in a cluster: two of them answer for it."""
 LEAST = (2, 12)
 """The first version of the server with everything that is used here."""
 WINDOW = 200
-"""Records that are asked for at once."""
+"""Records that are asked for at once, of the leader."""
+FEW, BATCH = 20, 1000
+"""Records from which on the nearest server is asked, and the most that it sends at once."""
 LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""
+PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
+"""Seconds between looks for a record that was heard of."""
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _SUM = "Mailbox-Sum"
+_LOGS = (MESSAGES, ROSTER, CLAIMS, "reads")
 _WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
 
 
@@ -113,9 +118,30 @@ class NatsOrder:
             self._judged(self.connection.ask([one])[0])
             return owner
         except Moved:
-            asked = Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", json.dumps({"last_by_subj": subject}).encode())
-            found = self._judged(self.connection.ask([asked])[0])["message"]
+            found = self._judged(self._got({"last_by_subj": subject}))["message"]
             return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
+
+    def machines(self) -> list[str]:
+        """Return the machines that joined, in that order."""
+        found: list[str] = []
+        place = 1
+        while not _is_missing(answer := self._got({"seq": place, "next_by_subj": f"mbx.{self.space}.*.joined"})):
+            there = self._judged(answer).get("message") or {}
+            try:
+                place = int(there["seq"]) + 1
+                found.append(str(there["subject"]).split(".")[2])
+            except (KeyError, ValueError, TypeError, IndexError):
+                raise _of_another_form() from None
+        return found
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Yield all records of a log, in order: one question for each."""
+        place = 0
+        subjects = f"mbx.{self.space}.*.{log}"
+        while not _is_missing(answer := self._got({"seq": place + 1, "next_by_subj": subjects})):
+            record, place = self._record(answer)
+            if record is not None and not record.damaged:
+                yield record
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
@@ -162,60 +188,117 @@ class NatsOrder:
 
     def _refuse_taken(self, message_id: str) -> None:
         subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest(message_id)}"
-        answer = self.connection.ask(
-            [Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", json.dumps({"last_by_subj": subject}).encode())]
-        )[0]
-        found = parsed(answer.data).get("message")
+        found = parsed(self._got({"last_by_subj": subject}).data).get("message")
         if isinstance(found, dict):
             raise Taken(message_id, int(found["seq"]))
 
     def read(self, after: int, most: int) -> list[Ordered]:
-        """Return the first records behind a position, in order."""
-        state = self.info()["state"]
-        last, place = int(state["last_seq"]), max(after + 1, int(state["first_seq"]))
+        """Return the first records behind a position, in order. If there is none, that is one question."""
         found: list[Ordered] = []
-        while place <= last and len(found) < most:
-            upto = min(place + min(WINDOW, most - len(found)), last + 1)
-            asked = [
-                Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", b'{"seq":%d}' % seq) for seq in range(place, upto)
-            ]
-            found += [record for answer in self.connection.ask(asked) if (record := self._record(answer)) is not None]
-            place = upto
+        answer = self._next(after)
+        if not _is_missing(answer):
+            record, place = self._record(answer)
+            found += [] if record is None else [record]
+            if most > 1:
+                info = self.info()
+                by_batch = info["config"].get("allow_direct") is True
+                self._read_on(found, place + 1, int(info["state"]["last_seq"]), most, by_batch=by_batch)
         return found
 
-    def _record(self, answer: ServerAnswer) -> Ordered | None:
-        """Return the record of an answer; None for a sequence without one, and for what is none of ours."""
-        told = parsed(answer.data)
-        error = told.get("error")
-        if isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE:
-            return None
-        if error is not None:
-            self._judged(answer)
+    def _read_on(self, found: list[Ordered], place: int, last: int, most: int, *, by_batch: bool) -> None:
+        """Read from a place on, up to the last that the leader knows.
+
+        The nearest server answers a batch. It may lack the newest records, or have lost some: for those that it does
+        not have, the leader is asked one by one."""
+        while place <= last and len(found) < most:
+            wanted = min(most - len(found), last + 1 - place)
+            records = self._batch(place, wanted) if by_batch and wanted > FEW else {}
+            end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
+            missing = [seq for seq in range(place, end) if seq not in records]
+            for start in range(0, len(missing), WINDOW):
+                asked = [self._get({"seq": seq}) for seq in missing[start : start + WINDOW]]
+                answers = self.connection.ask(asked)
+                records |= {
+                    seq: record
+                    for answer in answers
+                    if not _is_missing(answer)
+                    for record, seq in [self._record(answer)]
+                }
+            found += [record for _, record in sorted(records.items()) if record is not None]
+            place = end
+
+    def _batch(self, place: int, most: int) -> dict[int, Ordered | None]:
+        """Return records from a place on, as the nearest server has them, by their position."""
+        asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
+        found: dict[int, Ordered | None] = {}
+        for head, line in self.connection.stream(Publication(f"$JS.API.DIRECT.GET.{self.stream}", asked)):
+            seq = header(head, "Nats-Sequence")
+            if not seq.isdigit():
+                raise _of_another_form()
+            found[int(seq)] = self._ordered(int(seq), header(head, "Nats-Subject"), head, line)
+        return found
+
+    def _get(self, what: dict[str, object]) -> Publication:
+        return Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
+
+    def _got(self, what: dict[str, object]) -> ServerAnswer:
+        return self.connection.ask([self._get(what)])[0]
+
+    def _record(self, answer: ServerAnswer) -> tuple[Ordered | None, int]:
+        """Return the record of an answer, None for what is none of ours, and its position."""
+        found = self._judged(answer).get("message") or {}
         try:
-            found = told["message"]
             line = base64.b64decode(found.get("data", ""))
-            _, headers = headers_of(base64.b64decode(found.get("hdrs", "")))
-            _, _, machine, log, *_ = str(found["subject"]).split(".")
-            seq = int(found["seq"])
+            head = base64.b64decode(found.get("hdrs", ""))
+            subject, seq = str(found["subject"]), int(found["seq"])
         except (KeyError, ValueError, TypeError, AttributeError):
-            raise BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer") from None
-        if log not in (MESSAGES, ROSTER, CLAIMS, "reads") or not is_machine(machine) or _SUM.lower() not in headers:
+            raise _of_another_form() from None
+        return self._ordered(seq, subject, head, line), seq
+
+    def _ordered(self, seq: int, subject: str, head: bytes, line: bytes) -> Ordered | None:
+        _, _, machine, log, *_ = [*subject.split("."), "", "", "", ""]
+        known = header(head, _SUM)
+        if log not in _LOGS or not known or not is_machine(machine):
             return None  # of a later version, or a stranger's
-        named = reads_of(machine) if log == "reads" else log
-        return Ordered(seq, named, line, machine, headers[_SUM.lower()] != _sum(line))
+        return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line))
 
     def wait(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long."""
+        """Return whether there is a record behind the position, waiting for one at most that long.
+
+        A server tells of a record as it comes, a little before it may be read."""
         deadline = time.monotonic() + seconds
         while True:
             if seconds > 0:
                 self.connection.listen(f"mbx.{self.space}.>")
-            if self.end() > after:
+            if self._has(after):
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            self.connection.heard(min(left, LOOKS))
+            if self.connection.heard(min(left, LOOKS)):
+                for pause in PAUSES:
+                    if self._has(after):
+                        return True
+                    time.sleep(pause)
+
+    def _has(self, after: int) -> bool:
+        return not _is_missing(self._next(after))
+
+    def _next(self, after: int) -> ServerAnswer:
+        return self._got({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
+
+    # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
+
+    def tell(self, word: bytes) -> None:
+        """Tell the machines that listen at this moment."""
+        self.connection.tell([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
+
+    def told(self) -> dict[str, bytes]:
+        """Return the last word of each other machine that came while this one waited, once."""
+        self.connection.listen(f"{NEWS}{self.space}.*")
+        found = {subject.rpartition(".")[2]: word for subject, word in self.connection.news.items()}
+        self.connection.news.clear()
+        return {machine: word for machine, word in found.items() if is_machine(machine) and machine != self.machine}
 
     def close(self) -> None:
         """Close the connection."""
@@ -232,6 +315,16 @@ def open_order(
 def is_old(version: str) -> bool:
     """Return whether a server of that version lacks what is used here."""
     return tuple(int(word) for word in version.split("-")[0].split(".") if word.isdigit()) < LEAST
+
+
+def _is_missing(answer: ServerAnswer) -> bool:
+    """Return whether there is no record there."""
+    error = parsed(answer.data).get("error")
+    return isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE
+
+
+def _of_another_form() -> BadData:
+    return BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer")
 
 
 def _digest(message_id: str) -> str:

@@ -10,6 +10,7 @@ its seal. So it does not matter at which moment a process was killed: what is in
 from __future__ import annotations
 
 from collections import deque
+from hashlib import blake2b
 
 from ..core import seals
 from . import system
@@ -35,7 +36,20 @@ class Unordered:
         self._seen = mark
         self._lines: deque[tuple[int, int]] = deque()
         self._waiting: dict[int, bytes] = {}
-        self._places: dict[bytes, deque[int]] = {}
+        self._places: dict[bytes, list[int]] = {}
+        self.alone = 0
+        """The sum of the digests of what was settled."""
+
+    def total(self) -> int:
+        """Return the sum of the digests of all lines of the log that were struck out, or are before the mark."""
+        fd = self.log.open()
+        if fd is None:
+            return 0
+        try:
+            found = sum(number(digest(unsealed(line))) for _, line in lines_of(fd, 0, self._seen))
+        finally:
+            system.close(fd)
+        return found - self.alone - sum(map(number, self._waiting.values()))
 
     def look(self) -> bool:
         """Read on to the log's end; return whether the log is still the one that the mark was made for."""
@@ -61,29 +75,43 @@ class Unordered:
         end = start + len(line) + 1
         self._lines.append((start, end))
         if self._ordered.get(start) != end:
-            key = unsealed(line)
+            key = digest(unsealed(line))
             self._waiting[start] = key
-            self._places.setdefault(key, deque()).append(start)
+            self._places.setdefault(key, []).append(start)
 
-    def strike(self, line: bytes) -> bool:
-        """Return whether such a line waits; the first of them is then struck out."""
-        places = self._places.get(line)
+    def strike(self, key: bytes) -> bool:
+        """Return whether a line with that digest waits; the first of them is then struck out."""
+        places = self._places.get(key)
         if not places:
             return False
-        self.settle(places[0])
+        self._drop(places[0])
         return True
 
     def settle(self, start: int) -> None:
-        """Strike out the waiting line at a position."""
-        line = self._waiting.pop(start)
-        places = self._places[line]
+        """Let the waiting line at a position stay here alone."""
+        self.alone += number(self._waiting[start])
+        self._drop(start)
+
+    def _drop(self, start: int) -> None:
+        key = self._waiting.pop(start)
+        places = self._places[key]
         places.remove(start)
         if not places:
-            del self._places[line]
+            del self._places[key]
 
     def waiting(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (position, line without its seal) of the lines that wait, in the order of the log."""
-        return iter(list(self._waiting.items()))
+        """Yield (position, line without its seal) of the lines that wait, in the order of the log; some may be settled
+        meanwhile. Nothing more comes once the log was replaced."""
+        fd = self.log.open() if self._waiting else None
+        if fd is None:
+            return
+        try:
+            if system.fstat(fd).st_ino == self.inode:
+                for start, line in lines_of(fd, next(iter(self._waiting)), self._seen):
+                    if start in self._waiting:
+                        yield start, unsealed(line)
+        finally:
+            system.close(fd)
 
     def saved(self) -> tuple[int, int, Spans]:
         """Return (inode, mark, spans) for the next process."""
@@ -92,6 +120,16 @@ class Unordered:
         if not self._lines:
             self.mark = self._seen
         return self.inode, self.mark, [[a, b] for a, b in self._lines if a not in self._waiting]
+
+
+def digest(line: bytes) -> bytes:
+    """Return the short form in which a line is kept in mind."""
+    return blake2b(line, digest_size=16).digest()
+
+
+def number(key: bytes) -> int:
+    """Return a digest as a number: the sum of many is the same in any sequence."""
+    return int.from_bytes(key, "big")
 
 
 def unsealed(line: bytes) -> bytes:

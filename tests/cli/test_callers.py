@@ -518,6 +518,7 @@ THEIRS = [
     ("console", "--port", "0"),
     ("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--machine", "m"),
     ("engine", "leave"),
+    ("engine", "forget", "north"),
     ("engine", "config", "--machine", "m"),
     ("engine", "serve"),
     ("notify", "--test"),

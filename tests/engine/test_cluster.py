@@ -65,6 +65,17 @@ class Servers:
                 self.nodes[f"{SPACE}-{n}"] = stack.enter_context(started(self.home / str(n)))[0]
             yield
 
+    def is_ready(self) -> bool:
+        """Do the servers make a space? They need a moment after their start."""
+        order = self.order(MACHINES[0])
+        try:
+            order.make()
+        except Unavailable:
+            return False
+        finally:
+            order.close()
+        return True
+
     def order(self, machine: str, credential: str = "") -> NatsOrder:
         """A machine's way to the space, with its credential or another's."""
         file = self.home / "machines" / (credential or machine)
@@ -72,12 +83,13 @@ class Servers:
 
 
 def joined(servers: Servers, program: Program) -> Pair:
-    """Two mailboxes that joined with the commands that were printed; a cluster needs a moment after its start."""
+    """Two mailboxes that joined with the commands that were printed."""
     pair = Pair(program, servers.written["url"], "")
     pair.space = SPACE
+    until(servers.is_ready)
     for machine, command in zip(MACHINES, servers.written["join"], strict=True):
-        words = command.split()[1:]
-        until(lambda words=words, machine=machine: program.run(*words, "--dir", program.scratch / machine).rc == 0)
+        result = program.run(*command.split()[1:], "--dir", program.scratch / machine)
+        assert result.rc == 0, result
     return pair
 
 

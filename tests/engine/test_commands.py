@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.mailbox import elsewhere
 from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
 from agent_mailbox.store.order import MESSAGES
 from agent_mailbox.store.unordered import unsealed
-from tests.helpers import PATIENCE, Program
+from tests.helpers import PATIENCE, Program, until
 
 from .conformance import lines_of
 from .nats_server import serving
@@ -21,7 +24,6 @@ from .nats_server import serving
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
-    from pathlib import Path
 
 MACHINES = ("north", "south")
 LOG = "agent-mailbox.jsonl"
@@ -188,6 +190,64 @@ def test_out_of_reach(program: Program, credential: str, place: Path) -> None:
         assert [json.loads(line)["content"] for line in pair.ordered()] == ["early", "late", "late", "welcome", "last"]
         standing = pair.ok("north", "engine", "status")
         assert (standing["waiting"], standing["queued"], standing["unsent"]) == (0, 0, 0)
+
+
+def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
+    """Its agents are frozen, role mail that one was offered and did not see goes back, and another gets it."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+    pair.ok("north", "roster", "register", "--session-id", "kim")
+    pair.send("north", "--from", "kim", "--to", "role:dev", "--body", "to one of you")
+    call = {"session_id": "ben", "hook_event_name": "UserPromptSubmit", "cwd": str(pair.program.scratch / "south")}
+    call["transcript_path"] = str(pair.program.scratch / "ben.jsonl")
+    Path(call["transcript_path"]).touch()
+    with pair.serving("south"):
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+    said = pair.program.run("hook", "UserPromptSubmit", "--dir", pair.program.scratch / "south", stdin=json.dumps(call))
+    assert "to one of you" in said.stdout
+    assert pair.seen("north", "ann") == []
+    pair.fails("north", 1, "machine is not in the space: east", "engine", "forget", "east")
+    pair.fails("north", 1, "machine is this one", "engine", "forget", "north")
+    assert pair.ok("north", "engine", "forget", "south") == {"machine": "south", "frozen": ["ben"]}
+    assert pair.ok("north", "engine", "forget", "south")["frozen"] == []
+    assert pair.seen("north", "ann") == ["to one of you"]
+    states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
+    assert states == {"ann": "alive", "ben": "frozen", "kim": "alive"}
+
+
+def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:
+    """When an agent of another machine last acted, and how far that one's copy is; no word is kept in the space."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    heart = pair.program.scratch / "south" / "agent-heartbeats" / "ben"
+    with pair.serving("north"):
+        os.utime(heart, (4_000_000_000, 4_000_000_000))  # a clock far ahead: counts as now
+        with pair.serving("south"):
+            until(lambda: pair.ok("north", "engine", "status")["machines"])
+        (other,) = pair.ok("north", "engine", "status")["machines"]
+        assert (other["machine"], other["behind"] >= 0) == ("south", True)
+        ben = pair.ok("north", "roster", "show", "ben")["agent"]
+        assert ben["last_seen"] == other["heard"]
+        assert (
+            f"south      {other['behind']} records behind"
+            in pair.program.run("engine", "status", "--dir", pair.program.scratch / "north").stdout
+        )
+    assert not (pair.program.scratch / "north" / "agent-heartbeats" / "ben").exists()
+
+
+@pytest.mark.parametrize(
+    "word",
+    [b"", b"[]", b"{}", b'{"applied":"1","seen":{}}', b'{"applied":1,"seen":[]}', b"x" * 100_000],
+    ids=lambda word: word[:12],
+)
+def test_a_word_of_another_form_counts_for_nothing(tmp_path: Path, word: bytes) -> None:
+    """The good one before it stays; ids that are none, and times that are none, are left out."""
+    good = b'{"applied":7,"seen":{"ben":5,"../x":5,"kim":"5","ann":99}}'
+    elsewhere.keep(str(tmp_path), {"south": good}, 10)
+    elsewhere.keep(str(tmp_path), {"south": word, "west": word}, 20)
+    assert elsewhere.load(str(tmp_path)) == [elsewhere.Elsewhere("south", 10, 7, {"ben": 5, "ann": 10})]
 
 
 def test_what_is_wrong_is_said(pair: Pair, place: Path) -> None:

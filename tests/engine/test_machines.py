@@ -61,9 +61,9 @@ class Mortal(Replica):
             if self.left < 0:
                 raise Killed
 
-    def _write(self, records: Sequence[Ordered]) -> None:
+    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
         self.step()
-        super()._write(records)
+        super()._write(records, keys)
         self.step()
 
     def _save(self) -> None:

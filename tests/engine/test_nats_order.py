@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
 from agent_mailbox.store.order import MESSAGES
 
@@ -50,6 +51,39 @@ def test_a_wrong_credential_is_named(server: str, place: Path, credential: str) 
         open_order(server, "space", "a", str(place / "none")).end()
     with pytest.raises(Refused, match="engine has no such space: elsewhere"):
         open_order(server, "elsewhere", "a", credential).end()
+
+
+def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: str, credential: str) -> None:
+    """In order; without a removed one, and without a stranger's. A damaged one is told."""
+    order = open_order(server, "many", "a", credential)
+    order.make()
+    assert order.info()["config"]["allow_direct"]
+    order.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+    order.connection.ask([Publication("$JS.API.STREAM.MSG.DELETE.MBX_many", b'{"seq":30}')])
+    order.connection.ask([Publication("mbx.many.b.messages.x", b"of a stranger")])
+    order.connection.ask([Publication("mbx.many.b.messages.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+    wanted = [(n + 1, b"%d" % n, "a", False) for n in range(60) if n != 29]
+    wanted.append((62, b"flipped", "b", True))
+    found = [(one.position, one.line, one.machine, one.damaged) for one in order.read(0, 100)]
+    assert found == wanted
+    assert [one.position for one in order.read(25, 30)] == [*range(26, 30), *range(31, 57)]
+    assert list(order.read(62, 100)) == []
+    order.close()
+
+
+def test_what_the_nearest_server_lacks_the_leader_has(
+    server: str, credential: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy that is behind, or has lost records, answers a batch with fewer: nothing is missed."""
+    order = open_order(server, "lacking", "a", credential)
+    order.make()
+    order.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+    whole = order.connection.stream
+    monkeypatch.setattr(order.connection, "stream", lambda one: [*whole(one)[:10], *whole(one)[20:40]])
+    assert [one.line for one in order.read(0, 100)] == [b"%d" % n for n in range(60)]
+    monkeypatch.setattr(order.connection, "stream", lambda _: [])
+    assert [one.line for one in order.read(0, 100)] == [b"%d" % n for n in range(60)]
+    order.close()
 
 
 def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
+from agent_mailbox.errors import BadData
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.store import creation
 
@@ -106,3 +107,23 @@ def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
             assert (box.logs.ends(), order.end()) == (lines, end)
     assert shown(south, "ben") == ["one", "two"]
     assert shown(south, "ben") == []
+
+
+def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
+    """A machine that has just taken in everything reads its own files again; only if they differ, the engine, too."""
+    north, south = two.boxes
+    for n in range(3):
+        north.send(Draft(sender="ann", to=("ben",), content=f"number {n}"))
+    replica = south.replica
+    assert replica is not None
+    Path(replica.directory, "state").unlink(missing_ok=True)
+    with replica.held():
+        replica.catch_up()
+        position, asked = two.orders[1].read, list[int]()
+        two.orders[1].read = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
+        replica.compare()
+        assert asked == []
+        path = Path(south.logs.messages.path)
+        path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
+        with pytest.raises(BadData, match="record of the space is not here"):
+            replica.compare()

@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         "a killed process's lines are found again",
         "Replica._write",
-        ("            if not self.parts[kind].strike(record.line):\n", "            if True:\n"),
+        ("            if not self.parts[kind].strike(key):\n", "            if True:\n"),
         tests=f"{TESTS}::test_a_killed_process_leaves_nothing_twice",
     ),
     Mutant(
@@ -56,5 +56,29 @@ MUTANTS = (
         "server_checks._of_one",
         ('    if config.get("sync_always") is not True:\n', "    if False:\n"),
         tests=f"{CLUSTER}::test_a_server_that_may_lose_mail_is_named",
+    ),
+    Mutant(
+        "a copy is compared before joining is done",
+        "Replica.compare",
+        ("all(part.total() == self._heard[kind] for kind, part in self.parts.items())", "True"),
+        tests=f"{TESTS}::test_a_copy_that_was_changed_is_found_by_the_sums_alone",
+    ),
+    Mutant(
+        "the nearest server's gaps are asked of the leader",
+        "NatsOrder._read_on",
+        ("missing = [seq for seq in range(place, end) if seq not in records]", "missing = list[int]()"),
+        tests="tests/engine/test_nats_order.py::test_what_the_nearest_server_lacks_the_leader_has",
+    ),
+    Mutant(
+        "a machine that is given up has the agents that it registered",
+        "joining_space.forget",
+        ("if where == machine]", "if where]"),
+        tests="tests/engine/test_commands.py::test_a_machine_that_is_lost_is_given_up",
+    ),
+    Mutant(
+        "a machine whose clock is ahead makes nobody seen tomorrow",
+        "elsewhere._understood",
+        ("min(max(at, 0), now)", "at"),
+        tests="tests/engine/test_commands.py::test_a_word_of_another_form_counts_for_nothing",
     ),
 )
