@@ -345,6 +345,34 @@ def test_back_closes_the_panel_and_single_keys_can_be_off(talk: Running, browser
     assert window.problems == []
 
 
+def test_a_sound_tells_of_a_request_if_one_wants_it(talk: Running, browser: Browser) -> None:
+    """Off by default; on, two tones for each request while one looks elsewhere, also after a reload, and none before
+    one's eyes."""
+    window = Window(browser, talk)
+    window.page.add_init_script(
+        "window.tones = 0; window.looks = false; document.hasFocus = () => window.looks;"
+        "const start = OscillatorNode.prototype.start;"
+        "OscillatorNode.prototype.start = function (...when) { tones += 1; return start.apply(this, when); };"
+    )
+
+    def asked(reason: str) -> int:
+        talk.post.ok("control", "request", "permission", "--tool", "Bash", "--reason", reason, "--session", "ada")
+        page.locator(".card", has_text=reason).wait_for()
+        return int(page.evaluate("tones"))
+
+    page = window.go("/")
+    assert asked("the first") == 0
+    page.keyboard.press("?")
+    page.get_by_label("A sound when").check()
+    assert page.evaluate("tones") == 2
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page = window.go("/")
+    assert asked("the second") == 2
+    page.evaluate("looks = true")
+    assert asked("the third") == 2
+    assert window.problems == []
+
+
 def test_a_message_that_comes_in_stands_where_a_reload_puts_it(talk: Running, browser: Browser) -> None:
     """By the time it was sent, with the day above it."""
     window = Window(browser, talk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 ALL_DAY, CALLS = "tests/console/test_all_day.py", "tests/console/test_calls.py"
+ORDERS = "tests/console/test_orders.py"
 
 MUTANTS = (
     Mutant(
@@ -60,5 +61,23 @@ MUTANTS = (
         "calls._difference",
         ("len(old_core) * len(new_core) > MOST_COMPARED", "not old_core"),
         tests=f"{CALLS}::test_a_hostile_change_costs_little_and_is_whole",
+    ),
+    Mutant(
+        "retiring an agent must be said twice",
+        "agent_orders.change_state",
+        ('    if event == "retire" and not fields.get("sure"):\n', "    if False:\n"),
+        tests=f"{ORDERS}::test_what_may_not_be_is_told_and_changes_nothing",
+    ),
+    Mutant(
+        "an order is for the agent whose id the form has",
+        "agent_orders._agent",
+        ('now.roster.get(fields.get("agent", ""))', 'now.roster.find(fields.get("agent", ""))'),
+        tests=f"{ORDERS}::test_what_may_not_be_is_told_and_changes_nothing",
+    ),
+    Mutant(
+        "a live row is weighed at its place",
+        "Watcher.look",
+        ("weighed(m, view, line, at)", "weighed(m, view, line, None)"),
+        tests="tests/console/test_live.py::test_a_copied_seal_proves_nothing_live",
     ),
 )

@@ -1,13 +1,16 @@
 // Requests to decide: they call the person, their time runs, and they are decided by two keys.
 import { $, $$ } from "./dom.js";
 import { say } from "./notices.js";
+import { sound } from "./sound.js";
 
 export const call = (decisions) => {
   const before = Number(document.body.dataset.decisions);
   document.body.dataset.decisions = decisions;
   const icon = $("#icon");
   icon.href = decisions ? icon.dataset.waiting : icon.dataset.calm;
-  if (decisions <= before || document.hasFocus() || !window.Notification || Notification.permission !== "granted") return;
+  if (decisions <= before || document.hasFocus()) return;
+  sound();
+  if (!window.Notification || Notification.permission !== "granted") return;
   const words = `${decisions} ${decisions === 1 ? "request waits" : "requests wait"} for your decision`;
   const notice = new Notification("agent-mailbox", { body: words, tag: "agent-mailbox" });
   notice.onclick = () => { window.focus(); notice.close(); };
