@@ -1,6 +1,6 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: dom, notices, undo, requests, drafts, refresh, list, seen,
+// The modules, each of which imports only those above it: dom, notices, sound, undo, requests, drafts, refresh, list, seen,
 // stream, panel, forms, keys, completion.
 import "./completion.js";
 import { $, $$ } from "./dom.js";
