@@ -318,12 +318,15 @@ class Director:
         self._told.bearers = tuple(bearers)
         return [*cast.STEADY, *cast.LEADS, *cast.LED, *bearers]
 
-    def _pure(self) -> dict[str, list[str]]:
+    def _pure(self, *others: str) -> dict[str, list[str]]:
         """What everyone has unread by the definition alone; what may expire is left out."""
         mailbox = Mailbox(str(self._stage.box))
         mailbox.logs.derives = False
         state, now = mailbox.state(), mailbox.now()
-        return {session: [i.message.id for i in inbox.unread(session, state, now)] for session in self._sessions()}
+        return {
+            session: [i.message.id for i in inbox.unread(session, state, now)]
+            for session in (*self._sessions(), *others)
+        }
 
     def _ask_the_guard(self, shells: int = len(cast.STEADY)) -> None:
         """Where it says "nothing", nothing is unread; so many are asked through the shell, of all others the stamps
@@ -361,7 +364,7 @@ class Director:
     def _peeks(self) -> dict[str, list[str]]:
         """The tokens of everyone's unread mail, which a look gives as the definition does."""
         found = {}
-        for session, ids in self._pure().items():
+        for session, ids in self._pure("user").items():  # a worker that the person leads replies to the person
             looked = self._one("peek", "check", "--session", session, "--peek", "--limit", "0", "--json")
             shown = json.loads(looked.said)["messages"]
             if [message["id"] for message in shown] != ids:

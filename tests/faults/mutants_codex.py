@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 GUARD = "tests/claude/test_codex_guard.py"
+ROLLOUT = "tests/claude/test_rollout.py"
 
 MUTANTS = (
     Mutant(
@@ -42,5 +43,23 @@ MUTANTS = (
         "hook_calls.proven",
         ("        del above[0]", "        pass"),
         tests="tests/e2e/test_codex.py::test_its_lead_and_its_rules_bind_it",
+    ),
+    Mutant(
+        "Codex has seen what its model was given before it spoke",
+        "rollout._states",
+        ("state == SHOWN and given >= places[offer.nonce]", "state == SHOWN"),
+        tests=f"{ROLLOUT}::test_what_was_shown_and_what_was_seen",
+    ),
+    Mutant(
+        "a quote in Codex's conversation shows nothing",
+        "rollout._is_a_hook_s",
+        ('isinstance(p, dict) and p.get("hook") is True', "isinstance(p, dict)"),
+        tests=f"{ROLLOUT}::test_what_was_shown_and_what_was_seen",
+    ),
+    Mutant(
+        "a Codex subagent's conversation is not its parent's",
+        "hook_events._is_rollout_of",
+        ('and name.endswith(f"-{session_id}.jsonl")', ""),
+        tests=f"{ROLLOUT}::test_a_session_s_own_rollout_alone_is_looked_at",
     ),
 )

@@ -452,7 +452,7 @@ SEEN = (
     ),
     Mutant(
         "a transcript that cannot be read for the moment tells nothing",
-        "transcript._read",
+        "transcript.read",
         ("        if error.errno in _PASSING:\n            raise\n", ""),
         tests=f"{RECEIPTS}::test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing",
     ),

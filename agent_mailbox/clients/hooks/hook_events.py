@@ -49,7 +49,8 @@ MAX_TOLD = 5
 class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session. ``only_denies``: the
-    client is Codex, which takes a refusal before a tool, and goes on at any other answer (seen with 0.169.0)."""
+    client is Codex, which takes a refusal before a tool, and goes on at any other answer (seen with 0.169.0).
+    ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty."""
 
     event: str
     session_id: str
@@ -68,6 +69,7 @@ class Call(Record):
     prompt_id: str = ""
     told: bool = False
     only_denies: bool = False
+    conversation: str = ""
 
 
 def canonical(event: str) -> str | None:
@@ -95,13 +97,14 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     tool = obj.get("tool_input")
     command = tool.get("command") if isinstance(tool, dict) else None
+    path, is_claude = text("transcript_path"), _is_claude_code(session_id, environ)
     return Call(
         event=event,
         session_id=session_id,
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
-        transcript=text("transcript_path") if _is_claude_code(session_id, environ) else "",
+        transcript=path if is_claude else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
@@ -112,7 +115,8 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
-        only_denies="turn_id" in obj and not _is_claude_code(session_id, environ),
+        only_denies="turn_id" in obj and not is_claude,
+        conversation=path if is_claude or _is_rollout_of(path, session_id) else "",
     )
 
 
@@ -125,6 +129,12 @@ def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether Claude Code calls, whose transcripts ``transcript`` can read. Another client below it inherits its
     variables, but they name another session."""
     return "CLAUDECODE" in environ and environ.get(client_variables.CLAUDE) in (None, "", session_id)
+
+
+def _is_rollout_of(path: str, session_id: str) -> bool:
+    """Return whether Codex keeps the session's own conversation there; a subagent's has another session's name."""
+    name = path.rpartition("/")[2]
+    return name.startswith("rollout-") and name.endswith(f"-{session_id}.jsonl")
 
 
 class Hook(Record):
@@ -158,19 +168,19 @@ class Hook(Record):
 
     def offered(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
-        return offers.load(self.desk.logs, self.call.session_id) if self.call.transcript else []
+        return offers.load(self.desk.logs, self.call.session_id) if self.call.conversation else []
 
     def settle(self, pauses: Sequence[float] = ()) -> bool:
         """Settle earlier deliveries, as far as the transcript tells; returns whether any is left open. While one is,
         look again after each of the ``pauses`` (seconds)."""
-        begins = self.call.event == "SessionStart" and bool(self.call.transcript)
+        begins = self.call.event == "SessionStart" and bool(self.call.conversation)
         if not begins and not self.offered():
             return False
         from ...mailbox import receipts  # after a delivery by a hook
         from . import receipt_rules
 
         try:
-            judge = receipt_rules.judge(self.call.event, self.call.transcript, self.environ.get("CLAUDE_PID", ""))
+            judge = receipt_rules.judge(self.call.event, self.call.conversation, self.environ.get("CLAUDE_PID", ""))
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:
@@ -197,9 +207,9 @@ class Hook(Record):
 
         ``quiet``: if nothing is left, the hooks that follow have nothing to do.
         """
-        transcript = self.call.transcript
-        nonce = system.urandom(3).hex() if transcript else None
-        length = system.size(transcript) if transcript else 0
+        kept = self.call.conversation
+        nonce = system.urandom(3).hex() if kept else None
+        length = system.size(kept) if kept else 0
         offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, set(), quiet)
 
         def choose(items: list[Item]) -> Sequence[Item]:
@@ -293,7 +303,7 @@ def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
         offered = hook.offered()
-        length = system.size(hook.call.transcript) if offered else 0
+        length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle() if grown else bool(offered)
         hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)

@@ -24,7 +24,7 @@ def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Set
 
     def verdict(offers: Sequence[Offer]) -> Settlement:
         try:
-            states = transcript.states(path, offers)
+            states = _states(path, offers)
         except OSError:
             return Settlement()  # a later event may read it
         if states is None:
@@ -35,6 +35,14 @@ def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Set
         return Settlement(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
 
     return verdict
+
+
+def _states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    if path.rpartition("/")[2].startswith("rollout-"):
+        from . import rollout  # Codex's
+
+        return rollout.states(path, offers)
+    return transcript.states(path, offers)
 
 
 _UNTAKEN = (transcript.SHOWN, transcript.PASSED, transcript.OPEN)

@@ -37,7 +37,7 @@ _CLIENT = "<synthetic>"
 """The model name of the client's own lines, for errors of the API."""
 _INTERRUPTED = b'"[Request interrupted by user'
 """The client's line for a prompt that stays in the conversation without an answer."""
-_MAX_LINE = 64 << 20
+MAX_LINE = 64 << 20
 _PASSING = (5, 12, 23, 24)
 """Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
 
@@ -46,20 +46,20 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     """Return the state of each offer, by nonce; None if there is no transcript. Raises ``OSError`` if it is unreadable
     at this moment."""
     start = min(offer.length for offer in offers)
-    return _read(path, start, lambda lines: _states(lines, offers))
+    return read(path, start, lambda lines: _states(lines, offers))
 
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
     """Return whether every call of the tool with this input ended, one of them after ``since`` (ms). ``length``: the
     transcript's at that time. A result, even a person's "no", is in a line of type ``user`` under the call's id."""
     try:
-        return bool(_read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+        return bool(read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
     except OSError:
         return False
 
 
-def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> Found | None:
-    """Return the result of ``read`` on the lines from a margin before ``length`` on; None if there is no transcript."""
+def read(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> Found | None:
+    """Return what ``judge`` makes of the lines from a margin before ``length`` on; None if there is no transcript."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
     except ValueError:
@@ -73,7 +73,7 @@ def _read(path: str, length: int, read: Callable[[Iterator[bytes]], Found]) -> F
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
         start = length if length <= there.st_size else 0  # the file was replaced
-        return read(_lines(fd, max(start - MARGIN, 0), there.st_size))
+        return judge(_lines(fd, max(start - MARGIN, 0), there.st_size))
     finally:
         system.close(fd)
 
@@ -84,7 +84,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
     for line in lines:
         if not (b'"tool_use"' in line or (running and b'"tool_result"' in line)):
             continue
-        event = codec.parse(line, _MAX_LINE, ours=False)
+        event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine):
             continue
         for block in _blocks(event):
@@ -92,7 +92,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
                 running.add(block.get("id"))
             elif block.get("type") == "tool_result" and block.get("tool_use_id") in running:
                 running.discard(block.get("tool_use_id"))
-                ended = ended or _when(event) >= since
+                ended = ended or when(event) >= since
     return ended and not running
 
 
@@ -113,7 +113,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
         shown = [nonce for mark, nonce in marks.items() if mark in line]
         if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
             continue
-        event = codec.parse(line, _MAX_LINE, ours=False)
+        event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine) or event.get("isSidechain") is True:
             continue
         kind = event.get("type")
@@ -125,7 +125,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
             message = event.get("message")
             if not isinstance(message, dict) or message.get("model") == _CLIENT:
                 continue
-            answer, spoken = message.get("id"), _when(event)
+            answer, spoken = message.get("id"), when(event)
             for offer in offers:
                 state = found[offer.nonce]
                 if state == SHOWN and answer != during[offer.nonce]:
@@ -151,7 +151,8 @@ def _tells(event: dict[str, Any], nonce: str) -> bool:
     return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
 
 
-def _when(event: dict[str, Any]) -> int:
+def when(event: Mapping[str, Any]) -> int:
+    """Return the ms of an event; 0 if it has no time."""
     try:
         return instant.parse(event["timestamp"])
     except (KeyError, TypeError, ValueError):

@@ -1,0 +1,94 @@
+"""Codex's rollout: did a hook's text reach the model, and did the model go on after it?
+
+Belongs here: how Codex writes a session down (observed with 0.169.0: a JSON line an event, only appended to, also by a
+resumed session). Each item of the conversation has its number, and that of the last one which the model was given when
+it made the item. A hook's text is a message of the harness, marked as a hook's; that of a turn's end stands in
+``<hook_prompt …>``. So mail was seen if the model made something with that message before it. An example, shortened:
+
+    {"type":"response_item","payload":{"type":"message","role":"developer","content":[{"text":"Agent mail 1a2b3c\\n…"}],
+     "internal_chat_message_metadata_passthrough":{"content_item_metadata":[{"provenance":{"hook":true}}]}},
+     "metadata":{"history_sequence":5,"sampled_through_sequence":3}}
+"""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...core.records import BadLine
+from . import budget
+from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, read, when
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ...store.offers import Offer
+
+_GIVEN = ("function_call_output", "custom_tool_call_output")
+"""The kinds of items that the model did not make, beside messages of others."""
+
+
+def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """Return the state of each offer, by nonce; None if there is no rollout; raises as ``transcript.states``."""
+    return read(path, min(offer.length for offer in offers), lambda lines: _states(lines, offers))
+
+
+def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
+    found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
+    places: dict[str, int] = {}
+    marks = {f" mail {offer.nonce}".encode(): offer.nonce for offer in offers}
+    for line in lines:
+        if b'"type":"response_item"' not in line:
+            continue
+        event = codec.parse(line, MAX_LINE, ours=False)
+        if isinstance(event, BadLine) or event.get("type") != "response_item":
+            continue
+        item, place, given = _item(event)
+        if _is_the_model_s(item):
+            for offer in offers:
+                state = found[offer.nonce]
+                if state == SHOWN and given >= places[offer.nonce]:
+                    found[offer.nonce] = SEEN
+                elif state == OPEN and when(event) >= offer.time:
+                    found[offer.nonce] = PASSED
+        elif _is_a_hook_s(item):
+            for mark, nonce in marks.items():
+                if mark in line and found[nonce] in (OPEN, PASSED) and _tells(item, nonce):
+                    found[nonce], places[nonce] = SHOWN, place
+    return found
+
+
+def _item(event: Mapping[str, Any]) -> tuple[dict[str, Any], int, int]:
+    """Return an item, its number, and that of the last one that the model was given for it."""
+    item, about = event.get("payload"), event.get("metadata")
+    numbers = [
+        about.get(key) if isinstance(about, dict) else None for key in ("history_sequence", "sampled_through_sequence")
+    ]
+    place, given = (number if isinstance(number, int) else 0 for number in numbers)
+    return item if isinstance(item, dict) else {}, place, given
+
+
+def _is_the_model_s(item: Mapping[str, Any]) -> bool:
+    if item.get("type") == "message":
+        return item.get("role") == "assistant"
+    return "type" in item and item["type"] not in _GIVEN
+
+
+def _is_a_hook_s(item: Mapping[str, Any]) -> bool:
+    """Return whether the client says that a hook's text is in the item; a quote by others has another provenance."""
+    about = item.get("internal_chat_message_metadata_passthrough")
+    parts = about.get("content_item_metadata") if isinstance(about, dict) else None
+    found = [part.get("provenance") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return item.get("role") in ("developer", "user") and any(
+        isinstance(p, dict) and p.get("hook") is True for p in found
+    )
+
+
+def _tells(item: Mapping[str, Any], nonce: str) -> bool:
+    content = item.get("content")
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    heads = budget.heads(nonce)
+    lines = [line for text in texts if isinstance(text, str) for line in text.split("\n")]
+    return any(
+        line in heads or (line.startswith("<hook_prompt ") and line.partition(">")[2] in heads) for line in lines
+    )
