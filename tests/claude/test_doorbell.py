@@ -96,13 +96,18 @@ class Client:
 
 
 def _asleep(pid: int) -> bool:
-    """Is the process in a system call that waits? (proc(5); elsewhere its file is all there is to go by)"""
+    """Does the process wait for what it watches? It looked at its session before. (proc(5); elsewhere its file is all
+    there is to go by.) A wait for a lock, or for a file's content, is another one."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             state = file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "S"
+        with open(f"/proc/{pid}/wchan") as file:
+            where = file.read()
+        fds = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except FileNotFoundError:
+        return not os.path.exists("/proc/self/stat")
+    hears = any("inotify" in fd for fd in fds) or not where.startswith("poll_")
+    return state == "S" and hears and (where in ("", "0") or where.startswith("poll_"))
 
 
 def ended(bell: subprocess.Popen[bytes]) -> tuple[int, str]:

@@ -273,7 +273,7 @@ def hooked(
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
     desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
     call = hook_events.Call(
-        event=event, session_id=me.id, cwd="/work", source="startup", told=True, transcript=transcript
+        event=event, session_id=me.id, cwd="/work", source="startup", told=True, conversation=transcript
     )
     written: list[str] = []
     hook_events.answer(
