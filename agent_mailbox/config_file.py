@@ -54,6 +54,8 @@ PERSONAL = {
     ("notify", "quiet"): "who reaches the person when",
     ("notify", "again_minutes"): "who reaches the person when",
     ("notify", "content"): "what leaves this machine",
+    ("wake", "command"): "a program",
+    ("wake", "per_hour"): "how often a program starts",
     ("teams", "bridge"): "a program of ours that would start with every session",
     ("swarm", "wake_url"): "a URL",
     ("swarm", "wake_secret_file"): "a file whose content is sent",
@@ -113,7 +115,7 @@ def _given(table: Mapping[str, Any], path: str) -> dict[tuple[str, str], Any]:
 def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
     """Return the fields of ``own_config.OwnConfig`` that the person's table of tables sets for a mailbox; the mailbox's
     own table goes first. Raises ``BadData`` that names the wrong key of ``path``."""
-    said: dict[str, Any] = {"swarm": {}, "notify": {}}
+    said: dict[str, Any] = {"swarm": {}, "notify": {}, "wake": {}}
     for found in (_general(table), _special(table, path, mailbox)):
         for spot, value in _given(found, path).items():
             name, wrong = ".".join(spot), partial(_wrong, path, ".".join(spot))
@@ -131,6 +133,8 @@ def own(table: Mapping[str, Any], path: str, mailbox: str) -> dict[str, Any]:
                 said[_OWN_SWITCHES[spot]] = value
             elif spot[0] == "notify" and spot in PERSONAL:
                 said["notify"][spot[1]] = _notify(spot[1], value, wrong)
+            elif spot[0] == "wake" and spot in PERSONAL:
+                said["wake"][spot[1]] = _wake(spot[1], value, wrong)
             elif spot[0] == "swarm" and spot[1] in SWARM:
                 said["swarm"][spot[1]] = _swarm(spot[1], value, wrong)
             else:
@@ -230,12 +234,26 @@ def _swarm(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _program(value: Any, wrong: Callable[[str], BadData]) -> tuple[str, ...]:
+    """Return a program and its arguments, checked."""
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+        raise wrong("a list of texts: the program and its arguments")
+    return tuple(value)
+
+
+def _wake(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
+    """Return a value of ``[wake]``, checked; raises ``wrong`` with the expected kind."""
+    if key == "command":
+        return _program(value, wrong)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1000:
+        raise wrong("a number from 1 to 1000")
+    return value
+
+
 def _notify(key: str, value: Any, wrong: Callable[[str], BadData]) -> Any:
     """Return a value of ``[notify]``, checked; raises ``wrong`` with the expected kind."""
     if key == "command":
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-            raise wrong("a list of texts: the program and its arguments")
-        return tuple(value)
+        return _program(value, wrong)
     if key in ("ntfy", "webhook"):
         if not isinstance(value, str) or not value.startswith(("https://", "http://")) or not value.isprintable():
             raise wrong("a URL that begins with https://")

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 class OwnConfig(Record):
     """The person's settings for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``),
-    ``notify`` has the keys of ``[notify]`` that are set (``upkeep.notify``)."""
+    ``notify`` and ``wake`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``)."""
 
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()
     bridge: bool = False
     lease_enforce: bool = False
     notify: Mapping[str, Any] = {}
+    wake: Mapping[str, Any] = {}
     swarm: Mapping[str, Any] = {}
 
 

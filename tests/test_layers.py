@@ -50,6 +50,7 @@ BYPASSES = {
     ("upkeep.steward", "subprocess"): "crontab is a program",
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
+    ("upkeep.waker", "subprocess"): "the person's own program",
     ("upkeep.notify", "time"): "the person's hour of the day",
     ("upkeep.steward", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",

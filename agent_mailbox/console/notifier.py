@@ -10,7 +10,7 @@ import threading
 
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
-from ..upkeep import notify
+from ..upkeep import notify, waker
 
 REST = 2.0
 """Seconds between two looks at least: a burst is one look."""
@@ -56,9 +56,12 @@ class Notifier:
         try:
             mailbox = Mailbox(self._directory)
             looked = notify.look(mailbox)
+            started = waker.look(mailbox)
         except (MailboxError, OSError) as error:
             self._complain(f"{error}")
             return TROUBLE
+        for session_id, why in started.items():
+            self._complain(f"wake {session_id}: {why}" if why else "")
         for way, why in looked.ways.items():
             self._complain(f"notify by {way}: {why}" if why else "")
         return None if looked.again is None else max((looked.again - mailbox.now()) / 1000, REST)

@@ -7,6 +7,10 @@ mail lose their bracket.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 _JOINERS = "\u200c\u200d"  # scripts and emoji need these; alone they do nothing
 _MARKERS = (
     "agent-mailbox",
@@ -127,3 +131,16 @@ def near(word: str, known: list[str]) -> list[str]:
     from difflib import get_close_matches  # costs as much as a poll, and serves only mistakes
 
     return get_close_matches(word, known, n=3, cutoff=0.6)
+
+
+def filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Return words with each ``{name}`` of the values filled in; what is filled in is not looked at again."""
+    found = []
+    for word in words:
+        first, *parts = word.split("{")
+        made = [first]
+        for part in parts:
+            name, brace, rest = part.partition("}")
+            made.append(values[name] + rest if brace and name in values else "{" + part)
+        found.append("".join(made))
+    return found

@@ -84,11 +84,16 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
         raise storage_failed("record the mailbox in", path, error) from None
 
 
-def point(session_id: str, directory: str, environ: Mapping[str, str]) -> None:
-    """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe"."""
+def point(session_id: str, directory: str, environ: Mapping[str, str], cwd: str = "", client: str = "") -> None:
+    """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe".
+
+    Behind that line stand where the session works, and its client, by which it can be started again; see
+    ``paths.whereabouts``.
+    """
     path = system.join(system.dirname(trusted_file(environ)), "sessions", session_id)
     try:
-        place = system.encoded(system.real_directory(directory)) + b"\n"  # as stamps name it (``stamps``)
+        lines = [system.real_directory(directory), cwd.replace("\n", " "), client]  # the first as stamps name it
+        place = b"".join(system.encoded(line) + b"\n" for line in lines)
         if _says(path, place):
             return
         system.make_directory(system.dirname(path), parents=0o755)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 
 from ..core import codec
+from ..core.text import filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def send(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
     """Tell the notice by every way that is set; return an error for each way, empty where it was told."""
     ways: dict[str, Callable[[], None]] = {}
     if command := settings.get("command"):
-        ways["command"] = lambda: _run([_filled(word, notice) for word in command])
+        values = {"title": notice.title, "text": notice.text, "count": str(notice.count)}
+        ways["command"] = lambda: _run(filled(command, values))
     if settings.get("desktop"):
         words = ["notify-send", "--app-name=agent-mailbox", "--", notice.title, _markup(notice.text)]
         ways["desktop"] = lambda: _run(words)
@@ -52,17 +54,6 @@ def _try(name: str, way: Callable[[], None], results: dict[str, str]) -> None:
         results[name] = ""
     except Exception as error:  # whatever a server or a program does, the others are told
         results[name] = f"{type(error).__name__}: {error}"[:200]
-
-
-def _filled(word: str, notice: Notice) -> str:
-    """Return a word of the person's command with the notice in it; what the notice says is filled into nothing."""
-    values = {"title": notice.title, "text": notice.text, "count": str(notice.count)}
-    parts = word.split("{")
-    found = [parts[0]]
-    for part in parts[1:]:
-        name, brace, rest = part.partition("}")
-        found.append(values[name] + rest if brace and name in values else "{" + part)
-    return "".join(found)
 
 
 def _run(words: list[str]) -> None:

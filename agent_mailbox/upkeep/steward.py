@@ -66,7 +66,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.settled(mailbox)
     Library(mailbox).keep_index()
-    _notify(mailbox)
+    _tell(mailbox)
     return Report(
         archived=moved.archived,
         kept=moved.kept,
@@ -90,12 +90,13 @@ def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated
     return moved
 
 
-def _notify(mailbox: Mailbox) -> None:
-    """Tell the person what waits, where their own configuration says how."""
-    from . import notify  # the control plane, which most runs need not open
+def _tell(mailbox: Mailbox) -> None:
+    """Tell the person what waits, and start whom mail waits for, where their own configuration says how."""
+    from . import notify, waker  # the control plane, which most runs need not open
 
     try:
         notify.look(mailbox)
+        waker.look(mailbox)
     except MailboxError:
         pass  # the doctor tells of a wrong configuration; mail has moved all the same
 

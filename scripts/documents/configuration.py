@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_mailbox import config_file
 from agent_mailbox.config import Config
+from agent_mailbox.core import waking
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
@@ -44,6 +45,11 @@ MEANINGS = {
     ("notify", "quiet"): "hours in which you are told nothing, as `22:00-07:00`",
     ("notify", "again_minutes"): "minutes until you are told again of what still waits; 0 for never",
     ("notify", "content"): "a notice also says what a request or message says",
+    (
+        "wake",
+        "command",
+    ): "the program that starts a frozen agent for mail; no shell; `{session}`, `{client}`, `{cwd}` are filled in",
+    ("wake", "per_hour"): "how often it is started within an hour, for all agents together",
     ("teams", "bridge"): "a session that leads a team has a bridge of its own",
     ("steward", "max_live"): "live messages above which the steward archives",
     ("steward", "freeze_after_hours"): "hours of silence after which the steward freezes an agent",
@@ -113,6 +119,8 @@ def keys() -> dict[tuple[str, str], tuple[str, Any]]:
         ("notify", "quiet"): ("text", None),
         ("notify", "again_minutes"): ("number", notify.AGAIN),
         ("notify", "content"): ("true or false", False),
+        ("wake", "command"): ("list of texts", ()),
+        ("wake", "per_hour"): ("integer", waking.PER_HOUR),
         ("teams", "bridge"): ("true or false", own.bridge),
     }
     gateway = swarm_settings.of(shared, own)

@@ -26,6 +26,8 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "notify.quiet": ('"22:00-07:00"', "22:00-07:00"),
     "notify.again_minutes": ("5", 5),
     "notify.content": ("true", True),
+    "wake.command": ('["again", "{session}"]', ("again", "{session}")),
+    "wake.per_hour": ("5", 5),
     "swarm.wake_url": ('"http://127.0.0.1:1"', "http://127.0.0.1:1"),
     "swarm.wake_secret_file": ('"/etc/passwd"', "/etc/passwd"),
     "swarm.ca_file": ('"/x"', "/x"),

@@ -30,6 +30,7 @@ from tests.faults import (
     mutants_mcp,
     mutants_permissions,
     mutants_trust,
+    mutants_waking,
     mutants_watches,
 )
 from tests.faults.mutant import Mutant
@@ -494,6 +495,7 @@ MUTANTS = (
     *mutants_leases.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
+    *mutants_waking.MUTANTS,
     *mutants_watches.MUTANTS,
     *mutants_claims.MUTANTS,
     *mutants_clocks.MUTANTS,

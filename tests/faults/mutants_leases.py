@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a notice says is filled into nothing",
-        "notice_ways._filled",
+        "text.filled",
         ('else "{" + part', 'else ""'),
         tests=f"{NOTIFY}::test_who_and_what_kind_reach_ntfy_a_webhook_and_a_program_once",
     ),

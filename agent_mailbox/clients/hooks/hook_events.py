@@ -50,7 +50,8 @@ class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session. ``only_denies``: the
     client is Codex, which takes a refusal before a tool, and goes on at any other answer (seen with 0.169.0).
-    ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty."""
+    ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
+    ``client``: ``claude``, ``codex``, or empty for others."""
 
     event: str
     session_id: str
@@ -70,6 +71,7 @@ class Call(Record):
     told: bool = False
     only_denies: bool = False
     conversation: str = ""
+    client: str = ""
 
 
 def canonical(event: str) -> str | None:
@@ -116,6 +118,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
         only_denies="turn_id" in obj and not is_claude,
+        client="claude" if is_claude else "codex" if "turn_id" in obj or _is_rollout_of(path, session_id) else "",
         conversation=path if is_claude or _is_rollout_of(path, session_id) else "",
     )
 
@@ -156,7 +159,7 @@ class Hook(Record):
         tell it."""
         from . import session  # once or twice in a session's life
 
-        told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ)
+        told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ, self.call.client)
         try:
             session.tell_commands(self.call.session_id, self.environ)
         except MailboxError as error:

@@ -29,8 +29,10 @@ SAME_PROCESS = (CLEARED, "compact")
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
 
 
-def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str]) -> list[str]:
-    """Register the session, or its return; returns the lines to tell it.
+def enter(
+    desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str], kind: str = ""
+) -> list[str]:
+    """Register the session, or its return; returns the lines to tell it. ``kind`` is its client's name, if we know it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
     configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A known session stays who it
@@ -60,7 +62,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, directory: str, envir
         request = _with_lead(desk, request, known, environ, told)
     _register(desk, request.replace(client=client), told)
     if "AGENT_MAILBOX_DIR" not in environ:
-        creation.point(session_id, desk.directory, environ)
+        creation.point(session_id, desk.directory, environ, directory, kind)
     return told
 
 

@@ -1,0 +1,114 @@
+"""Sessions that have ended and are started again for mail, by the program that the person's own configuration names.
+
+Belongs here: the order of the steps. ``core.waking`` decides. The console looks at each change, and the steward with
+each run; no sender's process comes here, and no hook. The program gets a session's id, its client and its directory as
+its own start told them, no word of any mail, and no shell. The starts so far are among the user's own records.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from ..core import codec, instant, text, waking
+from ..core.records import USER, BadLine, Message
+from ..core.waking import Woken
+from ..errors import Busy
+from ..store import custody, events, paths, system
+from ..store.hosts import HostRecords
+from ..store.lock import FileLock
+from ..store.logs import proven
+from ..store.small_files import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..core.roster import Agent
+    from ..mailbox.facade import Mailbox
+
+_STATE, _LOCK = "wake.json", "wake.lock"
+
+
+def look(mailbox: Mailbox) -> dict[str, str]:
+    """Start whom mail waits for, if the person wants it; return an error for each, empty where it was started.
+
+    Raises ``BadData`` for a wrong configuration, and ``Busy``.
+    """
+    words = mailbox.own.wake.get("command")
+    if not words or mailbox.logs.custody is None:
+        return {}
+    path = mailbox.logs.custody.path
+    try:
+        with FileLock(path(_LOCK), 0):
+            before, now = _load(custody.content(path(_STATE))), mailbox.now()
+            per_hour = mailbox.own.wake.get("per_hour", waking.PER_HOUR)
+            started, woken = waking.due(_wanted(mailbox), before, now, per_hour)
+            if woken.ids != before.ids:
+                replace_file(path(_STATE), _spelt(woken))  # before: whoever dies in between starts too few
+    except Busy as error:
+        if error.code != "busy":
+            raise
+        return {}  # another process looks now
+    return {agent.session_id: _start(mailbox, agent, words) for agent in started}
+
+
+def _wanted(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
+    """Yield the frozen agents with the mail that may start each."""
+    roster, hosts = mailbox.logs.read_roster(), HostRecords(mailbox.logs.trail.kept())
+    for agent in waking.sleepers(roster):
+        where = paths.whereabouts(agent.session_id, mailbox.logs.trail.kept())
+        if where is None or where[0] != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):
+            continue  # not started here, or by no hook
+        if any(map(hosts.is_living, hosts.hosting(agent.session_id))):
+            continue
+        found = {i.message.id: i.message for i in mailbox.peek(agent.session_id) if waking.calls(i, roster)}
+        for message_id in _proven(mailbox, found) if found else ():
+            yield agent, found[message_id]
+
+
+def _proven(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
+    """Return those of the messages whose writer is proven: any program may append a line."""
+    view = mailbox.logs.messages.view()
+    found: dict[str, None] = {}
+    for position, line in mailbox.logs.messages.lines():
+        message = codec.message(line)
+        if not isinstance(message, Message) or message.id not in wanted:
+            continue
+        if proven(message, view, line, position).proof is not None:
+            found[message.id] = None
+    return list(found)
+
+
+def _start(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
+    """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
+    _, directory, client = paths.whereabouts(agent.session_id, mailbox.logs.trail.kept()) or ("", "", "")
+    values = {"session": agent.session_id, "client": client, "cwd": directory}
+    nothing, error = subprocess.DEVNULL, ""
+    try:
+        subprocess.Popen(
+            text.filled(words, values),
+            cwd=directory,
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as why:
+        error = f"{type(why).__name__}: {why}"[:200]
+    step = {"who": USER, "what": "wake", "about": agent.session_id, "outcome": "failed" if error else "started"}
+    events.note(mailbox.logs, {"timestamp": instant.text(mailbox.now()), **step, "cause": error})
+    return error
+
+
+def _load(content: bytes | None) -> Woken:
+    obj = codec.parse(content or b"")
+    if isinstance(obj, BadLine):
+        return Woken()
+    at, ids = obj.get("at"), obj.get("ids")
+    if not isinstance(at, list) or not isinstance(ids, list):
+        return Woken()
+    return Woken(tuple(i for i in at if isinstance(i, int)), tuple(i for i in ids if isinstance(i, str)))
+
+
+def _spelt(woken: Woken) -> bytes:
+    return codec.dumps({"at": list(woken.at), "ids": list(woken.ids)}).encode("utf-8", "surrogatepass")
