@@ -81,6 +81,7 @@ class Doorbell:
         self._watched = Watched(self._trail)
         self._lost = 0.0
         self._known_here = self._was_alive = False
+        self._alive_under: tuple[int, int, int] | None = None
         self._unread: frozenset[str] = frozenset()
         self._since = self._changed = 0.0
         self._started = time.monotonic()
@@ -101,7 +102,8 @@ class Doorbell:
                 if due == RING:
                     self._vigil.leave(NOBODY, (str(self._rings), f"{self._rung_at:.3f}", *sorted(self._rung)))
                     return WAKE
-                self._wait(watch, due, quiet)
+                if self._is_quiet() == quiet:
+                    self._wait(watch, due, quiet)
 
     def _wait(self, watch: Watch, due: float, quiet: bool) -> None:
         """Block until the next look. With a quiet stamp, others' mail causes one look in ``CALM`` seconds at most.
@@ -115,7 +117,12 @@ class Doorbell:
             self._calm_until = time.monotonic() + CALM
 
     def _is_quiet(self) -> bool:
-        return self._trail.counts(self._me, wall_clock())
+        return self._stamp() is not None
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        """Return the session's quiet stamp, if the guard believes it. While it is the same one, no roster event of ours
+        concerned the session; a new one says nothing of its state."""
+        return self._trail.counting(self._me, wall_clock())
 
     def _places(self, quiet: bool) -> list[str]:
         """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our
@@ -154,11 +161,11 @@ class Doorbell:
         if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
             return None  # cleared, or replaced by another session (at a start the client first names another id)
         self._known_here = self._known_here or here
-        quiet = self._is_quiet()
-        if quiet and self._was_alive and now < self._next_beat and not self._sees_one_gone():
+        stamp = self._stamp()
+        if stamp and stamp == self._alive_under and now < self._next_beat and not self._sees_one_gone():
             self._unread = frozenset()
             return self._next_look(now)
-        quiet = self._is_quiet()
+        stamp = self._stamp()
         desk = Delivery(self._directory, wait=1.0)
         if not desk.config.doorbell:
             self._vigil.leave(OFF, (), desk.config.stamp[2])
@@ -166,9 +173,9 @@ class Doorbell:
         state = desk.logs.read_roster().state(self._me)
         if state != ALIVE:
             return None if self._was_alive else now + TROUBLE  # a hook is recording its start
-        self._was_alive = True
+        self._was_alive, self._alive_under = True, stamp
         self._beat(desk, now)
-        if quiet:
+        if stamp:
             self._unread = frozenset()
             return self._next_look(now)
         if here and status in BUSY:

@@ -220,7 +220,7 @@ class Delivery(OpenMailbox):
     def _is_stamped(self, me: str, offering: Offering | None) -> bool:
         """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
         trail = self.logs.trail
-        return trail.is_quiet(me) if offering is None else trail.counts(me, self.now())
+        return trail.is_quiet(me) if offering is None else trail.counting(me, self.now()) is not None
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.

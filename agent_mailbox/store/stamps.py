@@ -104,10 +104,15 @@ class Trail:
         """Return whether a stamp says that the session has no unread mail."""
         return system.exists(system.join(self._quiet, session_id))
 
-    def counts(self, session_id: str, now: int) -> bool:
-        """Return whether the guard believes the session's stamp at ``now`` (ms)."""
-        made = _time(system.join(self._quiet, session_id))
-        return made is not None and made <= now * 1_000_000 and all(map(self._is_dated, VOUCHED))
+    def counting(self, session_id: str, now: int) -> tuple[int, int, int] | None:
+        """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs."""
+        try:
+            there = system.stat(system.join(self._quiet, session_id))
+        except (OSError, ValueError):
+            return None
+        if there.st_mtime_ns > now * 1_000_000 or not all(map(self._is_dated, VOUCHED)):
+            return None
+        return there.st_ino, there.st_mtime_ns, there.st_ctime_ns
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
         """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""

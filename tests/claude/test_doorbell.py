@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox.clients import doorbell
+from agent_mailbox.store.stamps import Trail
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:
@@ -332,6 +334,20 @@ def test_it_ends_with_its_session(client: Client) -> None:
     bell = client.start()
     client.waiting(bell)
     client.does("idle", session_id="another")
+    assert ended(bell) == SILENT
+
+
+def test_it_ends_with_its_session_although_that_is_quiet_again(client: Client) -> None:
+    """A stamp that was made after the end, before the doorbell looked, says that there is no mail: no more."""
+    bell = client.start()
+    client.waiting(bell)
+    bell.send_signal(signal.SIGSTOP)
+    client.hook("SessionEnd", reason="clear")
+    trail = Trail(str(client.post.file(".cache")))
+    now = time.time_ns() // 1_000_000
+    trail.stamp(ME, now)
+    assert trail.counting(ME, now)
+    bell.send_signal(signal.SIGCONT)
     assert ended(bell) == SILENT
 
 

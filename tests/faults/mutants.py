@@ -418,6 +418,12 @@ MUTANTS = (
         tests="tests/claude/test_doorbell.py::test_lines_of_other_programs_ring_as_ours_do",
     ),
     Mutant(
+        "a new stamp says nothing of the session's state",
+        "Doorbell._due",
+        ("stamp == self._alive_under and", "self._was_alive and"),
+        tests="tests/claude/test_doorbell.py::test_it_ends_with_its_session_although_that_is_quiet_again",
+    ),
+    Mutant(
         "a look without news leaves the session quiet",
         "Delivery.look",
         ("quiet=done", "quiet=False"),

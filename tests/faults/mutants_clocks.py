@@ -16,8 +16,8 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that the guard does not believe is made again",
-        "Trail.counts",
-        (" and all(map(self._is_dated, VOUCHED))", ""),
+        "Trail.counting",
+        (" or not all(map(self._is_dated, VOUCHED))", ""),
         tests=f"{GUARD}::test_a_configuration_in_the_place_of_another_starts_python_whatever_its_time",
     ),
     Mutant(
