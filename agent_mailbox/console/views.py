@@ -16,7 +16,7 @@ from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import cards, charts, decided_requests, presenters, task_board, topics
+from . import activity, cards, charts, decided_requests, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -240,6 +240,7 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     return {
         "title": one["name"],
         "who": one,
+        "doing": activity.present(now, session_id),
         "standing": standing,
         "modes": MODES,
         "lead": presenters.name(standing.lead, roster),
@@ -356,6 +357,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/": ("waiting.html", waiting),
     "/agents": ("agents.html", agents),
     "/agent": ("agent.html", agent),
+    "/transcript": ("transcript.html", activity.view),
     "/channels": ("channels.html", channel_list),
     "/channel": ("channel.html", channel),
     "/direct": ("direct.html", direct),

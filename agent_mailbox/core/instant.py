@@ -48,6 +48,14 @@ def parse(text: str) -> int:
     return found
 
 
+def told(written: object) -> int:
+    """Return the milliseconds of what another program wrote as an instant; 0 if it is none."""
+    try:
+        return parse(written) if isinstance(written, str) else 0
+    except ValueError:
+        return 0
+
+
 def _day(text: str) -> int:
     if len(text) != 10 or text[4] != "-" or text[7] != "-":
         raise ValueError(f"not a date: {text!r}")

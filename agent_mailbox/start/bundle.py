@@ -116,6 +116,7 @@ HOT_MODULES = {
     "store.small_files": "start",
     "store.custody_setup": "start",
     "store.creation": "start",
+    "store.whereabouts": "start",
     "clients.hooks.session": "start",
     "start": "ack check dead-letters hook release reply roster search send show start status",
     "start.plain": "ack check dead-letters hook release reply roster search send show start status",

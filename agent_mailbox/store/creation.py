@@ -82,36 +82,3 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
             system.close(fd)
     except OSError as error:
         raise storage_failed("record the mailbox in", path, error) from None
-
-
-def point(session_id: str, directory: str, environ: Mapping[str, str], cwd: str = "", client: str = "") -> None:
-    """Tell the shell guard which mailbox a session uses; if that fails, the guard just says "maybe".
-
-    Behind that line stand where the session works, and its client, by which it can be started again; see
-    ``paths.whereabouts``.
-    """
-    path = system.join(system.dirname(trusted_file(environ)), "sessions", session_id)
-    try:
-        lines = [system.real_directory(directory), cwd.replace("\n", " "), client]  # the first as stamps name it
-        place = b"".join(system.encoded(line) + b"\n" for line in lines)
-        if _says(path, place):
-            return
-        system.make_directory(system.dirname(path), parents=0o755)
-        aside = f"{path}.{system.getpid()}"
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC
-        with system.stream(system.open(aside, flags, 0o600), "wb") as file:
-            file.write(place)
-        system.replace(aside, path)
-    except OSError:
-        pass
-
-
-def _says(path: str, data: bytes) -> bool:
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return system.pread(fd, len(data) + 1, 0) == data
-    finally:
-        system.close(fd)

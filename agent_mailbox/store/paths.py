@@ -191,21 +191,6 @@ def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
     return said if said and is_mailbox(said) and recorded(said, environ) else None
 
 
-def whereabouts(session_id: str, state: str) -> tuple[str, str, str] | None:
-    """Return the mailbox, the working directory and the client of a session, as its last start told them.
-
-    None if it told nothing, or an earlier version noted it. ``state``: the directory of the user's records.
-    """
-    if "/" in session_id:
-        return None
-    try:
-        with system.stream(system.join(state, "sessions", session_id), "r", encoding="utf-8") as file:
-            lines = file.read(16384).split("\n")
-    except (OSError, ValueError):
-        return None
-    return (lines[0], lines[1], lines[2]) if len(lines) == 4 and lines[1] else None
-
-
 def open_file(path: str, flags: int) -> int:
     """Return a descriptor of a regular mailbox file, made 0600 if ``flags`` say so; never through a link, never a FIFO.
 

@@ -13,11 +13,12 @@ from ..core import codec, instant, text, waking
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
-from ..store import custody, events, paths, system
+from ..store import custody, events, system, whereabouts
 from ..store.hosts import HostRecords
 from ..store.lock import FileLock
 from ..store.logs import proven
 from ..store.small_files import replace_file
+from ..store.whereabouts import Whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def _wanted(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
     """Yield the frozen agents with the mail that may start each."""
     roster, hosts = mailbox.logs.read_roster(), HostRecords(mailbox.logs.trail.kept())
     for agent in waking.sleepers(roster):
-        where = paths.whereabouts(agent.session_id, mailbox.logs.trail.kept())
-        if where is None or where[0] != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):
+        where = whereabouts.of(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+        if where.mailbox != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):
             continue  # not started here, or by no hook
         if any(map(hosts.is_living, hosts.hosting(agent.session_id))):
             continue
@@ -81,13 +82,13 @@ def _proven(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
 
 def _start(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
     """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
-    _, directory, client = paths.whereabouts(agent.session_id, mailbox.logs.trail.kept()) or ("", "", "")
-    values = {"session": agent.session_id, "client": client, "cwd": directory}
+    where = whereabouts.of(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+    values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
     nothing, error = subprocess.DEVNULL, ""
     try:
         subprocess.Popen(
             text.filled(words, values),
-            cwd=directory,
+            cwd=where.directory,
             stdin=nothing,
             stdout=nothing,
             stderr=nothing,

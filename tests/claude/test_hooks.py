@@ -18,6 +18,7 @@ import pytest
 from agent_mailbox import Mailbox, Registration
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address
+from agent_mailbox.store.whereabouts import Whereabouts
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Program, Result, record, utf16
 
 if TYPE_CHECKING:
@@ -419,7 +420,8 @@ def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
         earlier.setattr(address, "SHOWN", ())
         box.register(Registration(session_id=ME, name="You", client="7"), ME)
     box.end(ME, "freeze", ME, session.CLEARED)
-    told = session.enter(box, OTHER, session.CLEARED, str(client.post.cwd), {"CLAUDE_PID": "7", **client.post.env})
+    where = Whereabouts(directory=str(client.post.cwd))
+    told = session.enter(box, OTHER, session.CLEARED, {"CLAUDE_PID": "7", **client.post.env}, where)
     assert "the name 'You' is reserved; left out" in told
     assert (client.agent(OTHER)["name"], client.agent(OTHER)["continues"]) == (None, [ME])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.control.requests import Control
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.instant import HOUR, MINUTE
@@ -20,6 +20,8 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.store import whereabouts
+from agent_mailbox.store.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +106,9 @@ def day(directory: str, now: int | None = None) -> Scene:
     scene.mailbox.end(gone, "retire", "user", "done")
     scene.at = scene.now - 6 * HOUR
     scene.send("Farid", "all", "GPU 1 is free until four.", subject="GPU 1", ttl_hours=1)
+    _tasks(scene)
     _present(scene)
+    _transcript(scene)
     return scene
 
 
@@ -144,6 +148,51 @@ def _readers(to: str, sender: str) -> list[str]:
     else:
         found = [to]
     return [name for name in found if name != sender]
+
+
+TASKS = (
+    ("Bo", "Read plates 9 to 14 a second time", "", ()),
+    ("Ines", "Index the readings by page and line", "analyzing", ()),
+    ("Hana", "Repeat run 12 with the published data", "blocked", ()),
+    ("Cleo", "Split the parser", "done", ("src/parser/lines.py", "docs/decisions.md")),
+)
+"""Who has which task of the person's, how far it is, and what came of it."""
+
+
+def _tasks(scene: Scene) -> None:
+    """Tasks in each state."""
+    said = {"analyzing": "a plan is on its way", "blocked": "no way to the data hash yet", "done": "merged"}
+    for name, title, phase, artifacts in TASKS:
+        scene.at = scene.now - 90 * MINUTE
+        task = scene.control.request("user", m.TaskAssignment(title=title), to=scene.ids[name])
+        scene.at = scene.now - 12 * MINUTE
+        if phase:
+            scene.control.report(scene.ids[name], task.id, phase, said[phase], artifacts=artifacts)
+
+
+def _transcript(scene: Scene) -> None:
+    """The conversation of one session, as its client keeps it."""
+    mine = scene.ids["Ines"]
+    path = Path(scene.mailbox.directory).parent / f"{mine}.jsonl"
+    edit = {"file_path": "docs/plans/0017.md", "old_string": "swap by hand", "new_string": "swap in one transaction"}
+    calls = (
+        ("Bash", {"command": "git log --oneline -5 -- schema/"}, "9f2c1ab Freeze schema 4"),
+        ("Edit", edit, "saved"),
+    )
+    said: list[tuple[str, object]] = [("user", "Index the readings by page and line. Ask before you touch the table.")]
+    said += [("assistant", [{"type": "text", "text": "I look at what changed in the **schema** first."}])]
+    for number, (tool, given, told) in enumerate(calls):
+        said += [("assistant", [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}])]
+        said += [("user", [{"type": "tool_result", "tool_use_id": f"t{number}", "content": told}])]
+    said += [("assistant", [{"type": "tool_use", "id": "last", "name": "Bash", "input": {"command": "npm test"}}])]
+    lines = []
+    for number, (kind, content) in enumerate(said):
+        at = instant.text(scene.now - (len(said) - number) * MINUTE)
+        event = {"type": kind, "timestamp": at, "message": {"role": kind, "content": content}}
+        lines.append(json.dumps(event) + "\n")
+    path.write_text("".join(lines))
+    where = Whereabouts(client="claude", conversation=str(path))
+    whereabouts.note(mine, where, scene.mailbox.logs.trail.kept())
 
 
 def _present(scene: Scene) -> None:

@@ -33,9 +33,19 @@ PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("dead-dark", "/dead?open={dead}", "dark", WIDE),
     ("search-light", "/search?q=index", "light", WIDE),
     ("agent-light", "/agent?id={ines}", "light", WIDE),
+    ("transcript-dark", "/transcript?id={ines}", "dark", WIDE),
+    ("tasks-light", "/tasks", "light", WIDE),
     ("pending-dark", "/pending", "dark", WIDE),
 )
-KEPT = ("waiting-light", "waiting-dark", "waiting-phone", "channel-light", "timeline-dark")
+KEPT = (
+    "waiting-light",
+    "waiting-dark",
+    "waiting-phone",
+    "channel-light",
+    "timeline-dark",
+    "tasks-light",
+    "transcript-dark",
+)
 """Those that README shows."""
 
 

@@ -40,6 +40,7 @@ class Day:
             "/": "wants to use Bash",
             "/agents": "Dmitri",
             f"/agent?id={ines}": "Decides for it",
+            f"/transcript?id={ines}": "git log --oneline",
             "/channels": "#reproducibility",
             "/new": "Agents, roles, tags or all",
             "/channel?to=project:inscription": "indexes are free to come and go",
@@ -92,7 +93,11 @@ def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> 
         how["viewport"] = {"width": 390, "height": 844}
     window = Window(browser, day.console, **how)
     found = {}
-    for path in day.pages if look == "light" else [p for p in day.pages if p.startswith(("/?", "/agents", "/time"))]:
+    for path in (
+        day.pages
+        if look == "light"
+        else [p for p in day.pages if p.startswith(("/?", "/agents", "/time", "/tra", "/tasks"))]
+    ):
         page = window.go(path)
         found[path] = window.axe(axe)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

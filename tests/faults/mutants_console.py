@@ -75,6 +75,18 @@ MUTANTS = (
         tests=f"{ORDERS}::test_what_may_not_be_is_told_and_changes_nothing",
     ),
     Mutant(
+        "a conversation is read under its session's own name alone",
+        "conversation_files.latest",
+        ('if not place.startswith("/") or not (is_rollout or name == f"{session_id}.jsonl"):', "if not place:"),
+        tests="tests/console/test_activity.py::test_a_session_names_no_other_file",
+    ),
+    Mutant(
+        "a conversation is no link to another file",
+        "conversation_files.latest",
+        (" | system.O_NOFOLLOW", ""),
+        tests="tests/console/test_activity.py::test_a_session_names_no_other_file",
+    ),
+    Mutant(
         "a live row is weighed at its place",
         "Watcher.look",
         ("weighed(m, view, line, at)", "weighed(m, view, line, None)"),

@@ -157,9 +157,11 @@ class Hook(Record):
     def enter(self, source: str) -> list[str]:
         """Enter the session (``session.enter``), and make its later commands know who they are. Returns the lines to
         tell it."""
+        from ...store.whereabouts import Whereabouts
         from . import session  # once or twice in a session's life
 
-        told = session.enter(self.desk, self.call.session_id, source, self.call.cwd, self.environ, self.call.client)
+        where = Whereabouts(directory=self.call.cwd, client=self.call.client, conversation=self.call.conversation)
+        told = session.enter(self.desk, self.call.session_id, source, self.environ, where)
         try:
             session.tell_commands(self.call.session_id, self.environ)
         except MailboxError as error:

@@ -12,10 +12,10 @@ it made the item. A hook's text is a message of the harness, marked as a hook's;
 
 from __future__ import annotations
 
-from ...core import codec
+from ...core import codec, instant
 from ...core.records import BadLine
 from . import budget
-from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, read, when
+from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
                 state = found[offer.nonce]
                 if state == SHOWN and given >= places[offer.nonce]:
                     found[offer.nonce] = SEEN
-                elif state == OPEN and when(event) >= offer.time:
+                elif state == OPEN and instant.told(event.get("timestamp")) >= offer.time:
                     found[offer.nonce] = PASSED
         elif _is_a_hook_s(item):
             for mark, nonce in marks.items():

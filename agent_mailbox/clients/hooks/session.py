@@ -14,7 +14,8 @@ from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...mailbox import absence
 from ...mailbox.registry import Registry
-from ...store import creation, paths, system
+from ...store import creation, paths, system, user_state, whereabouts
+from ...store.whereabouts import Whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ SAME_PROCESS = (CLEARED, "compact")
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
 
 
-def enter(
-    desk: OpenMailbox, session_id: str, source: str, directory: str, environ: Mapping[str, str], kind: str = ""
-) -> list[str]:
-    """Register the session, or its return; returns the lines to tell it. ``kind`` is its client's name, if we know it.
+def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str, str], where: Whereabouts) -> list[str]:
+    """Register the session, or its return; returns the lines to tell it. ``where`` it works, as its client told it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
     configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A known session stays who it
@@ -47,7 +46,9 @@ def enter(
     old = _cleared(roster, client) if source == CLEARED and known is None else None
     if known is not None and known.state != DEAD and (known.proven or known.client):
         goes_on = source in SAME_PROCESS
-        request = Registration(session_id=session_id) if goes_on else _additions(desk, known, directory, environ, told)
+        request = (
+            Registration(session_id=session_id) if goes_on else _additions(desk, known, where.directory, environ, told)
+        )
     elif old is not None:
         request = Registration(
             session_id=session_id,
@@ -57,12 +58,12 @@ def enter(
             continues=old.session_id,
         )
     else:
-        request = _wishes(desk, session_id, directory, environ, told)
+        request = _wishes(desk, session_id, where.directory, environ, told)
     if known is not None and request.lead is not None:
         request = _with_lead(desk, request, known, environ, told)
     _register(desk, request.replace(client=client), told)
-    if "AGENT_MAILBOX_DIR" not in environ:
-        creation.point(session_id, desk.directory, environ, directory, kind)
+    mailbox = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory
+    whereabouts.note(session_id, where.replace(mailbox=mailbox), user_state.directory(environ))
     return told
 
 

@@ -92,7 +92,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
                 running.add(block.get("id"))
             elif block.get("type") == "tool_result" and block.get("tool_use_id") in running:
                 running.discard(block.get("tool_use_id"))
-                ended = ended or when(event) >= since
+                ended = ended or instant.told(event.get("timestamp")) >= since
     return ended and not running
 
 
@@ -125,7 +125,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
             message = event.get("message")
             if not isinstance(message, dict) or message.get("model") == _CLIENT:
                 continue
-            answer, spoken = message.get("id"), when(event)
+            answer, spoken = message.get("id"), instant.told(event.get("timestamp"))
             for offer in offers:
                 state = found[offer.nonce]
                 if state == SHOWN and answer != during[offer.nonce]:
@@ -149,14 +149,6 @@ def _tells(event: dict[str, Any], nonce: str) -> bool:
     texts = said if isinstance(said, list) else [said]
     heads = budget.heads(nonce)
     return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
-
-
-def when(event: Mapping[str, Any]) -> int:
-    """Return the ms of an event; 0 if it has no time."""
-    try:
-        return instant.parse(event["timestamp"])
-    except (KeyError, TypeError, ValueError):
-        return 0
 
 
 def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ const patch = (old, fresh) => {
       $("h2", before).replaceWith($("h2", node));
       return before;
     }
-    return before.matches(".card") && busy(before) ? before : node;
+    return before.matches(".card, .step") && busy(before) ? before : node;
   });
   const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
   const kept = new Set(next);
@@ -112,3 +112,6 @@ const refresh = async () => {
   if (left.length) stale(left.find((what) => what !== "rail") || "rail");
 };
 document.addEventListener(EXPIRED, () => stale("main"));
+// What changes without mail says after how many seconds it is to be looked at again.
+const again = Number($("[data-again]")?.dataset.again);
+if (again) setInterval(() => { if (!document.hidden) stale("main"); }, again * 1000);

@@ -1,0 +1,115 @@
+"""An agent's activity: its last steps as its client wrote them down, and in a few words, its present one.
+
+Belongs here: from steps to what a page shows. The steps are other people's text: templates escape them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..core.records import Record
+from ..core.session_steps import CALL, PROMPT, SAID, TOLD
+from ..core.text import clipped, visible_text
+from ..store import conversation_files, whereabouts
+from . import calls, markup, presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
+
+    from ..core.session_steps import Step
+    from .desk import Looking
+    from .survey import Survey
+
+GLANCE = 1 << 17
+"""Bytes of a conversation's end that tell the present step."""
+SHORT = 120
+"""Characters of a call in a line."""
+BY = {PROMPT: "Prompt", TOLD: "Shown by a hook", SAID: "Said", CALL: "Call"}
+
+
+class Deed(Record):
+    """A step on a page. ``line``: a call in a few words; ``goes_on``: it has not ended."""
+
+    key: str
+    kind: str
+    by: str
+    iso: str
+    moment: str
+    body: Markup | str
+    line: str
+    parts: tuple[calls.Part, ...]
+    outcome: str
+    goes_on: bool
+    has_failed: bool
+    is_aside: bool
+
+
+def present(now: Looking, session_id: str) -> dict[str, Any] | None:
+    """Return an agent's present step and when it began; None if its client keeps no conversation that we can read."""
+    steps = _steps(now, session_id, GLANCE)
+    own = [step for step in steps or () if not step.is_aside]
+    if not own:
+        return None if steps is None else {"said": "", "iso": "", "since": ""}
+    last = own[-1]
+    said = "has spoken" if last.kind == SAID else f"runs {_line(last)}" if _goes_on(last) else "works"
+    return {"said": said, "iso": presenters.iso(last.at), "since": presenters.ago(last.at, now.mailbox.now())}
+
+
+def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return an agent's last steps."""
+    agent, clock = now.roster.find(params.get("id", "")), now.mailbox.now()
+    steps = _steps(now, agent.session_id, conversation_files.LATEST)
+    name = presenters.name(agent.session_id, now.roster)
+    return {
+        "title": f"Transcript of {name}",
+        "name": name,
+        "agent": agent.session_id,
+        "deeds": deeds(steps or (), clock),
+        "is_kept": steps is not None,
+    }
+
+
+def deeds(steps: Sequence[Step], clock: int) -> list[Deed]:
+    """Return the steps as a page shows them."""
+    alike: Counter[int] = Counter()
+    found = []
+    for step in steps:
+        found.append(_deed(step, clock, f"{step.at}-{alike[step.at]}"))
+        alike[step.at] += 1
+    return found
+
+
+def _deed(step: Step, clock: int, key: str) -> Deed:
+    is_call = step.kind == CALL
+    return Deed(
+        key=key,
+        kind=step.kind,
+        by=BY[step.kind],
+        iso=presenters.iso(step.at),
+        moment=presenters.moment(step.at, clock),
+        body="" if is_call or step.kind == TOLD else markup.html(step.text or ""),
+        line=_line(step) if is_call else "",
+        parts=calls.parts(step.tool, step.given or {}) if is_call else (),
+        outcome=visible_text(step.text or "") if is_call or step.kind == TOLD else "",
+        goes_on=_goes_on(step),
+        has_failed=step.has_failed,
+        is_aside=step.is_aside,
+    )
+
+
+def _goes_on(step: Step) -> bool:
+    return step.kind == CALL and step.text is None
+
+
+def _line(step: Step) -> str:
+    """Return a call in a few words: the tool, and the first text of its input."""
+    first = next((value for value in (step.given or {}).values() if isinstance(value, str) and value.strip()), "")
+    return presenters.line(clipped(f"{step.tool} {' '.join(first.split())}".strip(), SHORT))
+
+
+def _steps(now: Looking, session_id: str, most: int) -> list[Step] | None:
+    where = whereabouts.of(session_id, now.mailbox.logs.trail.kept())
+    return conversation_files.latest(where.conversation, session_id, most) if where is not None else None

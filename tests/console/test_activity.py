@@ -1,0 +1,152 @@
+"""An agent's activity and transcript: as its client wrote it, inert, and never another file's content."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from agent_mailbox.store import conversation_files
+from tests.claude.test_hooks import ME, Client
+from tests.console.conftest import Window
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from tests.console.conftest import Running
+
+AT = "2026-03-16T14:30:00.000Z"
+HOSTILE = "<script>alert(1)</script> \u202edlrow"
+
+
+class Keeper:
+    """A session whose client keeps a transcript."""
+
+    def __init__(self, console: Running, path: Path) -> None:
+        self.path = path
+        self.client = Client(console.post)
+        self.client.hook("SessionStart", transcript_path=str(path))
+
+    def write(self, *events: dict[str, Any]) -> None:
+        """Add lines as Claude Code writes them."""
+        with self.path.open("a") as file:
+            file.writelines(json.dumps({"timestamp": AT, "isSidechain": False, **event}) + "\n" for event in events)
+
+
+def said(kind: str, *blocks: object) -> dict[str, Any]:
+    """A line with a message."""
+    return {"type": kind, "message": {"role": kind, "content": blocks[0] if isinstance(blocks[0], str) else blocks}}
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": f"npm test {HOSTILE}"}}
+
+
+@pytest.fixture
+def keeper(running: Running, tmp_path: Path) -> Keeper:
+    """A session that was prompted, saw mail, and runs a tool."""
+    found = Keeper(running, tmp_path / f"{ME}.jsonl")
+    told = {"type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "content": ["Agent mail 1a2b3c"]}
+    found.write(
+        said("user", f"Begin. {HOSTILE}"),
+        {"type": "attachment", "attachment": told},
+        {"type": "summary", "summary": "not a step"},
+        said("assistant", {"type": "text", "text": "I **begin**."}, CALL),
+        {**said("assistant", {"type": "text", "text": "from below"}), "isSidechain": True},
+    )
+    return found
+
+
+def test_a_page_tells_the_present_step_and_the_last_ones(running: Running, keeper: Keeper) -> None:
+    """A call that goes on is told as such; its outcome stands with it; a subagent's step is called so."""
+    page = running.ask(f"/agent?id={ME}").text
+    assert "runs Bash npm test &lt;script&gt;" in page
+    assert f'href="/transcript?id={ME}"' in page
+    page = running.ask(f"/transcript?id={ME}").text
+    assert page.count('class="step entry') == 5
+    assert "<strong>begin</strong>" in page
+    assert "Agent mail 1a2b3c" in page
+    assert ("by a subagent" in page, "goes on" in page) == (True, True)
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    keeper.write(said("user", {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "1 failed"}))
+    page = running.ask(f"/transcript?id={ME}").text
+    assert page.count('class="step entry') == 5
+    assert ("1 failed" in page, "goes on" in page, ">failed<" in page) == (True, False, True)
+    assert "works, <time" in running.ask(f"/agent?id={ME}").text
+    keeper.write(said("assistant", {"type": "text", "text": "Done."}))
+    assert "has spoken, <time" in running.ask(f"/agent?id={ME}").text
+
+
+def test_an_open_page_follows_and_leaves_open_what_one_reads(
+    running: Running, keeper: Keeper, browser: Browser
+) -> None:
+    """New steps come by themselves; details that the person opened stay open."""
+    window = Window(browser, running)
+    page = window.go(f"/transcript?id={ME}")
+    page.locator(".step.by-told summary").click()
+    keeper.write(said("assistant", {"type": "text", "text": "Something new."}))
+    expect(page.get_by_text("Something new.")).to_be_visible()
+    expect(page.locator(".step.by-told pre")).to_be_visible()
+    assert window.problems == []
+
+
+@pytest.mark.parametrize("wrong", ["name", "link", "pipe", "directory"])
+def test_a_session_names_no_other_file(running: Running, tmp_path: Path, wrong: str) -> None:
+    """It tells the path itself: only a plain file under its own id is read, and no page waits for a pipe."""
+    import os
+
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text(json.dumps(said("user", "the secret")) + "\n")
+    path = tmp_path / f"{ME}.jsonl"
+    if wrong == "name":
+        path = secret
+    elif wrong == "link":
+        path.symlink_to(secret)
+    elif wrong == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    Keeper(running, path)
+    page = running.ask(f"/transcript?id={ME}").text
+    assert "no conversation that can be read here" in page
+    assert "the secret" not in page
+
+
+def test_any_line_breaks_nothing(tmp_path: Path) -> None:
+    """Whatever stands in the file, the other steps are told."""
+    path = tmp_path / f"{ME}.jsonl"
+    odd: tuple[Any, ...] = (None, 1, "x", [], {}, [None, 1, [], {"type": "text"}, {"type": "tool_use"}], {"role": 1})
+    lines = [json.dumps({"type": kind, "message": {"content": o}}) for o in odd for kind in ("user", "assistant")]
+    lines += [json.dumps({"type": "attachment", "attachment": o}) for o in odd]
+    lines += [json.dumps(o) for o in odd] + ["[" * 9000, "{", "\udcff", json.dumps(said("user", "still here"))]
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape") + b'\n{"type":"user","mess')
+    steps = conversation_files.latest(str(path), ME)
+    assert steps is not None
+    assert steps[-1].text == "still here"
+
+
+def test_a_rollout_is_told_too(tmp_path: Path) -> None:
+    """Codex's items by their roles; a call's input by its fields, its output with it."""
+    path = tmp_path / f"rollout-2026-03-16T14-30-00-{ME}.jsonl"
+    items: list[dict[str, Any]] = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "# AGENTS.md instructions"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
+        {"type": "function_call", "name": "exec_command", "arguments": '{"cmd":"ls"}', "call_id": "c"},
+        {"type": "custom_tool_call", "name": "apply_patch", "input": "*** Begin Patch", "call_id": "d"},
+        {"type": "function_call_output", "call_id": "c", "output": "a.py"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "DONE"}]},
+    ]
+    lines = [json.dumps({"timestamp": AT, "type": "response_item", "payload": item}) for item in items]
+    path.write_text("\n".join(lines) + "\n")
+    found = [(s.kind, s.tool, s.given, s.text) for s in conversation_files.latest(str(path), ME) or ()]
+    assert found == [
+        ("told", "", None, "# AGENTS.md instructions"),
+        ("prompt", "", None, "hello"),
+        ("call", "exec_command", {"cmd": "ls"}, "a.py"),
+        ("call", "apply_patch", {"input": "*** Begin Patch"}, None),
+        ("said", "", None, "DONE"),
+    ]
