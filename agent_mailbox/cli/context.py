@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=OpenMailbox)
 
+UNNAMED = ("CLAUDECODE", client_variables.GEMINI, "OPENCODE")
+"""Variables of an agent's terminal that name no session."""
 SESSION, FROM = "--session", "--from"
 """The options by which a command is told its session, and by which one that sends is."""
 
@@ -54,9 +56,10 @@ def whoami(given: str | None, environ: Mapping[str, str], option: str = SESSION)
 
 def session_unknown(option: str, why: str = "") -> Malformed:
     """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
+    names = ", ".join((*client_variables.SESSIONS, client_variables.OURS))
     return Malformed(
-        f"your session is unknown: no {option}, and none of {client_variables.CLAUDE},"
-        f" {client_variables.CODEX}, {client_variables.OURS} is set" + (f"; not the person: {why}" if why else ""),
+        f"your session is unknown: no {option}, and none of {names} is set"
+        + (f"; not the person: {why}" if why else ""),
         f"register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
         code="no_session",
     )
@@ -65,14 +68,11 @@ def session_unknown(option: str, why: str = "") -> Malformed:
 def actor(environ: Mapping[str, str]) -> str:
     """Return who types: the agent whose terminal this is, else ``user``.
 
-    A terminal of an unnamed agent (``CLAUDECODE``, ``GEMINI_CLI``) is not the person's either.
+    A terminal of an unnamed agent (``CLAUDECODE``, ``GEMINI_CLI``, ``OPENCODE``) is not the person's either.
     """
-    agent = (
-        environ.get(client_variables.CLAUDE)
-        or environ.get(client_variables.CODEX)
-        or environ.get(client_variables.OURS)
-    )
-    return agent or ("an-agent" if environ.get("CLAUDECODE") or environ.get(client_variables.GEMINI) else USER)
+    named = (environ.get(name) for name in (*client_variables.SESSIONS, client_variables.OURS))
+    agent = next(filter(None, named), None)
+    return agent or ("an-agent" if any(environ.get(name) for name in UNNAMED) else USER)
 
 
 def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
@@ -230,7 +230,7 @@ class Context:
             named = client_variables.session(self.environ) is not None
         except Malformed:  # two clients' variables are set
             return True
-        return named or any(self.environ.get(name) for name in ("CLAUDECODE", client_variables.GEMINI))
+        return named or any(self.environ.get(name) for name in UNNAMED)
 
     @property
     def painter(self) -> mail_output.Style:

@@ -24,14 +24,15 @@ def keep(directory: str | None) -> int:
     """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
     else 0. It says nothing else: the session's own hooks report errors."""
     environ = environment()
-    pid = client.number(environ)
     try:
         call = hook_events.parse("Doorbell", given(), environ, os.getcwd())
+        pid = client.number(environ, call.client)
         place = None if pid is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or pid is None:
             return 0
         prove = proven(call, environ)
-        with client.Client(pid, environ) as beside:
+        idle = call.session_id if call.client == client.OPENCODE else None
+        with client.Client(pid, environ, idle) as beside:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()

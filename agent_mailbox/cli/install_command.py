@@ -277,6 +277,18 @@ def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) 
     _install(app, _target(app, clients.GEMINI, project, user), dry_run)
 
 
+@install.command("opencode", cls=Verb)
+@_shared_options
+@pass_app
+def install_opencode(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+    """Install a plugin that calls our hooks, /bye and /checkpoint, and a section for the model.
+
+    Shows a diff first and is idempotent. Everything goes into files of its own in DIR/.opencode, or with --user into
+    opencode in XDG_CONFIG_HOME (default: ~/.config). The plugin contains a path of this machine, so do not commit it.
+    """
+    _install(app, _target(app, clients.OPENCODE, project, user), dry_run)
+
+
 def _uninstaller(client: InstallTarget) -> None:
     @uninstall.command(client.name, cls=Verb)
     @_shared_options

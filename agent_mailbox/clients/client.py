@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+OPENCODE = "opencode"
 IDLE = ("idle", "shell")
 """Between turns: nothing runs, or only commands in the background."""
 BUSY = ("busy", "waiting")
@@ -25,17 +26,23 @@ BUSY = ("busy", "waiting")
 _MOST = 1 << 16
 
 
-def number(environ: Mapping[str, str]) -> int | None:
+def number(environ: Mapping[str, str], kind: str = "") -> int | None:
     """Return the client's process; None if it is unknown, or no person sits at the client. Such a client (``-p``) waits
-    at its start or end for hooks in the background (seen with 2.1.329)."""
-    pid = environ.get("CLAUDE_PID", "") if client_variables.is_attended(environ) else ""
+    at its start or end for hooks in the background (seen with 2.1.329). ``kind``: the client's name, if known; the
+    plugin in OpenCode starts no doorbell where no person sits."""
+    if kind == OPENCODE:
+        pid = environ.get("OPENCODE_PID", "")
+    else:
+        pid = environ.get("CLAUDE_PID", "") if client_variables.is_attended(environ) else ""
     return int(pid) if pid.isascii() and pid.isdigit() and 1 < len(pid) < 10 else None
 
 
 class Client:
-    """A client's process, for a ``with`` block. Raises ``ProcessLookupError`` if it is gone."""
+    """A client's process, for a ``with`` block. Raises ``ProcessLookupError`` if it is gone. ``idle``: a session known
+    to be idle as long as this runs; the plugin in OpenCode ends its doorbell as a turn begins."""
 
-    def __init__(self, pid: int, environ: Mapping[str, str]) -> None:
+    def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None) -> None:
+        self._idle = idle
         home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
         self._pid = pid
         self._directory = os.path.join(home, "sessions")
@@ -70,6 +77,8 @@ class Client:
 
     def doing(self) -> tuple[str | None, str | None]:
         """Return (session, status), each None if unknown."""
+        if self._idle is not None:
+            return self._idle, IDLE[0]
         try:
             with open(self._file, "rb") as file:
                 entry = codec.parse(file.read(_MOST), _MOST, ours=False)
@@ -82,4 +91,5 @@ class Client:
 
     def place(self) -> str | None:
         """Return the path on which a change shows: the file, else the directory it will be in."""
-        return next((path for path in (self._file, self._directory) if os.path.exists(path)), None)
+        places = (self._file, self._directory) if self._idle is None else ()
+        return next((path for path in places if os.path.exists(path)), None)

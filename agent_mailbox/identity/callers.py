@@ -129,11 +129,7 @@ def _outside(found: Outsider) -> Caller:
 def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the sessions of one process, the one that the environment names first; it picks among those alone."""
     named = next(
-        (
-            value
-            for name in (client_variables.CLAUDE, client_variables.CODEX)
-            if (value := environ.get(name)) in sessions
-        ),
+        (value for name in client_variables.SESSIONS if (value := environ.get(name)) in sessions),
         None,
     )
     named = named or sessions[0]

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from ..store.processes import Process
 
 MARKS = (
-    *(client_variables.CLAUDE, client_variables.CODEX, client_variables.GEMINI),
+    *(*client_variables.SESSIONS, client_variables.GEMINI),
     "CLAUDECODE",
     "CLAUDE_PID",
     "GEMINI_SESSION_ID",
+    "OPENCODE",
 )
 """Variables that clients set for all they start."""
-NAMES = ("claude", "codex", "gemini")
+NAMES = ("claude", "codex", "gemini", "opencode")
 _RUNTIMES = ("node", "nodejs", "bun", "deno")
-_SCRIPTS = ("/@anthropic-ai/claude-code/", "/@openai/codex/", "/@google/gemini-cli/")
+_SCRIPTS = ("/@anthropic-ai/claude-code/", "/@openai/codex/", "/@google/gemini-cli/", "/opencode-ai/")
 _VERSIONS = "/claude/versions/"
 """The directory of the client's own installer, which names the program by its version."""
 

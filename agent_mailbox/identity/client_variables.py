@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 CLAUDE, CODEX, GEMINI = "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_CLI"
 """Claude Code and Codex name the session (a subagent's commands: its parent's); Gemini CLI names none."""
+OPENCODE = "OPENCODE_SESSION_ID"
+"""Our plugin in OpenCode sets it for the agent's commands, and for our hooks; the client itself names no session."""
+SESSIONS = (CLAUDE, CODEX, OPENCODE)
+"""The variables that name a session."""
 OURS = "AGENT_MAILBOX_SESSION"
 ELSE = "pass --session ID (to send and reply: --from ID)"
 
@@ -23,7 +27,7 @@ def session(environ: Mapping[str, str]) -> str | None:
     Raises ``Malformed`` if the variables name two sessions, or one beside Gemini CLI. A client that another one's agent
     started has the variables of both, in no order; it must not consume its parent's mail.
     """
-    named = {value for name in (CLAUDE, CODEX) if (value := environ.get(name))}
+    named = {value for name in SESSIONS if (value := environ.get(name))}
     if len(named) > 1 or (named and environ.get(GEMINI)):
         what = f"session unclear: a client within a client, and {' and '.join(sorted(named))} may be the outer one's"
         raise Malformed(what, ELSE, code="no_session")
@@ -39,4 +43,4 @@ def are_told(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a session's commands will know their session, by the environment of its hook."""
     if environ.get("GEMINI_SESSION_ID") == session_id:
         return False
-    return all(environ.get(name) in (None, "", session_id) for name in (CLAUDE, CODEX, GEMINI))
+    return all(environ.get(name) in (None, "", session_id) for name in (*SESSIONS, GEMINI))

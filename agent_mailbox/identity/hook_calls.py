@@ -119,7 +119,7 @@ def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, 
 
 def _by_environment(session_id: str, environ: Mapping[str, str]) -> str | None:
     """Return what the client's variables tell, if ancestors are unreadable (macOS; not run live)."""
-    named = environ.get(client_variables.CLAUDE) or environ.get(client_variables.CODEX)
+    named = next((value for name in client_variables.SESSIONS if (value := environ.get(name))), None)
     return proofs.of_session(session_id) if named in (None, "", session_id) else None
 
 

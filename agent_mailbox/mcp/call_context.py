@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..cli import mail_output
     from ..mailbox.opened import OpenMailbox
 
-_STALE = (client_variables.CLAUDE, client_variables.CODEX)
 WHY = "a client's model calls, not the person"
 
 
@@ -35,7 +34,7 @@ class CallContext(Context):
     def caller(self) -> Caller:
         """Return the caller; the person's terminal above a client that we do not know is that client's."""
         if self._caller is None:
-            environ = {name: value for name, value in self.environ.items() if name not in _STALE}
+            environ = {name: value for name, value in self.environ.items() if name not in client_variables.SESSIONS}
             found = callers.of(environ)
             self._caller = Caller(callers.PROGRAM, why=WHY) if found.is_person else found
         return self._caller

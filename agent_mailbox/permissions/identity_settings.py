@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VARIABLES = (client_variables.OURS, client_variables.CLAUDE, client_variables.CODEX)
-_MARKS = (*VARIABLES, client_variables.GEMINI, "CLAUDECODE")
+VARIABLES = (client_variables.OURS, *client_variables.SESSIONS)
+_MARKS = (*VARIABLES, client_variables.GEMINI, "CLAUDECODE", "OPENCODE")
 """Variables that mark a terminal as an agent's: without them it would be the person's."""
 _TAKING = {"unset": ("",), "env": ("-u", "--unset"), "export": ("-n",), "declare": ("+x",), "typeset": ("+x",)}
 """Programs that remove variables, each with the prefixes of the options by which it does."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from ...core.records import Record
-from ..install import client_table
-from ..install.hook_entries import BELL, FILES, PERMISSION, PERMIT, calls_us
+from ..install import client_table, opencode_plugin
+from ..install.hook_entries import BELL, FILES, PERMIT, calls_us
 from . import hook_sources
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ ABILITIES = {
     "stop": ("Stop",),
     "end": ("SessionEnd",),
     "wake when idle": (BELL,),
-    "permit": (PERMIT, PERMISSION),
+    "permit": (PERMIT,),
     "guard": ("PreToolUse",),
     "guard files": (FILES,),
 }
@@ -55,7 +55,12 @@ def _abilities(client: InstallTarget) -> tuple[str, ...]:
 
 def _installed(client: InstallTarget, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     places = (client_table.project(client, here).settings, client_table.user(client, environ).settings)
-    return tuple(path for path in dict.fromkeys(map(os.path.realpath, places)) if _calls_us(path))
+    is_installed = _is_ours if client.is_plugin else _calls_us
+    return tuple(path for path in dict.fromkeys(map(os.path.realpath, places)) if is_installed(path))
+
+
+def _is_ours(path: str) -> bool:
+    return opencode_plugin.hook_of(hook_sources.read(path) or b"") is not None
 
 
 def _calls_us(path: str) -> bool:

@@ -49,9 +49,9 @@ MAX_TOLD = 5
 class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session. ``only_denies``: the
-    client is Codex, which takes a refusal before a tool, and goes on at any other answer (seen with 0.169.0).
+    client is Codex or OpenCode, which take a refusal before a tool, and go on at any other answer.
     ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: ``claude``, ``codex``, or empty for others."""
+    ``client``: ``claude``, ``codex``, ``opencode``, or empty for others."""
 
     event: str
     session_id: str
@@ -100,6 +100,9 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     tool = obj.get("tool_input")
     command = tool.get("command") if isinstance(tool, dict) else None
     path, is_claude = text("transcript_path"), _is_claude_code(session_id, environ)
+    client = "claude" if is_claude else "opencode" if environ.get(client_variables.OPENCODE) == session_id else ""
+    if not client and ("turn_id" in obj or _is_rollout_of(path, session_id)):
+        client = "codex"
     return Call(
         event=event,
         session_id=session_id,
@@ -117,8 +120,8 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
-        only_denies="turn_id" in obj and not is_claude,
-        client="claude" if is_claude else "codex" if "turn_id" in obj or _is_rollout_of(path, session_id) else "",
+        only_denies=client == "opencode" or ("turn_id" in obj and not is_claude),
+        client=client,
         conversation=path if is_claude or _is_rollout_of(path, session_id) else "",
     )
 
@@ -323,6 +326,9 @@ def _tool_used(hook: Hook) -> None:
 
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
+        return
+    if hook.call.client == "opencode":
+        hook.report_idle()  # its turn is over, and no answer prolongs it: a doorbell begins another for mail
         return
     left = hook.settle(FLUSH)
     turns = hook.turns() if hook.call.stop_hook_active else 0

@@ -1,7 +1,8 @@
 """The clients an installation knows: where each looks for what, and by what names. A table; no file is touched here.
 
-Belongs here: the differences between them. Observed with Claude Code 2.1.329, Codex 0.169.0 and Gemini CLI 0.61.0. All
-take hooks of one shape, and answers of one shape, under our names for the events.
+Belongs here: the differences between them. Observed with Claude Code 2.1.329, Codex 0.169.0, Gemini CLI 0.61.0 and
+OpenCode 1.18.33. The first three take hooks of one shape, and answers of one shape, under our names for the events.
+OpenCode takes a plugin, which calls the same hooks.
 
 A project's hooks name a program by its path on this machine. Claude Code has a settings file for the person alone; the
 others have only the one that a team may share.
@@ -28,7 +29,8 @@ BELLS = ("SessionStart", "UserPromptSubmit")
 class InstallTarget(Record):
     """A client. ``word`` tells the shim whose hook it is. ``hooks`` were seen to work with it. ``files``: the files all
     ours, by their place below its directory; made from how an agent starts our program, and whether for all
-    sessions."""
+    sessions. ``memory`` is empty if ours is one of these files. ``config``: the name of its directory below the
+    user's configuration, if it is there. ``is_plugin``: its settings file is all ours, a plugin."""
 
     name: str
     word: str
@@ -41,6 +43,8 @@ class InstallTarget(Record):
     files: Callable[[str, bool], Mapping[str, str]]
     rules: Callable[[str], Sequence[str]]
     after: str = ""
+    config: str = ""
+    is_plugin: bool = False
 
     @property
     def events(self) -> dict[str, str]:
@@ -75,6 +79,9 @@ def user(client: InstallTarget, environ: Mapping[str, str]) -> Target:
 
 def user_directory(client: InstallTarget, environ: Mapping[str, str]) -> str:
     """Return the client's directory of the user."""
+    if client.config:
+        above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
+        return os.path.join(above, client.config)
     named = environ.get(client.variable) if client.variable else None
     return named or os.path.join(environ.get(client.home) or environ.get("HOME") or "/", client.directory)
 
@@ -142,4 +149,32 @@ GEMINI = InstallTarget(
     rules=lambda _: (),
     after="Gemini CLI runs a project's hooks only where you trust the folder",
 )
-CLIENTS = (CLAUDE_CODE, CODEX, GEMINI)
+OPENCODE = InstallTarget(
+    name="opencode",
+    word="opencode",
+    hooks=tuple(
+        Wanted(theirs, ours)
+        for theirs, ours in (
+            ("chat.message", "SessionStart"),
+            ("chat.message", "UserPromptSubmit"),
+            ("tool.execute.before", BEFORE_TOOL),
+            ("tool.execute.before", PERMIT),
+            ("tool.execute.before", FILES),
+            ("tool.execute.after", "PostToolUse"),
+            ("session.idle", "Stop"),
+            ("session.idle", BELL),
+            ("dispose", "SessionEnd"),
+        )
+    ),
+    variable=None,
+    home="HOME",
+    directory=".opencode",
+    config="opencode",
+    settings=("plugins/agent-mailbox.js", "plugins/agent-mailbox.js"),
+    is_plugin=True,
+    memory="",
+    files=lambda _, __: texts.opencode_files(),
+    rules=lambda _: (),
+    after="OpenCode reads plugins as it starts: start it again where it runs",
+)
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI, OPENCODE)

@@ -28,7 +28,7 @@ PERMISSION = "PermissionRequest"
 """The event with which the client would ask its person."""
 PERMIT_TIMEOUT = 600
 """Seconds the client gives those two, which wait for an answer: its own limit, written down in case it changes."""
-CLIENTS = ("codex", "gemini")
+CLIENTS = ("codex", "gemini", "opencode")
 """The last word of a hook: it tells the shim which client calls."""
 FILES = "Files"
 """The command that a hook calls before the tools that write files."""

@@ -17,7 +17,7 @@ from ...store import paths, user_state
 from ...store.lock import FileLock
 from ..permission import file_guard as ours
 from . import foreign_files as files
-from . import hook_entries, merge, texts
+from . import hook_entries, merge, opencode_plugin, texts
 from .client_table import Target
 
 TYPE_CHECKING = False
@@ -104,6 +104,9 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     more["permissions"][merge.ALLOW] = [*client.rules(program)]
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
+    if client.is_plugin:
+        yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook).encode())
+        return
     yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
     yield _settings(

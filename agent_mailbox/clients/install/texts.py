@@ -179,6 +179,13 @@ def gemini_files(program: str, everywhere: bool) -> dict[str, str]:
     return found
 
 
+def opencode_files() -> dict[str, str]:
+    """Return OpenCode's commands, and the section, which its plugin names as an instruction. Its ``AGENTS.md`` would
+    hide a project's ``CLAUDE.md`` from it."""
+    tasks = {f"commands/{name}.md": f"---\ndescription: {about}\n---\n{text}" for name, (about, text) in TASKS.items()}
+    return {**tasks, "agent-mailbox.md": f"{SECTION}\n"}
+
+
 SKILL = """\
 ---
 name: agent-mailbox
