@@ -132,6 +132,8 @@ CONTRACT = {
     "uninstall codex": {"--project", "--user", "--dry-run"},
     "install gemini": {"--project", "--user", "--dry-run"},
     "uninstall gemini": {"--project", "--user", "--dry-run"},
+    "install opencode": {"--project", "--user", "--dry-run"},
+    "uninstall opencode": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
     "control request permission": {"--session", "--tool", "--input", "--reason", "--timeout", "--request-id"},
     "control request plan": {

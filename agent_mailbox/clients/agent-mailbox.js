@@ -6,8 +6,10 @@ import { spawn } from "node:child_process"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
-// The installation fills this in.
+// The installation fills these in: the hook, and the person's rules for plain mail commands.
 const HOOK = ""
+const FREE = []
+const REDIRECTED = ""
 
 const LINE = "agent-mailbox: new mail"
 const WAKE = 2
@@ -32,12 +34,24 @@ const paths = (tool, args) => {
   return lines.map((line) => /^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)/s.exec(line)?.[1].trim()).filter(Boolean)
 }
 
+// Where the person's rules ask about every command, plain mail needs no asking: our rules come right behind that one, so
+// that all others of the person's overrule them. A redirection writes a file, and is asked about.
+const permitted = (permission) => {
+  const rules = typeof permission === "string" ? { "*": permission } : { ...permission }
+  const shell = rules.bash ?? rules["*"]
+  const [first, ...others] = Object.entries(typeof shell === "string" ? { "*": shell } : (shell ?? {}))
+  if (first?.[0] !== "*" || first[1] !== "ask") return permission
+  const ours = [...FREE.map((pattern) => [pattern, "allow"]), [REDIRECTED, "ask"]]
+  return { ...rules, bash: Object.fromEntries([first, ...ours, ...others]) }
+}
+
 export const AgentMailbox = async ({ client, directory }) => {
   const roots = new Map() // a session -> the one it works for: itself, or the one whose subagent it is
   const starts = new Map() // a session -> how it began; empty once its first prompt told that
   const speaks = new Map() // a session -> the agent, model and tools of its last prompt, which a wake must not change
   const bells = new Map() // an idle session -> the process that waits for its mail
   const asked = new Map() // a call of the hook that waits for an answer -> its session
+  const notes = new Map() // a tool's call -> what the model is told beside its result
 
   const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OTHERS.test(name)))
   const start = (event, id, fields) => {
@@ -108,6 +122,7 @@ export const AgentMailbox = async ({ client, directory }) => {
 
   return {
     config: async (config) => {
+      config.permission = permitted(config.permission)
       config.instructions = [...(config.instructions ?? []), fileURLToPath(new URL("../agent-mailbox.md", import.meta.url))]
     },
 
@@ -145,12 +160,15 @@ export const AgentMailbox = async ({ client, directory }) => {
           const fields = { cwd, hook_event_name: "PreToolUse", tool_name: name, tool_input: input }
           const said = await call(judge, id, { ...fields, tool_use_id: callID, ...agent })
           if (said.permissionDecision === "deny") throw new Error(said.permissionDecisionReason)
+          if (said.additionalContext) notes.set(callID, said.additionalContext)
         }
     },
 
-    "tool.execute.after": async ({ sessionID }, output) => {
-      if ((await root(sessionID)) !== sessionID) return
-      const { additionalContext: text } = await call("PostToolUse", sessionID, {})
+    "tool.execute.after": async ({ sessionID, callID }, output) => {
+      const told = [notes.get(callID)]
+      notes.delete(callID)
+      if ((await root(sessionID)) === sessionID) told.push((await call("PostToolUse", sessionID, {})).additionalContext)
+      const text = told.filter(Boolean).join("\n\n")
       if (!text) return
       if (typeof output.output === "string") output.output += `\n\n${text}`
       else output.content?.push({ type: "text", text })

@@ -24,6 +24,8 @@ IDLE = ("idle", "shell")
 BUSY = ("busy", "waiting")
 """In a turn, or in a dialog of one."""
 _MOST = 1 << 16
+NOTICE = 178
+"""Tokens of the notice that Claude Code 2.1.329 puts around the line of a wake."""
 
 
 def number(environ: Mapping[str, str], kind: str = "") -> int | None:
@@ -43,6 +45,8 @@ class Client:
 
     def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None) -> None:
         self._idle = idle
+        self.notice = NOTICE if idle is None else 0
+        """Tokens that the client adds to the line of a wake."""
         home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
         self._pid = pid
         self._directory = os.path.join(home, "sessions")

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 LINE = "agent-mailbox: new mail"
 WAKE = 2
 """The exit code that wakes the session."""
-TOKENS = 184
-"""Tokens of a wake, four characters each: six for our line, the rest for the notice that Claude Code 2.1.329 puts
-around it. The mail itself comes in the frame of the prompt's hook."""
+TOKENS = 6
+"""Tokens of our line, four characters each; ``client`` knows those of a notice around it. The mail itself comes in the
+frame of the prompt's hook."""
 RING = 0.0
 """A result that says: ring now. Any other number is when to look again."""
 SETTLE, AT_MOST = 0.15, 2.0
@@ -205,7 +205,7 @@ class Doorbell:
         if due <= now:
             self._rings = self._rings + 1 if left == self._rung and left else 1
             self._rung, self._rung_at = unread, now
-            events.note_wake(desk.logs, self._me, desk.now(), TOKENS)
+            events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
             return RING
         return due
 

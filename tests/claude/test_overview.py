@@ -32,7 +32,7 @@ def listed(house: House) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: str) -> None:
     """Its settings file is named after ``install``, no other client's is, and none after ``uninstall``."""
-    assert [row["installed"] for row in listed(house).values()] == [[], [], []]
+    assert [row["installed"] for row in listed(house).values()] == [[]] * len(NAMES)
     before = house.tree()
     for word in ("install", "uninstall"):
         assert house.program.call(word, name, "--project", house.project, "--json").rc == 0
@@ -42,11 +42,12 @@ def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: st
 
 
 def test_the_list_tells_the_clients_apart(house: House) -> None:
-    """Only Claude Code is woken; Codex permits and guards, too; Gemini CLI has no hook at the start."""
+    """Claude Code and OpenCode are woken; Codex permits and guards, too; Gemini CLI has no hook at the start."""
     abilities = {name: set(row["abilities"]) for name, row in listed(house).items()}
     assert [*abilities] == NAMES
     assert abilities["claude-code"] == set(ABILITIES)
     assert abilities["codex"] == {"start", "prompt", "between tools", "stop", "end", "permit", "guard"}
+    assert abilities["opencode"] == set(ABILITIES)
     assert abilities["gemini"] == {"prompt", "between tools", "stop", "end"}
 
 

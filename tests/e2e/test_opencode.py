@@ -59,6 +59,9 @@ class OpenCode:
         self.config.write_text(json.dumps(config))
         post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
 
+        self.used: list[dict[str, Any]] = []
+        """How the tools of the last run ended, by the client's own account."""
+
     def install(self) -> None:
         """Install for the project."""
         self.post.ok("install", "opencode", "--project", self.project)
@@ -78,9 +81,10 @@ class OpenCode:
             timeout=PATIENCE,
         )
         assert done.returncode == 0, done
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        assert [line for line in lines if line["type"] == "error"] == []
-        return str(lines[0]["sessionID"])
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [line for line in said if line["type"] == "error"] == []
+        self.used = [line["part"]["state"] for line in said if line["type"] == "tool_use"]
+        return str(said[0]["sessionID"])
 
 
 @pytest.fixture
@@ -208,7 +212,7 @@ class Served(OpenCode):
 
 
 def test_mail_wakes_an_idle_session(post: Post, binary: Path) -> None:
-    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once. No mail, no turn."""
+    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once."""
     with Completions() as model:
         served = Served(post, binary, model)
         served.install()
@@ -222,7 +226,28 @@ def test_mail_wakes_an_idle_session(post: Post, binary: Path) -> None:
             until(lambda: model.asked("MAIL_AGAIN"))
             last = model.requests[-1]
         told = [str(message["content"]) for message in last["messages"] if message["role"] == "user"]
+        assert "MUST NOT make any edits" in told[-1]
         assert [text.count("agent-mailbox: new mail") for text in told] == [0, 1, 1]
         assert [text.count("MAIL_FOR_THE_IDLE") for text in told] == [0, 1, 0]
         assert [text.count("MAIL_AGAIN") for text in told] == [0, 0, 1]
         assert len(post.objects(READS)) == 2
+
+
+def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: OpenCode) -> None:
+    """A redirection still is, and what is not ours; a run refuses whatever it would ask about. The person's own rules
+    for our commands stand."""
+    opencode.install()
+    config = json.loads(opencode.config.read_text())
+    rules = {"*": "ask", "agent-mailbox history *": "deny"}
+    opencode.config.write_text(json.dumps({**config, "permission": {"bash": rules}}))
+    mail = "agent-mailbox send --to user --body FREE_MAIL"
+    commands = [mail, f"{mail} > taken", "touch taken", f"{mail} && touch taken", "agent-mailbox history --all"]
+    for number, command in enumerate(commands):
+        opencode.model.script = by_prompt(PROMPT_ONE=[shell(command)])
+        opencode.ask("PROMPT_ONE")
+        (used,) = opencode.used
+        assert ("rejected permission" in used.get("error", "")) == (0 < number < 4), (command, used)
+    assert "prevents you from using" in used["error"]
+    sent = [m for m in opencode.post.ok("history", "--all")["messages"] if m["content"] == "FREE_MAIL"]
+    assert len(sent) == 1
+    assert not (opencode.project / "taken").exists()

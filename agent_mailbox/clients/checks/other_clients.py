@@ -1,4 +1,4 @@
-"""The hooks of Codex and Gemini CLI: do those that call us lead anywhere? For the doctor; it writes nothing.
+"""The hooks of Codex, Gemini CLI and OpenCode: do those that call us lead anywhere? For the doctor; it writes nothing.
 
 Belongs here: their files, and the problems of an installation there. ``runnable`` knows what a command needs to run.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 
 from ...core import codec
+from ...core.text import shell_quoted
 from ...upkeep.doctor.findings import Problem
-from ..install.client_table import CODEX, GEMINI, InstallTarget, user_directory
+from ..install import opencode_plugin
+from ..install.client_table import CODEX, GEMINI, OPENCODE, InstallTarget, user_directory
 from ..install.hook_entries import calls_us
 from . import codex_trust, hook_sources, runnable
 
@@ -30,16 +32,49 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
             yield from _looked_at(client, source, environ, hooked)
         yield from _notes(client, hooked)
         anything = anything or bool(hooked)
-    return anything
+    found = yield from _plugins(projects, here, environ)
+    return anything or found
+
+
+def _plugins(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
+    """Yield the problems of OpenCode's plugins of ours: one without its hook; a note of two. The generator's value:
+    whether there is any."""
+    there: list[str] = []
+    for path, project in _files(OPENCODE, projects, here, environ).items():
+        text = hook_sources.read(path) or b""
+        hook = opencode_plugin.hook_of(text)
+        if hook is None:
+            continue
+        there.append(path)
+        renewed = f"`agent-mailbox install {OPENCODE.name}`"
+        wrong = runnable.wrong(shell_quoted(hook), project, environ)
+        if wrong is not None:
+            line = text.count(b"\n", 0, text.find(b"\nconst HOOK")) + 2
+            what = f"the plugin cannot call its hook: {wrong.replace(runnable.INSTALL, renewed)}"
+            yield Problem(path, line, what)
+        elif opencode_plugin.is_another(text):
+            yield Problem(path, None, f"it is not this version's plugin: {renewed} renews an unedited one", note=True)
+    if len(there) > 1:
+        also = ", ".join(there[:-1])
+        what = f"OpenCode calls us {len(there)} times, also from {also}: once is enough; remove the others"
+        yield Problem(there[-1], None, what, note=True)
+    return bool(there)
+
+
+def _files(
+    client: InstallTarget, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the client's files that may call us, each with the directory in which it does."""
+    files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
+    for project in projects:
+        files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
+    return files
 
 
 def _sources(
     client: InstallTarget, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
-    files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
-    for project in projects:
-        files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
-    for path, project in files.items():
+    for path, project in _files(client, projects, here, environ).items():
         found = hook_sources.source(path, project)
         if found is not None:
             yield found

@@ -328,7 +328,10 @@ def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
     if hook.call.client == "opencode":
-        hook.report_idle()  # its turn is over, and no answer prolongs it: a doorbell begins another for mail
+        # Its turn is over, and no answer prolongs it: for mail that waits, a doorbell begins another one.
+        rings = hook.desk.config.doorbell
+        if not rings or all(item.muted for item in hook.desk.look(hook.call.session_id)):
+            hook.report_idle()
         return
     left = hook.settle(FLUSH)
     turns = hook.turns() if hook.call.stop_hook_active else 0

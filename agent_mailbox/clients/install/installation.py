@@ -105,7 +105,7 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     for name, text in client.files(program, target.user).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
-        yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook).encode())
+        yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook, program).encode())
         return
     yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]

@@ -11,19 +11,32 @@ import re
 
 from ...errors import StorageFailed
 from . import foreign_files as files
+from . import texts
 
 SOURCE = "agent-mailbox.js"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_UNFILLED = 'const HOOK = ""'
+_FILL = re.compile(r"^const (HOOK|FREE|REDIRECTED) = .*", re.MULTILINE)
+"""The lines that an installation fills in."""
 _FILLED = re.compile(r'^const HOOK = ("(?:[^"\\\n]|\\.)+")', re.MULTILINE)
 
 
-def text(hook: str) -> str:
-    """Return the plugin that calls this shim."""
+def text(hook: str, program: str) -> str:
+    """Return the plugin that calls this shim; ``program`` is how an agent starts ours."""
+    free = [*(f"{program} {words} *" for words in texts.FREE), *(f"{program} {words}" for words in texts.EXACT)]
+    filled = {"HOOK": hook, "FREE": free, "REDIRECTED": f"{program} *>*"}
+    return _FILL.sub(lambda found: f"const {found[1]} = {json.dumps(filled[found[1]])}", _source())
+
+
+def _source() -> str:
     found = files.read(os.path.join(_PACKAGE, SOURCE))
     if found is None:
         raise StorageFailed(f"{_PACKAGE} lacks its {SOURCE}", "install agent-mailbox again")
-    return found.decode().replace(f"\n{_UNFILLED}", f"\nconst HOOK = {json.dumps(hook)}", 1)
+    return found.decode()
+
+
+def is_another(plugin: bytes) -> bool:
+    """Return whether a plugin is edited, or another version's."""
+    return _FILL.sub("", plugin.decode("utf-8", "replace")) != _FILL.sub("", _source())
 
 
 def hook_of(plugin: bytes) -> str | None:
