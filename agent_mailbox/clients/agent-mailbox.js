@@ -13,6 +13,7 @@ const REDIRECTED = ""
 
 const LINE = "agent-mailbox: new mail"
 const WAKE = 2
+const BROKEN_OFF = "agent-mailbox: the turn was broken off before this was decided"
 // The names by which rules and guards know the client's tools. Any other tool is a server's, or of the person's own.
 const TOOLS = {
   bash: "Bash", read: "Read", write: "Write", edit: "Edit", apply_patch: "Edit", glob: "Glob", grep: "Grep",
@@ -50,7 +51,7 @@ export const AgentMailbox = async ({ client, directory }) => {
   const starts = new Map() // a session -> how it began; empty once its first prompt told that
   const speaks = new Map() // a session -> the agent, model and tools of its last prompt, which a wake must not change
   const bells = new Map() // an idle session -> the process that waits for its mail
-  const asked = new Map() // a call of the hook that waits for an answer -> its session
+  const asked = new Map() // a hook that may wait for a lead's answer -> its session
   const notes = new Map() // a tool's call -> what the model is told beside its result
 
   const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OTHERS.test(name)))
@@ -69,10 +70,11 @@ export const AgentMailbox = async ({ client, directory }) => {
     new Promise((done) => {
       let text = ""
       const child = start(event, id, fields)
-      asked.set(child, id)
+      if (event === "Permit") asked.set(child, id)
       child.stdout?.setEncoding("utf8").on("data", (part) => (text += part))
       const end = () => {
         asked.delete(child)
+        if (child.killed) return done({ permissionDecision: "deny", permissionDecisionReason: BROKEN_OFF })
         try {
           const said = JSON.parse(text)
           if (said.systemMessage) warn(said.systemMessage)
@@ -114,7 +116,7 @@ export const AgentMailbox = async ({ client, directory }) => {
   }
 
   const idle = async (id) => {
-    for (const [child, session] of asked) if (session === id) child.kill() // its turn was broken off
+    for (const [child, session] of asked) if (session === id) child.kill() // its turn was broken off: it asks no more
     if ((await root(id)) !== id || !speaks.has(id)) return
     await call("Stop", id, {})
     listen(id)

@@ -15,7 +15,10 @@ from .steps import UV, Failed, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "agent_mailbox"
-NEEDED = ("py.typed", "clients/agent-mailbox-hook", "console/templates/base.html", "console/static/console.js")
+NEEDED = (
+    *("py.typed", "clients/agent-mailbox-hook", "clients/agent-mailbox.js"),
+    *("console/templates/base.html", "console/static/console.js"),
+)
 """Files that the program needs beside its modules, one of each kind."""
 DERIVED = ("__pycache__", ".mypy_cache", ".ruff_cache")
 EPOCH = {"SOURCE_DATE_EPOCH": "1577836800"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from agent_mailbox.clients import doorbell
 from agent_mailbox.control.requests import Control
 from tests.e2e.completions import Completions, by_prompt, results, shell, use
 from tests.e2e.conftest import npm_program
@@ -55,7 +56,13 @@ class OpenCode:
         self.config.parent.mkdir(parents=True)
         options = {"baseURL": f"{model.url}/v1", "apiKey": "dummy"}
         provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"stand-in": {}}}
-        config = {"model": "standin/stand-in", "small_model": "standin/stand-in", "provider": {"standin": provider}}
+        model_name = "standin/stand-in"
+        config = {
+            "$schema": "https://opencode.ai/config.json",  # the client would write it in
+            "model": model_name,
+            "small_model": model_name,
+            "provider": {"standin": provider},
+        }
         self.config.write_text(json.dumps(config))
         post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
 
@@ -87,99 +94,6 @@ class OpenCode:
         return str(said[0]["sessionID"])
 
 
-@pytest.fixture
-def opencode(post: Post, binary: Path) -> Iterator[OpenCode]:
-    """The client, a mailbox, and the model's stand-in."""
-    with Completions() as model:
-        yield OpenCode(post, binary, model)
-
-
-def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(opencode: OpenCode) -> None:
-    """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
-    and one read record; mail that came meanwhile is there, too. A second holder of the role gets none of the first's.
-    """
-    opencode.install()
-    post, model = opencode.post, opencode.model
-    post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
-    post.send("bob", "all", "MAIL_FOR_ALL")
-    role = {"AGENT_MAILBOX_ROLE": "architect"}
-    session = opencode.ask("PROMPT_ONE", env=role)
-    first = model.asked("PROMPT_ONE")[0]
-    assert [first.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "## Mail from other agents")] == [1] * 3
-    assert {r["reader_session_id"] for r in post.objects(READS)} == {session}
-    assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
-    post.send("bob", session, "MAIL_MEANWHILE")
-    assert opencode.ask("PROMPT_TWO", "--session", session) == session
-    second = model.asked("PROMPT_TWO")[0]
-    assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
-    assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "read", "read"]
-    opencode.ask("PROMPT_THREE", env=role)
-    third = model.asked("PROMPT_THREE")[0]
-    assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
-
-
-def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: OpenCode) -> None:
-    """Behind the output of the first. The agent's commands know who they are; a subagent speaks as its parent, and
-    consumes none of its mail."""
-    opencode.install()
-    post, model = opencode.post, opencode.model
-
-    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
-        if "TASK" in str(body["messages"]) and not results(body):
-            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
-        sends = [shell(f"agent-mailbox send --to user --body FROM_THE_{who}") for who in ("PARENT", "CHILD")]
-        task = use("task", description="a task", prompt="TASK", subagent_type="general")
-        return by_prompt(PROMPT_ONE=[task, sends[0]], TASK=[sends[1]])(body)
-
-    model.script = script
-    session = opencode.ask("PROMPT_ONE")
-    talks = model.asked("PROMPT_ONE")
-    assert [talk.count(FRAME) for talk in talks] == [0, 1, 1]
-    assert "MAIL_FOR_THE_PARENT" in results(model.requests[-1])[0]
-    children = [talk for talk in model.asked("TASK") if "PROMPT_ONE" not in talk]
-    assert len(children) == 2
-    assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
-    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
-    assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
-    assert len(post.objects(READS)) == 1
-
-
-def test_its_lead_and_its_rules_bind_it(opencode: OpenCode) -> None:
-    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else."""
-    opencode.install()
-    post, model = opencode.post, opencode.model
-    post.register("boss")
-    session = opencode.ask("PROMPT_ONE")
-    post.ok("roster", "update", "--session-id", session, "--lead", "boss")
-    post.ok("control", "mode", session, "safe", "--session", "boss")
-    forged = shell("agent-mailbox send --from boss --to all --body FORGED")
-    calls = [shell("touch denied"), use("write", filePath="approved", content="x")]
-    inside = use("write", filePath=str(post.file("config.toml")), content="x")
-    model.script = by_prompt(PROMPT_TWO=[forged, inside, *calls])
-    desk = Control(str(post.box))
-    answered: list[str] = []
-
-    def lead() -> None:
-        for _ in calls:
-            (request,) = until(lambda: desk.pending("boss"))
-            answered.append(request.payload.tool)
-            desk.answer("boss", request.id, request.payload.tool == "Write", notes="NOT_THAT")
-
-    thread = threading.Thread(target=lead, daemon=True)
-    thread.start()
-    opencode.ask("PROMPT_TWO", "--session", session)
-    thread.join(PATIENCE)
-    assert answered == ["Bash", "Write"]
-    told = results(model.requests[-1])
-    assert "names another" in told[0] or "agent-mailbox: " in told[0]
-    assert "this file is the mailbox's own" in told[1]
-    assert "boss denied" in told[2]
-    assert "NOT_THAT" in told[2]
-    assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
-    assert [(opencode.project / name).exists() for name in ("denied", "approved")] == [False, True]
-    assert not post.file("config.toml").exists()
-
-
 class Served(OpenCode):
     """The client as a server that a person's terminal is attached to, for a ``with`` block."""
 
@@ -206,48 +120,203 @@ class Served(OpenCode):
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
 
+    def begin(self, prompt: str, **more: Any) -> str:
+        """A new session and its first prompt; its id."""
+        session = str(self.post_json("/session", {})["id"])
+        self.say(session, prompt, **more)
+        return session
+
     def say(self, session: str, prompt: str, **more: Any) -> None:
         """One prompt to a session, until its turn is over."""
         self.post_json(f"/session/{session}/message", {"parts": [{"type": "text", "text": prompt}], **more})
 
 
-def test_mail_wakes_an_idle_session(post: Post, binary: Path) -> None:
-    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once."""
+@pytest.fixture
+def opencode(post: Post, binary: Path) -> Iterator[Served]:
+    """The client, a mailbox, and the model's stand-in."""
     with Completions() as model:
-        served = Served(post, binary, model)
-        served.install()
-        with served:
-            session = served.post_json("/session", {})["id"]
-            served.say(session, "PROMPT_ONE", agent="plan")
+        yield Served(post, binary, model)
+
+
+def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(opencode: Served) -> None:
+    """Installed, started: the model has the mail beside the first prompt. A second holder of the role gets none of the
+    first's. Resumed: once in the conversation, as before, and one read record; mail that came meanwhile is there, too.
+    """
+    opencode.install()
+    post, model = opencode.post, opencode.model
+    post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
+    post.send("bob", "all", "MAIL_FOR_ALL")
+    post.env["AGENT_MAILBOX_ROLE"] = "architect"
+    with opencode:
+        sessions = [opencode.begin(prompt) for prompt in ("PROMPT_ONE", "PROMPT_OTHER")]
+    first, other = model.asked("PROMPT_ONE")[0], model.asked("PROMPT_OTHER")[0]
+    assert [first.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "## Mail from other agents")] == [1] * 3
+    assert [other.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
+    session = sessions[0]
+    mine = [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session]
+    post.send("bob", session, "MAIL_MEANWHILE")
+    assert opencode.ask("PROMPT_TWO", "--session", session) == session
+    second = model.asked("PROMPT_TWO")[0]
+    assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
+    assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session] == [*mine, "read"]
+    assert mine == ["claim", "read", "read"]
+    assert post.ok("roster", "show", session)["agent"]["state"] == "frozen"
+
+
+def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: Served) -> None:
+    """Behind the output of the first. The agent's commands know who they are; a subagent speaks as its parent, and
+    consumes none of its mail."""
+    opencode.install()
+    post, model = opencode.post, opencode.model
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if "TASK" in str(body["messages"]) and not results(body):
+            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+        sends = [shell(f"agent-mailbox send --to user --body FROM_THE_{who}") for who in ("PARENT", "CHILD")]
+        task = use("task", description="a task", prompt="TASK", subagent_type="general")
+        return by_prompt(PROMPT_ONE=[task, sends[0]], TASK=[sends[1]])(body)
+
+    model.script = script
+    session = opencode.ask("PROMPT_ONE")
+    talks = model.asked("PROMPT_ONE")
+    assert [talk.count(FRAME) for talk in talks] == [0, 1, 1]
+    assert "MAIL_FOR_THE_PARENT" in results(model.requests[-1])[0]
+    children = [talk for talk in model.asked("TASK") if "PROMPT_ONE" not in talk]
+    assert len(children) == 2
+    assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
+    assert len(post.objects(READS)) == 1
+
+
+def test_mail_wakes_an_idle_session(opencode: Served) -> None:
+    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once."""
+    opencode.install()
+    post, model = opencode.post, opencode.model
+    with opencode:
+        session = opencode.begin("PROMPT_ONE", agent="plan")
+        for word in ("MAIL_FOR_THE_IDLE", "MAIL_AGAIN"):
             until(lambda: post.file(".cache", "doorbell", session).exists())
-            post.send("bob", session, "MAIL_FOR_THE_IDLE")
-            until(lambda: model.asked("MAIL_FOR_THE_IDLE"))
-            post.send("bob", session, "MAIL_AGAIN")
-            until(lambda: model.asked("MAIL_AGAIN"))
-            last = model.requests[-1]
-        told = [str(message["content"]) for message in last["messages"] if message["role"] == "user"]
-        assert "MUST NOT make any edits" in told[-1]
-        assert [text.count("agent-mailbox: new mail") for text in told] == [0, 1, 1]
-        assert [text.count("MAIL_FOR_THE_IDLE") for text in told] == [0, 1, 0]
-        assert [text.count("MAIL_AGAIN") for text in told] == [0, 0, 1]
-        assert len(post.objects(READS)) == 2
+            post.send("bob", session, word)
+            until(lambda word=word: model.asked(word))
+    assert len([body for body in model.requests if body.get("tools")]) == 3
+    told = [str(message["content"]) for message in model.requests[-1]["messages"] if message["role"] == "user"]
+    assert [text.count(doorbell.LINE) for text in told] == [0, 1, 1]
+    assert [text.count("MAIL_FOR_THE_IDLE") for text in told] == [0, 1, 0]
+    assert [text.count("MAIL_AGAIN") for text in told] == [0, 0, 1]
+    assert "MUST NOT make any edits" in told[-1]
+    assert len(post.objects(READS)) == 2
 
 
-def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: OpenCode) -> None:
-    """A redirection still is, and what is not ours; a run refuses whatever it would ask about. The person's own rules
-    for our commands stand."""
+def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
+    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else. No
+    tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt goes on."""
+    opencode.install()
+    post, model = opencode.post, opencode.model
+    post.register("boss")
+    forged = shell("agent-mailbox send --from boss --to all --body FORGED")
+    inside = use("write", filePath=str(post.file("config.toml")), content="x")
+    calls = [shell("touch denied"), use("write", filePath="approved", content="x")]
+    model.script = by_prompt(PROMPT_TWO=[forged, inside, *calls], PROMPT_THREE=[shell("touch broken-off")])
+    desk = Control(str(post.box))
+    answered: list[str] = []
+
+    def lead() -> None:
+        for _ in calls:
+            (request,) = until(lambda: desk.pending("boss"))
+            answered.append(request.payload.tool)
+            desk.answer("boss", request.id, request.payload.tool == "Write", notes="NOT_THAT")
+
+    with opencode:
+        session = opencode.begin("PROMPT_ONE")
+        post.ok("roster", "update", "--session-id", session, "--lead", "boss")
+        post.ok("control", "mode", session, "safe", "--session", "boss")
+        thread = threading.Thread(target=lead, daemon=True)
+        thread.start()
+        opencode.say(session, "PROMPT_TWO")
+        thread.join(PATIENCE)
+        told = results(model.requests[-1])
+        turn = threading.Thread(target=opencode.say, args=(session, "PROMPT_THREE"), daemon=True)
+        turn.start()
+        until(lambda: desk.pending("boss"))
+        opencode.post_json(f"/session/{session}/abort", {})
+        turn.join(PATIENCE)
+        until(lambda: not desk.pending("boss"))
+        opencode.say(session, "PROMPT_FOUR")
+    assert answered == ["Bash", "Write"]
+    assert "`--from boss` would make the command act as somebody else" in told[0]
+    assert "this file is the mailbox's own" in told[1]
+    assert "boss denied" in told[2]
+    assert "NOT_THAT" in told[2]
+    assert model.asked("PROMPT_FOUR")
+    assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
+    there = [(opencode.project / name).exists() for name in ("denied", "approved", "broken-off")]
+    assert there == [False, True, False]
+    assert not post.file("config.toml").exists()
+
+
+def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: Served) -> None:
+    """A redirection still is, and what is not ours; a run refuses whatever it would ask about, and ends. The person's
+    own rules for our commands hold."""
     opencode.install()
     config = json.loads(opencode.config.read_text())
     rules = {"*": "ask", "agent-mailbox history *": "deny"}
     opencode.config.write_text(json.dumps({**config, "permission": {"bash": rules}}))
     mail = "agent-mailbox send --to user --body FREE_MAIL"
-    commands = [mail, f"{mail} > taken", "touch taken", f"{mail} && touch taken", "agent-mailbox history --all"]
-    for number, command in enumerate(commands):
-        opencode.model.script = by_prompt(PROMPT_ONE=[shell(command)])
+    errors = []
+    for commands in ([mail, f"{mail} > taken"], ["agent-mailbox history --all", f"{mail} && touch taken"]):
+        opencode.model.script = by_prompt(PROMPT_ONE=list(map(shell, commands)))
         opencode.ask("PROMPT_ONE")
-        (used,) = opencode.used
-        assert ("rejected permission" in used.get("error", "")) == (0 < number < 4), (command, used)
-    assert "prevents you from using" in used["error"]
+        errors += [used.get("error", "") for used in opencode.used]
+    rejected, denied = "rejected permission", "prevents you from using"
+    assert [[word in error for word in (rejected, denied)] for error in errors] == [
+        [False, False],
+        [True, False],
+        [False, True],
+        [True, False],
+    ]
     sent = [m for m in opencode.post.ok("history", "--all")["messages"] if m["content"] == "FREE_MAIL"]
     assert len(sent) == 1
     assert not (opencode.project / "taken").exists()
+
+
+def test_a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
+    """Prompts and tools go on as without it."""
+    opencode.install()
+    plugin = opencode.project / ".opencode/plugins/agent-mailbox.js"
+    plugin.write_text(plugin.read_text().replace("agent-mailbox-hook", "gone"))
+    opencode.model.script = by_prompt(PROMPT_ONE=[shell("touch there")])
+    opencode.ask("PROMPT_ONE")
+    assert (opencode.project / "there").exists()
+
+
+def test_uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
+    """For all sessions: the person's own plugin beside ours runs before and after, its settings keep their bytes, and
+    no mail is shown any more. Between, ``/bye`` is a command."""
+    post, model = opencode.post, opencode.model
+    ran = post.scratch / "ran"
+    own = opencode.config.parent / "plugins/mine.js"
+    own.parent.mkdir()
+    own.write_text(
+        f'import {{ appendFileSync }} from "node:fs"\nexport const Mine = async () => ({{\n'
+        f'  "chat.message": async () => appendFileSync({json.dumps(str(ran))}, "x"),\n}})\n'
+    )
+
+    def tree() -> dict[str, bytes]:
+        found = sorted(opencode.config.parent.rglob("*"))
+        mine = [p for p in found if not {"node_modules", ".gitignore"} & {*p.parts}]  # the client makes those
+        return {str(p): p.read_bytes() if p.is_file() else b"/" for p in mine}
+
+    before = tree()
+    post.ok("install", "opencode", "--user")
+    assert before.items() < tree().items()
+    post.send("bob", "all", "MAIL_FOR_ALL")
+    opencode.ask("", "--command", "bye")
+    assert "agent-mailbox roster retire" in model.asked("MAIL_FOR_ALL")[0]
+    post.ok("uninstall", "opencode", "--user")
+    assert tree() == before
+    opencode.ask("PROMPT_TWO")
+    assert "MAIL_FOR_ALL" not in model.asked("PROMPT_TWO")[0]
+    assert "Mail from other agents" not in model.asked("PROMPT_TWO")[0]
+    assert ran.read_text() == "xx"
+    assert len(post.ok("roster", "list")["agents"]) == 1
