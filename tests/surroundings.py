@@ -125,7 +125,8 @@ class Client:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def _ask(self, command: Sequence[str], env: Mapping[str, str], **more: Any) -> Result:
+    def run(self, command: Sequence[str], env: Mapping[str, str], **more: Any) -> Result:
+        """Run a command as a tool, or (with ``json``) as a hook with that on its standard input."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({"words": [*command], "env": {**env}, **more}).encode() + b"\n")
@@ -139,12 +140,12 @@ class Client:
         """Call a hook for a session, as a client does; ``settings``: variables that its own files add."""
         told = {"session_id": session_id, "cwd": str(self.post.cwd), **more}
         env = {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID", "CLAUDECODE": "1", **(settings or {})}
-        return self._ask(words("hook", event), env, json=json.dumps(told))
+        return self.run(words("hook", event), env, json=json.dumps(told))
 
     def bash(self, text: str, session_id: str | None = None, **env: str) -> Result:
         """Run a shell's text as a tool of a session does."""
         named = {} if session_id is None else {"CLAUDE_CODE_SESSION_ID": session_id, "CLAUDE_PID": "PID"}
-        return self._ask(["bash", "-c", text], {**named, "CLAUDECODE": "1", **env})
+        return self.run(["bash", "-c", text], {**named, "CLAUDECODE": "1", **env})
 
 
 def at_terminal(post: Post, text: str, env: Mapping[str, str | None] | None = None) -> Result:

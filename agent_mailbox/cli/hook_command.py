@@ -146,7 +146,10 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
 
 
 def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    """Warn a session of another that leases the file it is about to write, or wrote it a moment ago."""
+    """Warn a session of another that leases the file it is about to write, or wrote it a moment ago.
+
+    The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
+    whoever calls this says no more than the session itself may say."""
     try:
         call = hooks.parse(hooks.FILES, data, environ, _here())
     except BadData:
@@ -156,9 +159,12 @@ def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write
         return
     from ..clients.permission.lease_guard import LeaseGuard  # where the shim cannot tell
     from ..control.leasing import Leasing
+    from ..identity import callers
 
-    check_id(call.session_id)
-    desk = Leasing(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+    caller = callers.of(environ)
+    if caller.kind != callers.AS_SAID and check_id(call.session_id) not in caller.sessions:
+        return
+    desk = Leasing(place.directory, wait=hooks.LOCK_WAIT, prove=caller.proof)
     guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
     if text := guard.answer():
         write(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ from agent_mailbox.store.edits import RECENT
 from tests.claude.test_files import by_shim, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, record
+from tests.surroundings import Client
 
 ADA = "ada"
 
@@ -222,6 +224,21 @@ def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
         there.mkdir()
         (there / str(path).replace("/", ":")).touch()
         assert desk.writes(path) == "", name
+
+
+def test_below_a_client_a_session_s_writes_are_noted_and_no_command_notes_another_s(shim: Shim) -> None:  # noqa: F811
+    """The client's JSON comes through a socket, which the guard reads: the process it runs below tells whose it is."""
+    post = shim.post
+    guard = str(shim.checkout / "hooks/agent-mailbox-hook")
+    notes = post.file(".cache", "edits")
+    with Client(post) as client:
+        assert client.hook(ME).rc == 0
+        told = writing(post.cwd / "x").decode()
+        assert client.bash(f"printf %s {shlex.quote(told.replace(ME, ADA))} | {shlex.quote(guard)} Files", ME).rc == 0
+        assert not notes.exists()
+        done = client.run([guard, "Files"], {"CLAUDE_CODE_SESSION_ID": ME, "CLAUDECODE": "1"}, json=told)
+        assert (done.rc, done.stdout, done.stderr) == (0, "", "")
+        assert [path.name for path in notes.iterdir()] == [ME]
 
 
 def test_at_one_instant_one_of_many_gets_a_lease(post: Post) -> None:

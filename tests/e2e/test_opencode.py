@@ -164,29 +164,34 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
 
 
 def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: Served) -> None:
-    """Behind the output of the first. The agent's commands know who they are; a subagent speaks as its parent, and
-    consumes none of its mail."""
+    """Behind the output of the first, as is the word on a file that another leases. The agent's commands know who they
+    are; a subagent speaks as its parent, and consumes none of its mail."""
     opencode.install()
     post, model = opencode.post, opencode.model
+    post.register("ada", "--name", "Ada")
+    post.ok("lease", "leased", "--session", "ada", cwd=opencode.project)
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
         if "TASK" in str(body["messages"]) and not results(body):
             post.send("bob", "all", "MAIL_FOR_THE_PARENT")
         sends = [shell(f"agent-mailbox send --to user --body FROM_THE_{who}") for who in ("PARENT", "CHILD")]
         task = use("task", description="a task", prompt="TASK", subagent_type="general")
-        return by_prompt(PROMPT_ONE=[task, sends[0]], TASK=[sends[1]])(body)
+        return by_prompt(PROMPT_ONE=[task, sends[0], write], TASK=[sends[1]])(body)
 
+    write = use("write", filePath="leased", content="x")
     model.script = script
     session = opencode.ask("PROMPT_ONE")
     talks = model.asked("PROMPT_ONE")
-    assert [talk.count(FRAME) for talk in talks] == [0, 1, 1]
-    assert "MAIL_FOR_THE_PARENT" in results(model.requests[-1])[0]
+    assert [talk.count(FRAME) for talk in talks] == [0, 1, 1, 1]
+    told = results(model.requests[-1])
+    assert "MAIL_FOR_THE_PARENT" in told[0]
+    assert "leased by Ada" in told[2]
     children = [talk for talk in model.asked("TASK") if "PROMPT_ONE" not in talk]
     assert len(children) == 2
     assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
     assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
-    assert len(post.objects(READS)) == 1
+    assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session] == ["read"]
 
 
 def test_mail_wakes_an_idle_session(opencode: Served) -> None:
