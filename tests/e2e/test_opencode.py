@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,7 +79,9 @@ class OpenCode:
         return self.post.environ({**SETTINGS, **(env or {})})
 
     def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None) -> str:
-        """One run with one prompt; the session's id."""
+        """One run with one prompt; the session's id. A client that ended while it fetched types left a lock, for which
+        the next one waits a minute."""
+        shutil.rmtree(self.post.home / "state/opencode/locks", ignore_errors=True)
         done = subprocess.run(
             [self.binary, "run", "--format", "json", *map(str, words), prompt],
             env=self.environ(env),
