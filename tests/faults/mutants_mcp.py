@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant(
         "a tool's session is not chosen by the server's old environment",
         "CallContext.caller",
-        (" if name not in _STALE}", "}"),
+        (" if name not in client_variables.SESSIONS}", "}"),
         tests=f"{TOOLS}::test_below_a_client_with_hooks_it_is_that_client_s_session",
     ),
     Mutant(
