@@ -24,7 +24,7 @@ FLOORS = {
     "errors": 0,
     "core": 1,
     "store": 2,
-    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats"), 3),
+    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats", "postgres"), 3),
     **dict.fromkeys(("mailbox", "control"), 4),
     "upkeep": 5,
     **dict.fromkeys(("clients", "console", "engine", "mcp", "swarm", "teams"), DOORS),
@@ -288,14 +288,15 @@ def test_importing_the_facade_really_loads_none_of_them(program: Program) -> Non
 
 
 def test_run_time_dependencies_are_three() -> None:
-    """click, orjson and portalocker; anything else needs an extra of its own."""
+    """click, orjson and portalocker; anything else needs an extra of its own, and is a door's or one engine's."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {re.match(r"[A-Za-z0-9_.-]+", line).group() for line in project["dependencies"]}  # type: ignore[union-attr]
     assert names == {"click", "orjson", "portalocker"}
     used = {i.target.split(".")[0] for i in ALL} - set(sys.stdlib_module_names) - {PACKAGE, "__future__"}
     rooms = {name: {room_of(module_of(i.path)) for i in ALL if i.target.split(".")[0] == name} for name in used}
     beyond = {name for name, where in rooms.items() if name not in names and any(floor_of(r) < DOORS for r in where)}
-    assert beyond == set()
+    assert {name: rooms[name] for name in beyond} == {"psycopg": {"postgres"}}
+    assert [i for i in ALL if i.target.split(".")[0] == "psycopg" and i.at_load] == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))

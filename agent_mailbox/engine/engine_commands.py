@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import threading
@@ -24,27 +25,32 @@ from .joining_space import SpaceStanding
 
 @cli.group(cls=Commands)
 def engine() -> None:
-    """One mailbox on many machines: a NATS server orders, the files stay."""
+    """One mailbox on many machines: a NATS server, or PostgreSQL, orders; the files stay."""
 
 
 @engine.command(cls=Verb)
 @click.argument("url", metavar="URL")
 @click.option("--space", required=True, metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
-@click.option("--credential", metavar="FILE", help="A file (mode 0600) with a token, or a user and a password.")
+@click.option(
+    "--credential", metavar="FILE", help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form."
+)
 @click.option("--authority", metavar="FILE", help="The certificate that the server's must follow from.")
 @pass_app
 def join(app: App, /, url: str, space: str, machine: str | None, credential: str | None, authority: str | None) -> None:
     """Put this mailbox into a space: publish what is here, take in what is there.
 
-    URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. To join twice changes
-    nothing. Without --credential mail is as open as the server is.
+    URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. It may be
+    postgresql://USER@HOST/DATABASE, too, with all that libpq reads there; its credential is a password file. To join
+    twice changes nothing. Without --credential mail is as open as the server is.
 
     \b
     Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
     """
     credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
     place = Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
+    if place.is_postgres:
+        _need_psycopg()
     found = joining_space.join(app.mailbox.logs, place)
     app.out(f"joined {found.space} as {found.machine}: {found.applied} records\n", _value(found))
 
@@ -56,29 +62,72 @@ def join(app: App, /, url: str, space: str, machine: str | None, credential: str
 @click.option("--space", default="team", show_default=True, metavar="NAME", help="The space that the machines share.")
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine that may join; several times.")
 @click.option("--into", default="engine", show_default=True, metavar="DIR", help="Where to write the files.")
+@click.option("--postgresql", metavar="URL", help="Make the space in this database instead, as its owner.")
+@click.option("--credential", metavar="FILE", help="With --postgresql: the owner's password file (mode 0600).")
+@click.option(
+    "--authority", metavar="FILE", help="With --postgresql: the certificate that the server's must follow from."
+)
 @pass_app
 def config(
-    app: App, /, nodes: str, hosts: tuple[str, ...], port: int, space: str, machines: tuple[str, ...], into: str
+    app: App,
+    /,
+    nodes: str,
+    hosts: tuple[str, ...],
+    port: int,
+    space: str,
+    machines: tuple[str, ...],
+    into: str,
+    postgresql: str | None,
+    credential: str | None,
+    authority: str | None,
 ) -> None:
     """Write the files of a cluster of NATS servers: TLS, synced before it answers, a credential for each machine.
 
     Prints the commands that start it, and those with which the machines join. Copy each server's directory to its host.
     To add a machine, name them all again: secrets that are there are kept.
 
+    With --postgresql it makes the space in a database, with a role for each machine, and writes their password files.
+
     \b
     Example: agent-mailbox engine config --nodes 3 --machine laptop --machine server
     """
+    if not machines:
+        raise Malformed("cluster has no machine", "name each that may join: --machine NAME")
+    if postgresql is not None:
+        files = (None if path is None else os.path.abspath(path) for path in (credential, authority))
+        joins = joining_database(os.path.abspath(into), postgresql, space, machines, *files)
+        app.out("".join(f"{command}\n" for command in joins), {"directory": os.path.abspath(into), "join": joins})
+        return
     if missing := extras.missing(["cryptography"]):
         raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
     from . import cluster  # it needs the extra, which a machine that joins does not
 
-    if not machines:
-        raise Malformed("cluster has no machine", "name each that may join: --machine NAME")
     if hosts and len(hosts) != int(nodes):
         raise Malformed(f"hosts are not as many as the servers: {len(hosts)} for {nodes}", "give --host for each")
     found = cluster.write(os.path.abspath(into), space, hosts or (cluster.LOOPBACK,) * int(nodes), machines, port)
     text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
     app.out(text, dict(found.__dict__))
+
+
+def joining_database(
+    into: str, url: str, space: str, machines: tuple[str, ...], credential: str | None, authority: str | None
+) -> list[str]:
+    """Make the space in a database; return the commands with which the machines join."""
+    _need_psycopg()
+    from ..postgres import database_roles
+
+    made = database_roles.write(into, url, space, machines, credential, authority)
+    last = "" if authority is None else f" --authority {shlex.quote(authority)}"
+    return [
+        f"agent-mailbox engine join {shlex.quote(at)} --space {space} --machine {machine} "
+        f"--credential {shlex.quote(path)}{last}"
+        for machine, at, path in made
+    ]
+
+
+def _need_psycopg() -> None:
+    if missing := extras.missing(["psycopg"]):
+        raise Refused(f"package for PostgreSQL is missing: {missing[0]}", extras.how("postgresql"), code="no_extra")
 
 
 @engine.command(cls=Verb)
@@ -155,7 +204,9 @@ def doctor(app: App, /, system: str | None) -> int | None:
     reads all records.
     """
     problems = list(space_checks.problems(app.mailbox.logs, system))
-    notes = [] if system else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
+    asked = spaces.of(app.mailbox.logs)
+    told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
+    notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
     return 3 if problems else None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..core.records import RosterEvent
     from ..mailbox.facade import Mailbox
     from ..mailbox.space import Space
-    from ..nats.nats_order import NatsOrder
     from ..store.logs import Logs
+    from ..store.order import SpaceOrder
 
 SERVING = "serving"
 """The file whose lock the replicator holds."""
@@ -57,7 +57,7 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
             f"mailbox is in another space: {present.space} as {present.machine}", "run `agent-mailbox engine leave`"
         )
     copy = spaces.opened(logs, space)
-    order: NatsOrder = copy.order  # type: ignore[assignment]
+    order: SpaceOrder = copy.order  # type: ignore[assignment]
     order.make()
     mine = spaces.record_of(logs).id.decode()
     if order.named(mine) != mine:

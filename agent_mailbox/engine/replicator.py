@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..mailbox.replica import Replica
-    from ..nats.nats_order import NatsOrder
+    from ..store.order import SpaceOrder
 
 TURN = 1.0
 """Seconds until what this machine's sessions read is shipped, if nothing else happens."""
@@ -28,7 +28,7 @@ def run(
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end."""
-    order: NatsOrder = copy.order  # type: ignore[assignment]
+    order: SpaceOrder = copy.order  # type: ignore[assignment]
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     while not ended():
         try:

@@ -6,18 +6,20 @@ other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..errors import MailboxError
 from ..mailbox import space as spaces
+from ..nats.nats_order import NatsOrder
 from . import joining_space, server_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..nats.nats_order import NatsOrder
+    from ..mailbox.space import Space
     from ..store.logs import Logs
+    from ..store.order import TotalOrder
 
 WANTED: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True}
 """The settings of a stream that loses nothing by itself."""
@@ -35,13 +37,8 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield found.trouble
         return
     copy = spaces.opened(logs, space)
-    order: NatsOrder = copy.order  # type: ignore[assignment]
     try:
-        info = order.info()
-        yield from _of_stream(info)
-        yield from server_checks.of_copies(info)
-        if system is not None:
-            yield from server_checks.of_servers(spaces.order_of(space.replace(credential=system)).connection, info)
+        yield from _of_engine(copy.order, space, system)
         with copy.held():
             copy.catch_up()
             copy.compare()
@@ -51,6 +48,21 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield f"messages were never sent, since their ids are other messages': {found.unsent}"
     if not found.serving:
         yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
+
+
+def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:
+    if space.is_postgres:
+        from ..postgres import database_checks  # its extra may be missing
+        from ..postgres.postgres_order import PostgresOrder
+
+        yield from database_checks.problems(cast(PostgresOrder, order))
+        return
+    info = cast(NatsOrder, order).info()
+    yield from _of_stream(info)
+    yield from server_checks.of_copies(info)
+    if system is not None:
+        asked = cast(NatsOrder, spaces.order_of(space.replace(credential=system)))
+        yield from server_checks.of_servers(asked.connection, info)
 
 
 def _of_stream(info: dict[str, Any]) -> Iterator[str]:

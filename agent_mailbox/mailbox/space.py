@@ -15,9 +15,9 @@ from ..store.small_files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..nats.nats_order import NatsOrder
     from ..store.custody import Custody
     from ..store.logs import Logs
+    from ..store.order import SpaceOrder
     from .replica import Replica
 
 PLACE, FILE = "engine", "space"
@@ -31,6 +31,11 @@ class Space(Record):
     machine: str
     credential: str | None = None
     authority: str | None = None
+
+    @property
+    def is_postgres(self) -> bool:
+        """Return whether PostgreSQL is its engine."""
+        return self.url.partition("://")[0] in ("postgresql", "postgres")
 
 
 def record_of(logs: Logs) -> Custody:
@@ -83,8 +88,13 @@ def opened(logs: Logs, space: Space, wait: float | None = None) -> Replica:
     return Replica(logs, order_of(space, patience), record_of(logs).path(PLACE))
 
 
-def order_of(space: Space, patience: float = 5.0) -> NatsOrder:
+def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
     """Return the way to a space; connects at the first call."""
+    where = space.url, space.space, space.machine, space.credential, space.authority, patience
+    if space.is_postgres:
+        from ..postgres.postgres_order import open_order as open_postgres
+
+        return open_postgres(*where)
     from ..nats.nats_order import open_order
 
-    return open_order(space.url, space.space, space.machine, space.credential, space.authority, patience)
+    return open_order(*where)

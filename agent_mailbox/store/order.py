@@ -20,7 +20,7 @@ from ..errors import Unavailable as Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Protocol
 else:
     Protocol = object
@@ -92,6 +92,31 @@ class TotalOrder(Protocol):
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
+
+
+class SpaceOrder(TotalOrder, Protocol):
+    """An order that an engine keeps: with what machines do as they join, and tell of themselves."""
+
+    def make(self) -> bool:
+        """Make the space unless it is there; return whether it was made."""
+
+    def named(self, owner: str) -> str:
+        """Take the machine's name for an owner unless it is taken; return whose it is."""
+
+    def machines(self) -> list[str]:
+        """Return the machines that joined, in that order."""
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Yield all records of a log, in order, but for those that are damaged."""
+
+    def tell(self, word: bytes) -> None:
+        """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""
+
+    def told(self) -> dict[str, bytes]:
+        """Return the last word of each other machine that came since the question before, once."""
+
+    def close(self) -> None:
+        """Close the connection; the next call opens one."""
 
 
 def reads_of(machine: str) -> str:

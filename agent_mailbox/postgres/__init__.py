@@ -1,0 +1,1 @@
+"""The order of a space kept by PostgreSQL, by ``psycopg``, which an extra brings."""

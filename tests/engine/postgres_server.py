@@ -1,0 +1,125 @@
+"""A real PostgreSQL server for tests: a cluster of its own in a temporary directory, on a free port of loopback."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import PATIENCE, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OWNER, PASSWORD = "owner", "a-password-of-the-tests"
+pytest.importorskip("psycopg", reason="no psycopg here: the extra [postgresql] brings it")
+
+
+def programs() -> Path:
+    """The directory of the server's programs, or a skip that says what is missing."""
+    found = shutil.which("initdb")
+    places = [Path(found).resolve().parent] if found else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for place in places:
+        if (place / "initdb").exists():
+            return place
+    pytest.skip("no PostgreSQL server here: Debian's package is postgresql")
+
+
+class PostgresServer:
+    """A server that runs. PostgreSQL refuses root, so it is an unprivileged user's."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.port = _free_port()
+        self.url = f"postgresql://{OWNER}@127.0.0.1:{self.port}/postgres"
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        """Make the cluster, whose owner has a password."""
+        word = self.home / "password"
+        word.write_text(PASSWORD)
+        word.chmod(0o644)
+        kind = ("-U", OWNER, "-A", "scram-sha-256", "--no-sync", "-E", "UTF8", "--locale=C")
+        done = self._start("initdb", *kind, "--pwfile", word, "-D", self.home / "data")
+        assert done.wait(PATIENCE) == 0, (self.home / "log").read_text()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The server answers within."""
+        settings = ("unix_socket_directories=", "listen_addresses=127.0.0.1", "shared_buffers=16MB")
+        words = [word for setting in settings for word in ("-c", setting)]
+        self.child = self._start("postgres", "-D", self.home / "data", "-p", self.port, *words)
+        try:
+            until(self._answers)
+            yield
+        finally:
+            self.child.kill()  # at once: nothing acknowledged may depend on an orderly end
+            self.child.wait(PATIENCE)
+
+    def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
+        with (self.home / "log").open("ab") as log:
+            call = [programs() / name, *map(str, words)]
+            env = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
+            return subprocess.Popen(call, stdout=log, stderr=log, cwd="/", env=env, **_as_nobody())
+
+    def _answers(self) -> bool:
+        assert self.child is not None
+        assert self.child.poll() is None, (self.home / "log").read_text()
+        try:
+            self.ask("SELECT 1")
+        except Exception:
+            return False
+        return True
+
+    def ask(self, *queries: str) -> None:
+        """Run statements as the owner of everything."""
+        import psycopg
+
+        with psycopg.connect(self.url, password=PASSWORD, autocommit=True) as connection:
+            for query in queries:
+                connection.execute(query.encode())
+
+
+@contextmanager
+def made() -> Iterator[PostgresServer]:
+    """A cluster that does not run yet."""
+    programs()
+    home = Path(tempfile.mkdtemp(prefix="mailbox-pg-"))
+    try:
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(home, nobody.pw_uid, nobody.pw_gid)
+        server = PostgresServer(home)
+        server.make()
+        yield server
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def credential(path: Path, user: str = OWNER, password: str = PASSWORD) -> str:
+    """A password file."""
+    path.touch(0o600)
+    path.write_text(f"*:*:*:{user}:{password}\n")
+    return str(path)
+
+
+def _as_nobody() -> dict[str, Any]:
+    if os.getuid():
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,263 @@
+"""The order in a real PostgreSQL server conforms, keeps what it acknowledged, and says clearly what is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.postgres import database_checks, postgres_connection, space_tables
+from agent_mailbox.postgres.postgres_order import PostgresOrder, open_order
+from agent_mailbox.store.order import MESSAGES, ROSTER, reads_of
+from tests.helpers import Program, until
+
+from .conformance import Conformance, Pair, lines_of
+from .postgres_server import OWNER, PASSWORD, PostgresServer, credential, made
+from .test_commands import MACHINES
+from .test_commands import Pair as Two
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_spaces = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """A server that the tests of this file share, each with a space of its own."""
+    with made() as server, server.running():
+        yield server
+
+
+@pytest.fixture
+def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[PostgresOrder]:
+    """The way of machine ``a`` to a fresh space."""
+    order = open_order(postgres.url, f"own-{next(_spaces)}", "a", credential(tmp_path / "owner"))
+    order.make()
+    yield order
+    order.close()
+
+
+class TestPostgresOrder(Conformance):
+    """The order in PostgreSQL does what every order must do."""
+
+    @pytest.fixture
+    def machines(self, postgres: PostgresServer, tmp_path: Path) -> Iterator[Pair]:  # type: ignore[override]
+        """Two machines' ways to one fresh space."""
+        space, word = f"space-{next(_spaces)}", credential(tmp_path / "owner")
+        a, b = (open_order(postgres.url, space, machine, word) for machine in "ab")
+        assert a.make()
+        assert not b.make()
+        yield a, b
+        a.close()
+        b.close()
+
+
+def test_a_wrong_credential_is_named(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
+    """A wrong password, role, database or space, and a file that others may read: each is refused with its reason."""
+
+    def way(path: str, url: str = postgres.url, space: str = opened.space) -> PostgresOrder:
+        return open_order(url, space, "b", path)
+
+    good, wrong = credential(tmp_path / "good"), credential(tmp_path / "wrong", password="nonsense")
+    with pytest.raises(Refused, match=r"engine refuses the credential: .*password authentication failed"):
+        way(wrong).end()
+    (tmp_path / "wrong").chmod(0o644)
+    with pytest.raises(Refused, match="credential is open to others"):
+        way(wrong).end()
+    with pytest.raises(Refused, match="credential cannot be read"):
+        way(str(tmp_path / "none")).end()
+    (tmp_path / "word").touch(0o600)
+    with pytest.raises(Refused, match="credential has no known form"):
+        way(str(tmp_path / "word")).end()
+    with pytest.raises(Refused, match="engine has no such space"):
+        way(good, space="elsewhere").end()
+    with pytest.raises(Refused, match="engine has no such database"):
+        way(good, postgres.url.replace("/postgres", "/nowhere")).end()
+    with pytest.raises(Refused, match="address has a password"):
+        way(good, postgres.url.replace("@", ":secret@")).end()
+    with pytest.raises(Unavailable, match="engine is out of reach"):
+        way(good, f"postgresql://{OWNER}@127.0.0.1:1/postgres").end()
+
+
+def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
+    """With the documented roles nobody appends, joins or tells as another, or changes what is there in any way."""
+    postgres.ask(*(space_tables.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
+    role = space_tables.role(opened.space, "north")
+    url, word = postgres.url.replace(OWNER, role), credential(tmp_path / "north", role)
+    north = open_order(url, opened.space, "north", word)
+    assert north.named("me") == "me"
+    position = north.append(MESSAGES, [b"mine"], ids=["m1"])
+    forged = open_order(url, opened.space, "south", word)
+    for attack in (
+        lambda: forged.append(ROSTER, [b"forged"]),
+        lambda: forged.named("me"),
+        lambda: forged.tell(b"{}"),
+        lambda: north.append(reads_of("south"), [b"forged"]),
+        lambda: north._ask("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
+        lambda: north._ask("UPDATE SPACE.log SET line = 'x'"),
+        lambda: north._ask("DELETE FROM SPACE.log"),
+        lambda: north._ask("TRUNCATE SPACE.log"),
+        lambda: north._ask("DROP TABLE SPACE.log"),
+        lambda: north._ask("UPDATE SPACE.space SET last = 7"),
+        lambda: north._ask("SELECT last FROM SPACE.space FOR UPDATE"),  # it could stop all others
+        lambda: north._ask("INSERT INTO SPACE.speaker VALUES (session_user, 'south')"),
+        lambda: north._ask("CREATE FUNCTION SPACE.now() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
+        lambda: north._ask("SET SESSION AUTHORIZATION " + OWNER),
+        lambda: north._ask("SET ROLE " + OWNER),
+    ):
+        with pytest.raises(Refused, match="engine refuses the credential"):
+            attack()
+    assert [(one.position, one.line, one.machine) for one in opened.read(0, 9)] == [(position, b"mine", "north")]
+    assert opened.machines() == ["north"]
+    with pytest.raises(Refused, match="may not speak as machine a"):  # not even the owner, unless it is named
+        opened.append(ROSTER, [b"x"])
+    stranger = open_order(url, "another", "north", word)
+    with pytest.raises(Refused, match="cannot be made"):
+        stranger.make()
+    for order in (north, forged, stranger):
+        order.close()
+
+
+def found_records(pair: Two) -> int:
+    """How many records the space has."""
+    return int(pair.ok("north", "engine", "status")["records"])
+
+
+def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Program, tmp_path: Path) -> None:
+    """The owner makes the space and a role for each; the printed commands join; mail goes both ways, role mail to one.
+
+    ``status``, ``doctor``, ``forget`` and ``leave`` work as with NATS; the files are equal in the end."""
+    owner, home = credential(tmp_path / "owner"), program.scratch / "engine"
+    config = ("engine", "config", "--postgresql", postgres.url, "--credential", owner, "--into", home)
+    commands = []
+    for machine in MACHINES:
+        result = program.run(*config, "--space", "team-7", "--machine", machine, "--json")
+        assert result.rc == 0, result
+        commands += result.json["join"]
+    again = program.run(*config, "--space", "team-7", "--machine", "north", "--json")
+    assert again.json["join"] == commands[:1]
+    assert {path.stat().st_mode & 0o077 for path in home.glob("machines/*")} == {0}
+    pair = Two(program, postgres.url, "")
+    pair.space = "team-7"
+    for machine, command in zip(MACHINES, commands, strict=True):
+        done = program.run(*shlex.split(command)[1:], "--dir", program.scratch / machine)
+        assert done.rc == 0, done
+    twin = [*shlex.split(commands[0])[1:], "--dir", program.scratch / "south"]
+    assert "mailbox is in another space" in program.run(*twin).stderr
+    program.run("init", program.scratch / "third")
+    assert "name is another mailbox's: north" in program.run(*twin[:-1], program.scratch / "third").stderr
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+    with pair.serving("south"), pair.serving("north"):
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "to ben")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        assert pair.seen("south", "ben") == ["to ben"]
+        pair.send("south", "--from", "user", "--to", "role:dev", "--body", "to one of you")
+        assert pair.seen("south", "ben") + pair.seen("north", "ann") == ["to one of you"]
+        found = pair.ok("south", "engine", "doctor")
+        assert (found["ok"], found["notes"]) == (True, [])
+        until(
+            lambda: pair.ok("south", "engine", "status")["applied"] == pair.ok("north", "engine", "status")["records"]
+        )
+    assert pair.ok("north", "engine", "forget", "south")["frozen"] == ["ben"]
+    for machine in MACHINES:
+        pair.ok(machine, "engine", "leave")
+    assert pair.lines("north") == pair.lines("south")
+
+
+def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
+    """Without fsync, and with a role that may speak as any machine."""
+    assert list(database_checks.problems(opened)) == [
+        "any machine may speak as another: `engine config --postgresql` writes a role for each"
+    ]
+    postgres.ask("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+    try:
+        until(lambda: opened.connection.ask("SHOW fsync")[0][0] == "off")
+        said = next(database_checks.problems(opened))
+        assert said == "server acknowledges what a power failure loses; set fsync to on, it is off"
+    finally:
+        postgres.ask("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
+
+
+def test_words_of_machines_are_told_once(opened: PostgresOrder) -> None:
+    """The last of each machine that joined; none of oneself, none that is too long, none from before one listened."""
+    others = [PostgresOrder(opened.connection, opened.space, name) for name in ("south", "west")]
+    for order in others:
+        order.named("somebody")
+        order.tell(b"before")
+    assert opened.told() == {}
+    others[0].tell(b"first")
+    others[0].tell(b"second")
+    others[1].tell(b"x" * (space_tables.LONGEST_WORD + 1))
+    assert opened.told() == {"south": b"second"}
+    assert opened.told() == {}
+
+
+def test_rows_of_others_are_no_records(postgres: PostgresServer, opened: PostgresOrder) -> None:
+    """Those of a later version's log, or of no machine, are passed over; one that was changed is told as damaged."""
+    opened.append(MESSAGES, [b"first"], ids=["m1"])
+    row = f'INSERT INTO "{opened.schema}".log VALUES'
+    postgres.ask(
+        f"{row} (2, 'later', NULL, 'a', 'x', 'x')",
+        f"{row} (3, 'roster', NULL, 'A*', 'x', 'x')",
+        f'UPDATE "{opened.schema}".space SET last = 3',
+    )
+    opened.append(MESSAGES, [b"last"], ids=["m2"])
+    assert [(one.position, one.line, one.damaged) for one in opened.read(0, 2)] == [
+        (1, b"first", False),
+        (4, b"last", False),
+    ]
+    postgres.ask(f"UPDATE \"{opened.schema}\".log SET line = 'flipped' WHERE pos = 1")
+    assert [one.damaged for one in opened.read(0, 9)] == [True, False]
+    assert [one.line for one in opened.of_log(MESSAGES)] == [b"last"]
+
+
+def test_what_does_not_fit_is_said(
+    postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of a newer version, a full disk, a server that is too old: nothing is written, and all is there later."""
+    refuse = f"""CREATE FUNCTION "{opened.schema}".full_disk() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN RAISE disk_full USING MESSAGE = 'could not extend file'; END$$"""
+    postgres.ask(refuse, f'CREATE TRIGGER t BEFORE INSERT ON "{opened.schema}".log EXECUTE FUNCTION '
+                         f'"{opened.schema}".full_disk()')  # fmt: skip
+    with pytest.raises(Unavailable, match="engine is full: could not extend file"):
+        opened.append(MESSAGES, [b"one"], ids=["m1"])
+    postgres.ask(f'DROP TRIGGER t ON "{opened.schema}".log')
+    assert opened.append(MESSAGES, [b"one"], ids=["m1"]) == 1
+    postgres.ask(f'UPDATE "{opened.schema}".space SET version = 2')
+    later = open_order(postgres.url, opened.space, "a", credential(tmp_path / "word"))
+    for call in (later.make, later.end, lambda: later.append(MESSAGES, [b"two"], ids=["m2"])):
+        with pytest.raises(Refused, match="space was made by another version of agent-mailbox: 2"):
+            call()
+    postgres.ask(f'UPDATE "{opened.schema}".space SET version = 1')
+    assert lines_of(later, MESSAGES) == [b"one"]
+    later.close()
+    monkeypatch.setattr(postgres_connection, "LEAST", 990000)
+    with pytest.raises(Refused, match=r"engine is too old: PostgreSQL \d\d"):
+        later.end()
+
+
+def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice.
+
+    A role whose default is not to wait for the disk waits for it."""
+    with made() as server:
+        word = credential(tmp_path / "word")
+        with server.running():
+            server.ask(f"ALTER ROLE {OWNER} SET synchronous_commit = off")
+            order = open_order(server.url, "space", "a", word, wait=2)
+            order.make()
+            assert order._ask("SHOW synchronous_commit")[0][0] == "on"
+            for n in range(20):
+                order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+        with pytest.raises(Unavailable):
+            order.append(MESSAGES, [b"20"], ids=["m20"])
+        with server.running():
+            order.append(MESSAGES, [b"20"], ids=["m20"])
+            assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
+        order.close()
