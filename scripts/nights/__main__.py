@@ -35,6 +35,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),
         {"AGENT_MAILBOX_NIGHT": "1"},
     ),
+    "engine": (
+        "three machines on three servers, killed and cut off",
+        (sys.executable, "-m", "tests.engine.endurance", "--seconds", "1200"),
+        {},
+    ),
     "mcp": (
         "the MCP server by the protocol's own inspector",
         (*PYTEST, "tests/mcp", "tests/e2e/test_mcp.py"),
@@ -80,7 +85,7 @@ def known() -> dict[str, str]:
 
 def ending(done: subprocess.CompletedProcess[str]) -> str:
     """How a part ended, in the words of its last lines."""
-    words = "passed|failed|skipped|errors?|caught|missed|violations?|worlds|calls|broken"
+    words = "passed|failed|skipped|errors?|caught|missed|violations?|worlds|calls|broken|acknowledged|shown"
     counts = re.findall(rf"[\d,]+ (?:{words})", done.stdout)
     said = ", ".join(dict.fromkeys(counts[-4:])) or "ended"
     return said if done.returncode == 0 else f"**failed** ({said})"

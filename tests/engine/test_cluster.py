@@ -22,7 +22,7 @@ from .test_commands import LOG, MACHINES, Pair
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SPACE = "team"
 DOCTOR = "engine", "doctor", "--system"
@@ -45,9 +45,9 @@ def free_port() -> int:
 class Servers:
     """The servers of a directory that ``engine config`` wrote."""
 
-    def __init__(self, program: Program, nodes: int) -> None:
+    def __init__(self, program: Program, nodes: int, machines: Sequence[str] = MACHINES) -> None:
         self.home = program.scratch / "engine"
-        words = [word for machine in MACHINES for word in ("--machine", machine)]
+        words = [word for machine in machines for word in ("--machine", machine)]
         result = program.run(
             *("engine", "config", "--nodes", nodes, "--space", SPACE, "--into", self.home, "--json"),
             *("--port", free_port(), *words),
