@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ atexit.register(shutil.rmtree, os.environ[user_state.SWITCH], ignore_errors=True
 """The records of what tests do within their own process: never the user's."""
 opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell has its background jobs ignore Ctrl-C, and the commands that tests interrupt would inherit that."""
 
 settings.register_profile(
     "mailbox",

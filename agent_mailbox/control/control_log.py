@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from ..core.control.state import Verdict
+    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.opened import OpenMailbox

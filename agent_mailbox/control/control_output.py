@@ -16,7 +16,7 @@ import orjson
 from ..cli import mail_output
 from ..core import frame, instant
 from ..core.control import lasting, message_text, summary
-from ..core.control.state import REFUSED
+from ..core.control.verdicts import REFUSED
 from ..core.text import clipped, neutral
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ..cli.mail_output import Style
     from ..cli.options import App
-    from ..core.control.state import ControlRequest, Verdict
+    from ..core.control.control_requests import ControlRequest
+    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from .requests import Control
     from .standing import Standing

@@ -10,20 +10,23 @@ from __future__ import annotations
 from ..core import frame
 from ..core.address import ALL
 from ..core.compose import Draft
-from ..core.control import authority, messages, state
+from ..core.control import authority, message_fields, messages, verdicts
 from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError
 from . import control_log, standing
 
-ORDERS = tuple(messages.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment))
+ORDERS = tuple(
+    message_fields.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment)
+)
 """The messages by which a lead binds an agent unasked."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.control.state import Plane, Verdict
+    from ..core.control.state import Plane
+    from ..core.control.verdicts import Verdict
     from ..core.inbox import Item
     from ..core.records import Message
     from ..mailbox.opened import OpenMailbox
@@ -71,12 +74,12 @@ def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None)
 
 
 def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
-    if verdict.outcome == state.APPLIED and not fold.is_for(message, me):
+    if verdict.outcome == verdicts.APPLIED and not fold.is_for(message, me):
         return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
     if request is not None and request.message_id == message.id and not request.is_open:
         return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}"
-    return state.told(verdict)
+    return verdicts.told(verdict)
 
 
 def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, send: Send) -> None:
@@ -84,7 +87,7 @@ def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, se
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
     control_log.note_verdict(desk, message, verdict, asked, at)
-    if verdict.outcome == state.REFUSED and verdict.forbidden:
+    if verdict.outcome == verdicts.REFUSED and verdict.forbidden:
         _report(message, verdict, fold, me, send)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from ..core import codec, ids
 from ..core.address import ALL
 from ..core.compose import Draft
-from ..core.control import authority, message_text, messages, transitions
-from ..core.control.state import REFUSED, ControlRequest, Plane
+from ..core.control import authority, message_fields, message_text, messages, transitions
+from ..core.control.control_requests import ControlRequest
+from ..core.control.state import Plane
+from ..core.control.verdicts import REFUSED
 from ..core.control.watches import IDLE, TASK
 from ..core.records import USER, Read
 from ..core.roster import DEAD
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.control.messages import Payload
-    from ..core.control.state import Verdict
+    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.sending import Sent
     from .standing import Standing
@@ -43,7 +45,7 @@ def written(payload: Payload) -> str:
         return message_text.written(payload)
     except ValueError as error:
         raise BadData(
-            f"{messages.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+            f"{message_fields.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
         ) from None
 
 
@@ -203,7 +205,7 @@ class Coordination(Posting):
         stored = [word if word == ALL else roster.find(word).session_id for word in to]
         for worker in stored:
             if worker != ALL:
-                self.refuse_other(me, worker, messages.name(payload))
+                self.refuse_other(me, worker, message_fields.name(payload))
         sent = self.post(me, payload, stored)
         self.refuse_unapplied(sent)
         return sent

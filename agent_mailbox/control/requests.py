@@ -7,8 +7,10 @@ request at the same instant, the log's order says which counts, to everyone alik
 from __future__ import annotations
 
 from ..core import frame
-from ..core.control import authority, lasting, message_text, messages, transitions
-from ..core.control.state import REFUSED, UNPROVEN, ControlRequest, Plane
+from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
+from ..core.control.control_requests import ControlRequest
+from ..core.control.state import Plane
+from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
 from ..errors import Malformed, Refused
@@ -70,7 +72,7 @@ class Control(Coordination):
             if isinstance(payload, messages.ShutdownRequest) or (
                 isinstance(payload, messages.TaskAssignment) and payload.plan_required
             ):
-                self.refuse_other(me, to, messages.name(payload))
+                self.refuse_other(me, to, message_fields.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
         fold = control_log.of_request(self, request_id)

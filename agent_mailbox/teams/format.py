@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core import codec
 from ..core.address import MAX_ID
-from ..core.control import message_text, messages
+from ..core.control import message_fields, message_text
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
@@ -181,7 +181,7 @@ def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
     details."""
     if isinstance(said, Unknown) or said.timestamp is None:
         return f"said:{digest(sender, text)}"
-    return f"said:{digest(sender, messages.name(said), said.request_id, str(said.timestamp))}"
+    return f"said:{digest(sender, message_fields.name(said), said.request_id, str(said.timestamp))}"
 
 
 def protocol(text: str) -> Payload | Unknown | None:
@@ -201,4 +201,4 @@ def observed(said: Payload | Unknown) -> dict[str, Any]:
     if isinstance(said, Unknown):
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
     found = codec.parse(message_text.written(said).encode())
-    return found if isinstance(found, dict) else {"type": messages.name(said)}
+    return found if isinstance(found, dict) else {"type": message_fields.name(said)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.console import decided_requests
+from agent_mailbox.core.control.control_requests import ControlRequest
 from agent_mailbox.core.control.messages import PermissionRequest
-from agent_mailbox.core.control.state import ControlRequest
 from agent_mailbox.core.roster import Roster
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...control.standing import Standing
+    from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
-    from ...core.control.state import ControlRequest
     from ...core.roster import Agent
     from ..hooks.hook_events import Call
 

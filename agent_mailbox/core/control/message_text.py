@@ -10,7 +10,8 @@ from .. import codec, instant
 from ..address import MAX_ID
 from ..records import BadLine
 from . import spellings
-from .messages import FIELDS, MODES, NAMES, SPECS, STRICTNESS, VERSION, Field, Payload, PlanRequest, Unknown
+from .message_fields import FIELDS, NAMES, SPECS, Field
+from .messages import MODES, STRICTNESS, VERSION, Payload, PlanRequest, Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ Belongs here: the schema, from the table in ``messages``. ``scripts/schemas`` wr
 from __future__ import annotations
 
 from ..address import MAX_ID
-from .messages import FIELDS, MODES, SPECS, VERSION, Field
+from .message_fields import FIELDS, SPECS, Field
+from .messages import MODES, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """Return the schema of one type of message. Readers take more: see ``spellings``, and ``messages.Field.also``."""
+    """Return the schema of one type of message. Readers take more: ``spellings``, ``message_fields.Field.also``."""
     whole: dict[str, Any] = _object({"type": {"const": kind}}, ["type", "version", "timestamp"])
     for field in FIELDS[kind]:
         place = whole

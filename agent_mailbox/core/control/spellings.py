@@ -1,8 +1,8 @@
 """The other forms of control messages in the founding texts, brought into the catalog's.
 
-Belongs here: forms that differ by more than a key's name (``messages.Field.also``). Examples are a plan that is one
-text, a response that says ``success`` or ``error``, a shutdown's one response with two meanings, rules as objects. Any
-other form is left as it is, for ``message_text`` to refuse.
+Belongs here: forms that differ by more than a key's name (``message_fields.Field.also``). Examples are a plan that
+is one text, a response that says ``success`` or ``error``, a shutdown's one response with two meanings, rules as
+objects. Any other form is left as it is, for ``message_text`` to refuse.
 """
 
 from __future__ import annotations

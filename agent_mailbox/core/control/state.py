@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from .. import proofs
 from ..address import ALL
-from ..records import USER, Record
+from ..records import USER
 from ..roster import DEAD
 from . import authority, message_text, spellings, transitions
+from .control_requests import ControlRequest
 from .leases import Leases
+from .message_fields import NAMES, name
 from .messages import (
-    NAMES,
     TIMEOUT,
     Ask,
     IdleNotification,
@@ -36,7 +37,6 @@ from .messages import (
     WatchAgent,
     WatchEnd,
     WatchReport,
-    name,
 )
 from .standing_orders import (
     HOLD,
@@ -51,6 +51,7 @@ from .standing_orders import (
     policy,
     waits_for_plan,
 )
+from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
 
 TYPE_CHECKING = False
@@ -60,69 +61,10 @@ if TYPE_CHECKING:
     from ..records import Message
     from ..roster import Roster
 
-APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
-"""The outcome of a message. It took effect. It only informs. It repeated the present state. It came after another
-decision. Its sender may not, or there is no such step. Its type is unknown."""
-UNPROVEN = "unverified: nothing proves who wrote it"
+    Listed = LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd
 
 SHUT_DOWN = "shut down at its lead's request"
 """The roster's reason for the death of an agent that agreed to end; it outlives the messages in the live log."""
-
-
-class Verdict(Record):
-    """The fate of a control message, and why; the step it made, if any.
-
-    ``about`` is the agent it concerns; ``forbidden``: it was refused because of its sender.
-    """
-
-    outcome: str
-    kind: str
-    why: str = ""
-    request_id: str = ""
-    before: str | None = None
-    after: str | None = None
-    about: str = ""
-    forbidden: bool = False
-
-
-def told(verdict: Verdict) -> str:
-    """Return what a reader of the message should know of its fate; empty if it took effect, or only informs."""
-    if verdict.outcome in (APPLIED, NOTED):
-        return verdict.why
-    return f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
-
-
-class ControlRequest(Record):
-    """A request or a task, and its state. ``asker`` asked; instants in ms, of the messages' writing.
-
-    ``answerer`` is the agent that must answer, if it is one (a shutdown's or task's worker; empty: the asker's lead).
-    Only a ``proven`` request can be approved.
-    """
-
-    id: str
-    flow: str
-    asker: str
-    answerer: str
-    payload: Payload
-    message_id: str
-    place: int
-    asked: int
-    state: str
-    answer: Payload | None = None
-    by: str = ""
-    answer_id: str = ""
-    decided: int | None = None
-    proven: bool = True
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether it still needs a decision."""
-        return self.state == transitions.OPEN
-
-    @property
-    def worker(self) -> str:
-        """Return the agent that goes on or ends by it."""
-        return self.answerer or self.asker
 
 
 class Plane:
@@ -267,10 +209,8 @@ class Plane:
             )
         if isinstance(payload, ModeSet | PolicyUpdate):
             return self._ordered(message, payload)
-        if isinstance(payload, LeasePaths | LeaseRelease):
-            return self._leased(message, payload)
-        if isinstance(payload, WatchAgent | WatchReport | WatchEnd):
-            return self._watched(message, payload)
+        if isinstance(payload, LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd):
+            return self._listed(message, payload)
         if isinstance(payload, IdleNotification):
             self.idle[message.sender] = message
         return Verdict(NOTED, "", about=message.sender)
@@ -396,30 +336,27 @@ class Plane:
         self.tasks[known.id] = known.replace(state=after, answer=payload, by=message.sender, **done)
         return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
 
-    def _leased(self, message: Message, payload: LeasePaths | LeaseRelease) -> Verdict:
+    def _listed(self, message: Message, payload: Listed) -> Verdict:
+        """Put a lease or a watch on its list, or end it, and return the fate: nothing else follows from it."""
         speaker = self._speaker(message)
-        why = "" if self._is_proven(message) else UNPROVEN
         try:
-            if isinstance(payload, LeaseRelease):
-                return Verdict(APPLIED, "", why, about=self.leases.release(message, payload.request_id, speaker))
-            is_new = self.leases.take(message, payload, speaker, self._place)
+            done = self._list(message, payload, speaker)
         except ValueError as error:
             return Verdict(REFUSED, "", str(error), about=speaker)
-        return Verdict(APPLIED if is_new else REPEATED, "", why, about=speaker)
+        why = "" if self._is_proven(message) else UNPROVEN
+        return Verdict(APPLIED if done else REPEATED, "", why, about=done if isinstance(done, str) else speaker)
 
-    def _watched(self, message: Message, payload: WatchAgent | WatchReport | WatchEnd) -> Verdict:
-        speaker = self._speaker(message)
-        why = "" if self._is_proven(message) else UNPROVEN
-        try:
-            if isinstance(payload, WatchEnd):
-                return Verdict(APPLIED, "", why, about=self.watches.cancel(message, payload.request_id, speaker))
-            if isinstance(payload, WatchReport):
-                is_new = self.watches.report(message, payload, speaker)
-            else:
-                is_new = self.watches.add(message, payload, speaker)
-        except ValueError as error:
-            return Verdict(REFUSED, "", str(error), about=speaker)
-        return Verdict(APPLIED if is_new else REPEATED, "", why, about=speaker)
+    def _list(self, message: Message, payload: Listed, speaker: str) -> bool | str:
+        """Return whether the entry is new; of one that ended, the agent that had it."""
+        if isinstance(payload, LeasePaths):
+            return self.leases.take(message, payload, speaker, self._place)
+        if isinstance(payload, LeaseRelease):
+            return self.leases.release(message, payload.request_id, speaker)
+        if isinstance(payload, WatchAgent):
+            return self.watches.add(message, payload, speaker)
+        if isinstance(payload, WatchReport):
+            return self.watches.report(message, payload, speaker)
+        return self.watches.cancel(message, payload.request_id, speaker)
 
     def _order(self, message: Message, to: str, kind: str, value: object) -> None:
         place, speaker = self._place, self._speaker(message)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import codec, instant
 from ..text import clipped, neutral
-from . import lasting, watches
+from . import lasting, message_fields, watches
 from . import messages as m
 
 WIDTH = 600
@@ -19,7 +19,7 @@ def line(payload: m.Payload | m.Unknown) -> str:
     """Return a message's content in one line."""
     if isinstance(payload, m.Unknown):
         return clipped(neutral(f"not understood ({payload.reason}): {payload.raw}"), WIDTH)
-    parts = [f"{m.name(payload)} {payload.request_id}".rstrip(), *filter(None, _said(payload))]
+    parts = [f"{message_fields.name(payload)} {payload.request_id}".rstrip(), *filter(None, _said(payload))]
     return clipped(neutral(f"{parts[0]}: {'; '.join(parts[1:])}" if parts[1:] else parts[0]), WIDTH)
 
 

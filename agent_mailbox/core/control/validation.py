@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...errors import BadData
 from . import message_text
-from .messages import SPECS, Unknown
+from .message_fields import SPECS
+from .messages import Unknown
 
 
 def check(content: str) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import lease_paths, message_text
 from agent_mailbox.core.control.leases import LONGEST, MOST_HELD, MOST_UNPROVEN
 from agent_mailbox.core.control.messages import LeasePaths, LeaseRelease, Payload
-from agent_mailbox.core.control.state import APPLIED, REFUSED, Plane
+from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.control.verdicts import APPLIED, REFUSED
 from agent_mailbox.core.proofs import TERMINAL, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import Roster

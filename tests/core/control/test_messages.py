@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core.control import message_text
+from agent_mailbox.core.control import message_fields, message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control.messages import FIELDS, MODES, SPECS, Field, Unknown
+from agent_mailbox.core.control.message_fields import FIELDS, SPECS, Field
+from agent_mailbox.core.control.messages import MODES, Unknown
 from tests.core.control.samples import CATALOG, OBSERVED, VERBATIM
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
@@ -59,7 +60,7 @@ def test_what_is_written_is_read_back(payload: m.Payload) -> None:
     """Each value of the union survives the wire, in an object that names its type and version."""
     text = message_text.written(payload)
     assert message_text.parse(text) == payload
-    assert json.loads(text)["type"] == m.name(payload)
+    assert json.loads(text)["type"] == message_fields.name(payload)
     assert json.loads(text)["version"] == 1
 
 

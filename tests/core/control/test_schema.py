@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core.control import message_text, schema
-from agent_mailbox.core.control.messages import NAMES, SPECS, Payload, Unknown
+from agent_mailbox.core.control.message_fields import NAMES, SPECS
+from agent_mailbox.core.control.messages import Payload, Unknown
 from tests.core.control.samples import CATALOG
 from tests.core.control.test_messages import INSTANTS, PLAIN, payloads
 from tests.helpers import ROOT

@@ -255,6 +255,7 @@ def test_modes_and_policies_are_the_lead_s_to_set() -> None:
         says(LEAD, m.ModeSet(mode="plan"), WORKER),
         says(LEAD, m.PolicyUpdate(deny=("WebFetch",)), "all"),
         says(PEER, m.ModeSet(mode="default"), WORKER),
+        says(PEER, m.ModeSet(mode="locked-down"), OTHER),
         says(WORKER, m.ModeSet(mode="default"), WORKER),
         says(PEER, m.PolicyUpdate(allow=("Bash",)), "all"),
         says(LEAD, m.ModeSet(mode="locked-down"), "project:p"),

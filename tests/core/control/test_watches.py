@@ -13,7 +13,8 @@ from agent_mailbox.core.control.messages import (
     WatchEnd,
     WatchReport,
 )
-from agent_mailbox.core.control.state import APPLIED, REFUSED, REPEATED, Plane
+from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.control.verdicts import APPLIED, REFUSED, REPEATED
 from agent_mailbox.core.control.watches import LONGEST, MOST_HELD, MOST_UNPROVEN
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.core.records import Message, RosterEvent

@@ -1,0 +1,46 @@
+"""A request or a task of the control plane, as a value: who asked, who must answer, and how it is decided.
+
+Belongs here: that value. ``state`` folds messages into it, ``transitions`` has its steps.
+"""
+
+from __future__ import annotations
+
+from ..records import Record
+from . import transitions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .messages import Payload
+
+
+class ControlRequest(Record):
+    """A request or a task, and its state. ``asker`` asked; instants in ms, of the messages' writing.
+
+    ``answerer`` is the agent that must answer, if it is one (a shutdown's or task's worker; empty: the asker's lead).
+    Only a ``proven`` request can be approved.
+    """
+
+    id: str
+    flow: str
+    asker: str
+    answerer: str
+    payload: Payload
+    message_id: str
+    place: int
+    asked: int
+    state: str
+    answer: Payload | None = None
+    by: str = ""
+    answer_id: str = ""
+    decided: int | None = None
+    proven: bool = True
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it still needs a decision."""
+        return self.state == transitions.OPEN
+
+    @property
+    def worker(self) -> str:
+        """Return the agent that goes on or ends by it."""
+        return self.answerer or self.asker
