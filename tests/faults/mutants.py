@@ -625,8 +625,8 @@ def _copy(place: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("agent_mailbox", "tests", "hooks"):
         shutil.copytree(ROOT / name, place / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, place)
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "scripts"):
+        (place / name).symlink_to(ROOT / name)  # read, never changed: no mutant is in them
     return place
 
 

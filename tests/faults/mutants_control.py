@@ -184,7 +184,7 @@ MUTANTS = (
         "who is begun anew is not shut down any more",
         "Plane.is_shut_down",
         ("            and request.decided >= began\n", ""),
-        tests=f"{CLI}::test_who_is_begun_anew_is_not_shut_down_any_more",
+        tests=f"{STATE}::test_who_registers_again_is_not_shut_down_any_more",
     ),
     Mutant(
         "a shutdown is answered by who is to end",

@@ -348,6 +348,19 @@ def test_a_shutdown_is_asked_by_the_lead_and_answered_by_the_worker() -> None:
     assert not plane.is_shut_down(OTHER)
 
 
+def test_who_registers_again_is_not_shut_down_any_more() -> None:
+    """What it agreed to before is over; what it agrees to from then on is not."""
+    ask, agreed = m.ShutdownRequest(request_id="s-1"), m.ShutdownApproved(request_id="s-1")
+    end = [says(LEAD, ask, WORKER, 1), says(WORKER, agreed, LEAD, 2)]
+    again = Roster([*PEOPLE, event("retire", WORKER, 3), register(WORKER, hours=4, lead=LEAD)])
+    plane = Plane(again, end)
+    assert not plane.is_shut_down(WORKER)
+    later = (ask.replace(request_id="s-2"), agreed.replace(request_id="s-2"))
+    for step in (says(LEAD, later[0], WORKER, 5), says(WORKER, later[1], LEAD, 6)):
+        plane.apply(step)
+    assert plane.is_shut_down(WORKER)
+
+
 def test_a_task_goes_its_way() -> None:
     """Assigned, worked on, done; only its worker tells; what is done stays so."""
     task = m.TaskAssignment(request_id="t-1", title="T")
