@@ -39,7 +39,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 
 
 @example(PLAIN, [(45, 0, b"\\u0041")])
-@example(PLAIN, [(45, 0, b"\t")])
+@example(PLAIN, [(97, 0, b"\x01")])  # within its text
 @example(PLAIN.replace(content='"thread":null'), [])
 @example(PLAIN.replace(content="back\\nslash"), [])
 @given(MESSAGES, EDITS)
