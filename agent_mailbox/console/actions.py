@@ -12,15 +12,13 @@ from ..core import codec, conversations, frame
 from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
-from ..errors import Malformed, NotFound, Refused
-from . import agent_orders, decided_requests, json_text, presenters, task_board, topics
+from ..errors import Malformed, NotFound
+from . import agent_orders, decided_requests, forwarding, json_text, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..core.inbox import Item
-    from ..core.roster import Roster
-    from ..mailbox.sending import Sent
     from .desk import Looking
 
     Fields = Mapping[str, str]
@@ -32,7 +30,7 @@ def send(now: Looking, fields: Fields) -> str:
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     if fields.get("question"):
         return _answered(now, fields["question"], _draft(fields, to), everyone=False)
-    return _told(now.mailbox.send(_draft(fields, to), strict=True), now.roster)
+    return presenters.told(now.mailbox.send(_draft(fields, to), strict=True), now.roster)
 
 
 def reply(now: Looking, fields: Fields) -> str:
@@ -46,7 +44,7 @@ def reply(now: Looking, fields: Fields) -> str:
 def _answered(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
     """Answer a message, which the person has read by that, and tell who gets the answer."""
     now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
-    return _told(now.mailbox.reply(message_id, draft, everyone=everyone), now.roster)
+    return presenters.told(now.mailbox.reply(message_id, draft, everyone=everyone), now.roster)
 
 
 def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
@@ -59,15 +57,6 @@ def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
         priority=fields.get("priority") or "normal",
         id=fields.get("message_id") or None,
     )
-
-
-def _told(sent: Sent, roster: Roster) -> str:
-    def called(address: str) -> str:
-        return presenters.label(address) if ":" in address else presenters.name(address, roster)
-
-    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)] or [frame.UNREAD]
-    said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
-    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
 
 
 def read(now: Looking, fields: Fields) -> str:
@@ -106,28 +95,6 @@ def release(now: Looking, fields: Fields) -> str:
     reader = fields.get("reader") or USER
     message = now.mailbox.release(fields.get("id", ""), reader)
     return f"{frame.short(message.id)} is unread again for {presenters.name(reader, now.roster)}."
-
-
-def resend(now: Looking, fields: Fields) -> str:
-    """Send a message again, from the person. It quotes the first sender, because the person's words weigh more."""
-    message, roster = now.mailbox.find(fields.get("id", "")).message, now.roster
-    to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
-    quoted = "\n".join(f"> {line}" for line in message.content.splitlines())
-    said = f"{frame.sender_of(message, roster)} wrote on {frame.when(message.timestamp)}, forwarded by the person:"
-    note = fields.get("body", "").strip()
-    draft = Draft(
-        sender=USER,
-        to=to,
-        content="\n\n".join(filter(None, [note, f"{said}\n{quoted}"])),
-        subject=message.subject,
-        thread=message.id,
-        ack=message.ack,
-        priority=message.priority,
-        id=fields.get("message_id") or None,
-    )
-    if message.type == "control":
-        raise Refused("a control message cannot be forwarded", "make a new request instead")
-    return _told(now.mailbox.send(draft, strict=True), roster)
 
 
 def decide(now: Looking, fields: Fields) -> str:
@@ -180,7 +147,8 @@ ACTS: dict[str, Act] = {
     "/seen": seen,
     "/ack": ack,
     "/release": release,
-    "/resend": resend,
+    "/resend": forwarding.resend,
+    "/resend-chosen": forwarding.resend_chosen,
     "/decide": decide,
     "/decide-chosen": decided_requests.decide,
     "/assign": task_board.assign,

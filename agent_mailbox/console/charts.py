@@ -1,4 +1,4 @@
-"""The charts of the timeline: messages by hour and mode, the graph of writers, delivery times, costs.
+"""The charts of the timeline: messages by hour and mode, who writes to whom, delivery times, costs.
 
 Belongs here: from messages and records to figures, and from figures to the geometry of an SVG; the template draws it.
 For accessibility each chart has a table of its figures, and no colour is the only sign.
@@ -7,6 +7,7 @@ For accessibility each chart has a table of its figures, and no colour is the on
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from ..mailbox.paging import Recent
     from .tallies import Hour, HourlyMail
 
-WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 36, 22
-GRAPH = 420
-MOST_PARTIES, MOST_EDGES = 14, 40
+WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 46, 22
+LABEL = 70
+"""The room of a label below the bars, at a phone's width too."""
+MOST_SENDERS, MOST_TARGETS = 12, 8
+"""Rows and columns of the table of who writes to whom; all others share one of each."""
+SHADES = 4
 BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min"), (3600, "1 h"), (21600, "6 h"))
 """Upper bounds of delivery times in seconds, with labels; longer times count as "more"."""
 
@@ -39,8 +43,9 @@ def pictures(tally: HourlyMail, stretch: Recent, roster: Roster, since: int, unt
         "total": tally.total,
         "told": tally.told,
         "timed": len(known),
+        "counts_on": tally.is_more,
         "hours_chart": hours_chart(tally.hours, since, until),
-        "graph": graph(tally.pairs, roster),
+        "matrix": matrix(tally.pairs, roster),
         "latency": latency(stretch, known),
         "costs": [
             (presenters.name(c.sender, roster), c.mode, c.messages, c.tokens)
@@ -62,7 +67,7 @@ def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[st
     top = _round_up(max((sum(c.values()) for c in counts), default=0))
     room, slot = HEIGHT - FOOT - 8, (WIDTH - LEFT) / len(counts)
     bars, labels, rows = [], [], []
-    every = max(len(counts) // 8, 1)
+    free = 0.0
     for place, count in enumerate(counts):
         begin = first + place * step * HOUR
         x, y = LEFT + place * slot, float(HEIGHT - FOOT)
@@ -72,10 +77,12 @@ def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[st
                 y -= high
                 bars.append({"mode": mode, "x": x + 1, "y": y, "w": max(slot - 2, 1), "h": high})
         name = presenters.clock(begin) if hours <= 48 else f"{presenters.day(begin)[:3]} {presenters.clock(begin)}"
-        if place % every == 0:
-            labels.append({"x": x, "text": name})
+        if (label := _label(begin, step)) and free <= x <= WIDTH - LABEL:
+            labels.append({"x": x, "text": label})
+            free = x + LABEL
         if count:
-            rows.append((name, [count[mode] for mode in modes], sum(count.values())))
+            mail = presenters.link("/search", since=_minute(begin), until=_minute(begin + step * HOUR - 60_000))
+            rows.append((name, [count[mode] for mode in modes], sum(count.values()), mail))
     totals = Counter(mode for count in counts for mode in count.elements())
     ticks = [{"y": HEIGHT - FOOT - part * room, "text": f"{top * part:g}"} for part in (0, 0.5, 1)]
     return {
@@ -93,61 +100,58 @@ def _round_up(value: int) -> int:
     return next(int(part * size) for part in (1, 2, 4, 5, 10) if part * size >= value)
 
 
-def graph(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, Any]:
-    """Return parties on a circle, with an arrow per pair; its width and number show the messages. ``written``: how many
-    each sender wrote to each address."""
+def _label(begin: int, step: int) -> str:
+    """Return what stands below a bar that begins a day, or a quarter of one where each bar is an hour."""
+    at = time.localtime(begin / 1000)
+    if at.tm_hour < step:
+        return time.strftime("%a %-d", at)
+    return presenters.clock(begin) if step == 1 and at.tm_hour % 3 == 0 else ""
+
+
+def _minute(millis: int) -> str:
+    """Return an instant as the search's date field spells it."""
+    return time.strftime("%Y-%m-%dT%H:%M", time.localtime(millis / 1000))
+
+
+def matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, Any]:
+    """Return a table of who writes to whom: the most frequent senders and addresses, each cell with its count and the
+    shade of its share. ``written``: how many messages each sender wrote to each address."""
     pairs: Counter[tuple[str, str]] = Counter()
     for (sender, address), count in written.items():
-        pairs[(_party(sender, roster), _target(address, roster))] += count
-    weight: Counter[str] = Counter()
+        pairs[(presenters.name(sender, roster), _target(address, roster))] += count
+    senders, targets = _most(pairs, 0, MOST_SENDERS), _most(pairs, 1, MOST_TARGETS)
+    cells: Counter[tuple[str, str]] = Counter()
     for (sender, target), count in pairs.items():
-        weight[sender] += count
-        weight[target] += count
-    parties = sorted(name for name, _ in weight.most_common(MOST_PARTIES))
-    edges = [(pair, count) for pair, count in pairs.most_common() if set(pair) <= set(parties) and pair[0] != pair[1]]
-    at = {name: _on_circle(number, len(parties)) for number, name in enumerate(parties)}
-    most = max((count for _, count in edges), default=1)
+        cells[sender if sender in senders else "", target if target in targets else ""] += count
+    top = max((count for pair, count in cells.items() if all(pair)), default=1)
+    columns = [*targets, *([""] if any(not target for _, target in cells) else [])]
+    lines = [*senders, *([""] if any(not sender for sender, _ in cells) else [])]
     return {
-        "size": (WIDTH, GRAPH),
-        "nodes": [_node(name, *at[name]) for name in parties],
-        "edges": [_edge(at[a], at[b], count, most) for (a, b), count in edges[:MOST_EDGES]],
-        "rows": [(a, b, count) for (a, b), count in pairs.most_common(60)],
-        "hidden": max(len(pairs) - min(len(edges), MOST_EDGES), 0),
+        "columns": [column or "others" for column in columns],
+        "rows": [
+            (
+                line or "others",
+                [(cells[line, column], _shade(cells[line, column], top, bool(line and column))) for column in columns],
+                sum(cells[line, column] for column in columns),
+            )
+            for line in lines
+        ],
     }
 
 
-def _party(session_id: str, roster: Roster) -> str:
-    return presenters.name(session_id, roster)
+def _most(pairs: Counter[tuple[str, str]], part: int, most: int) -> list[str]:
+    weight: Counter[str] = Counter()
+    for pair, count in pairs.items():
+        weight[pair[part]] += count
+    return [name for name, _ in weight.most_common(most)]
+
+
+def _shade(count: int, top: int, counts: bool) -> int:
+    return math.ceil(min(count / top, 1) * SHADES) if counts else 0
 
 
 def _target(address: str, roster: Roster) -> str:
-    return presenters.label(address) if ":" in address or address == "all" else _party(address, roster)
-
-
-def _on_circle(number: int, of: int) -> tuple[float, float]:
-    angle = 2 * math.pi * number / max(of, 1) - math.pi / 2
-    return WIDTH / 2 + math.cos(angle) * 210, GRAPH / 2 + math.sin(angle) * 165
-
-
-def _node(name: str, x: float, y: float) -> dict[str, Any]:
-    right, middle = x > WIDTH / 2 + 40, abs(x - WIDTH / 2) <= 40
-    anchor = "middle" if middle else "start" if right else "end"
-    dy = (-14 if y < GRAPH / 2 else 24) if middle else 4
-    return {"name": name, "x": x, "y": y, "tx": x + (0 if middle else 12 if right else -12), "ty": y + dy, "a": anchor}
-
-
-def _edge(one: tuple[float, float], other: tuple[float, float], count: int, most: int) -> dict[str, Any]:
-    """Return a curve that bends left, so that both directions of a pair are visible; its label is a third along."""
-    (x1, y1), (x2, y2) = one, other
-    long = math.hypot(x2 - x1, y2 - y1) or 1.0
-    ux, uy = (x2 - x1) / long, (y2 - y1) / long
-    x1, y1, x2, y2 = x1 + ux * 9, y1 + uy * 9, x2 - ux * 13, y2 - uy * 13
-    cx, cy = (x1 + x2) / 2 - uy * long * 0.14, (y1 + y2) / 2 + ux * long * 0.14
-    t = 0.38
-    lx = (1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t * t * x2
-    ly = (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t * t * y2
-    path = f"M{x1:.1f} {y1:.1f} Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
-    return {"path": path, "width": 1 + 3 * math.sqrt(count / most), "count": count, "x": lx, "y": ly}
+    return presenters.label(address) if ":" in address or address == "all" else presenters.name(address, roster)
 
 
 def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:

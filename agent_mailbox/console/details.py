@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, conversations, frame, replies
+from ..core import claims, conversations, replies
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
 from ..errors import Refused
-from . import presenters
+from . import forwarding, presenters
 from .views import SIGNS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def details(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
         "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
         "is_acked": found.reads.acked(message, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
-        "resend_to": ", ".join(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster))),
+        "resend_to": ", ".join(forwarding.anew(message, roster)),
         "request": next((r.id for r in now.requests() if r.message_id == message.id), ""),
     }
 
@@ -77,14 +77,6 @@ def _answers(message: Message, roster: Roster) -> dict[str, str]:
     if everyone != [message.sender] and message.sender not in roster.lineage(USER):
         found["sender"] = presenters.reached([message.sender], roster)
     return found
-
-
-def _anew(address: str, roster: Roster) -> tuple[str, ...]:
-    """Return where to resend mail for this address: for a dead agent without an heir, its roles."""
-    agent = None if ":" in address else roster.meant(address)
-    if agent is None or agent.session_id == USER:
-        return (address,)
-    return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
 
 
 def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..core.claims import Reads
     from ..core.records import Message, Read
     from ..core.roster import Roster
+    from ..mailbox.sending import Sent
 
 LONG = 1500
 """Characters of a body in a list; the opened message shows all."""
@@ -184,6 +185,17 @@ def reached(addresses: Iterable[str], roster: Roster) -> str:
     return ", ".join(found)
 
 
+def told(sent: Sent, roster: Roster) -> str:
+    """Return whom a sent message reaches, and its warnings, as sentences."""
+
+    def called(address: str) -> str:
+        return label(address) if ":" in address else name(address, roster)
+
+    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)] or [frame.UNREAD]
+    said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
+    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
+
+
 def keys(message: Message, roster: Roster) -> set[str]:
     """Return the rail entries that a message belongs to: channel addresses, and ``@id`` for direct threads."""
     found = {address for address in message.recipients if ":" in address or address == ALL}
@@ -210,7 +222,7 @@ def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
         if who:
             rest = len(stages) - min(len(who), 3)
             return Receipt(sign, f"{words} {', '.join(who[:3])}" + (f" +{rest}" if rest else ""))
-    return Receipt("○", "unread")
+    return Receipt("○", "read by nobody yet")
 
 
 def row(

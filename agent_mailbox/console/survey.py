@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..core import dead_letters, obligations
+from ..core import dead_letters, inbox, obligations
 from ..core.address import DIRECT, ROLE
 from ..core.claims import readers
 from ..core.instant import MINUTE
@@ -59,17 +59,19 @@ class Survey(Record):
 def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
     """Count now, the dead letters of a large log only if they are wanted; raises ``MailboxError``."""
     now, roster, seen = mailbox.now(), mailbox.logs.read_roster(), mailbox.last_seen()
-    asking = mailbox.logs.asking(mailbox.config.ttls)
+    state = mailbox.state() if mailbox.logs.ends()[0][1] <= LARGE else None
+    asking = mailbox.logs.asking(mailbox.config.ttls) if state is None else state
     lines = {}
     for agent in roster.agents.values():
-        gone = agent.state == DEAD
-        unread = 0 if gone else len(mailbox.peek(agent.session_id))
-        owed = () if gone else tuple(obligations.obligations(agent.session_id, asking))
+        unread, owed = 0, ()
+        if agent.state != DEAD:
+            me = agent.session_id  # one look at the logs for all, or one for each where that would load every message
+            unread = len(mailbox.peek(me) if state is None else inbox.unread(me, state, now))
+            owed = tuple(obligations.obligations(me, asking))
         lines[agent.session_id] = Line(agent, last_seen(agent, seen), unread, owed)
     dead: list[tuple[Message, str]] | None = None
     pending: tuple[Message, ...] | None = None
-    if mailbox.logs.ends()[0][1] <= LARGE:
-        state = mailbox.state()
+    if state is not None:
         dead = dead_letters.dead_letters(state, now)
         gone_ids = {message.id for message, _ in dead}
         needed = (m for m in state.messages.values() if m.id not in gone_ids and _needs_a_reader(m, roster))

@@ -40,11 +40,13 @@ class Hour(Record):
 
 
 class HourlyMail(Record):
-    """The hours of a time, by the ms at which they begin; ``told``: the messages that were told apart."""
+    """The hours of a time, by the ms at which they begin; ``told``: the messages that were told apart. ``is_more``:
+    another look tells more apart."""
 
     hours: Mapping[int, Hour]
     total: int
     told: int
+    is_more: bool = False
 
     @property
     def pairs(self) -> Counter[tuple[str, str]]:
@@ -74,7 +76,8 @@ class Tallies:
             for at, hour in hours.items()
         }
         total = sum(counts.values())
-        return HourlyMail(found, total, total - sum(hour.modes.get(UNTOLD, 0) for hour in found.values()))
+        untold = [hour.count for hour in found.values() if UNTOLD in hour.modes]
+        return HourlyMail(found, total, total - sum(untold), any(count <= MOST_READ for count in untold))
 
     def _to_read(self, counts: Mapping[int, int]) -> list[tuple[int, int]]:
         """Return the hours to read as first and last of each range without known hours: a range takes one question."""

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import claims, instant
 from ..core.control.messages import MODES
-from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import PRIORITIES, USER
 from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import activity, cards, charts, decided_requests, presenters, task_board, topics
+from . import activity, cards, charts, decided_requests, presenters, task_board, topics, unread_mail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -91,8 +90,7 @@ def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
         older = presenters.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
-    parents, _ = now.library.known(m.thread for m in page.messages if m.thread)
-    said = {m.id: presenters.said(m, roster) for m in parents}
+    said = unread_mail.said(now, page.messages)
     rows: list[presenters.Row] = []
     for m in page.messages:
         rows.append(
@@ -140,19 +138,6 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     }
 
 
-def pending(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """Return everyone's open requests, and mail without a reader."""
-    roster, clock = now.roster, now.mailbox.now()
-    unread = survey.unread
-    return {
-        "title": "Pending",
-        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
-        "uncounted": unread is None,
-        "rows": [presenters.row(message, claims.Reads(), roster, now=clock) for message in (unread or ())[-MOST:]],
-        "more": max(len(unread or ()) - MOST, 0),
-    }
-
-
 def decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the decided requests of the live log, newest first, a page at a time."""
     given = params.get("before", "")
@@ -161,21 +146,6 @@ def decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     shown, older = decided_requests.past(requests, now.roster, now.mailbox.now(), before)
     older_link = presenters.link("/decided", before=older) if older else None
     return {"title": "Past decisions", "decided": shown, "older_decisions": older_link}
-
-
-def dead(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """Return the dead letters, newest last."""
-    letters, clock = survey.dead or (), now.mailbox.now()
-    said = {RECIPIENT_DEAD: "its recipient died"}
-    rows = [
-        (presenters.row(m, claims.Reads(), now.roster, now=clock), said.get(why, why)) for m, why in letters[-MOST:]
-    ]
-    return {
-        "title": "Dead letters",
-        "letters": rows,
-        "more": max(len(letters) - MOST, 0),
-        "wants_dead": survey.dead is None,
-    }
 
 
 def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
@@ -362,10 +332,10 @@ PAGES: dict[str, tuple[str, View]] = {
     "/channel": ("channel.html", channel),
     "/direct": ("direct.html", direct),
     "/new": ("new.html", new),
-    "/pending": ("pending.html", pending),
+    "/pending": ("pending.html", unread_mail.pending),
     "/decided": ("decided.html", decided),
     "/tasks": ("tasks.html", task_board.view),
-    "/dead": ("dead.html", dead),
+    "/dead": ("dead.html", unread_mail.dead),
     "/archive": ("archive.html", archive),
     "/search": ("search.html", search),
     "/timeline": ("timeline.html", timeline),

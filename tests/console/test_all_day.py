@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from agent_mailbox.console import presenters, tallies, views
+from agent_mailbox.console import presenters, tallies, unread_mail, views
 from agent_mailbox.console.connections import TimelyRequests
 from agent_mailbox.console.console_server import _Inert
 from agent_mailbox.console.desk import Looking
@@ -239,7 +239,7 @@ def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
     """The page asks for the count and does not wait: it held every other window for twenty seconds."""
     post.register("ada")
     monkeypatch.setattr(Library, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
-    made = views.dead(Looking(str(post.box)), Survey(), {})
+    made = unread_mail.dead(Looking(str(post.box)), Survey(), {})
     assert (made["letters"], made["wants_dead"]) == ([], True)
 
 
@@ -278,7 +278,8 @@ def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
     whole = views.timeline(looking, Survey(), {"hours": "72"})
     assert whole["told"] == whole_number
     assert dict(whole["hours_chart"]["totals"]) == {"direct": third, "role": 0, "tag": third, "broadcast": third}
-    assert sum(count for _, _, count in whole["graph"]["rows"]) == whole_number
+    assert (first["counts_on"], whole["counts_on"]) == (True, False)  # an open page looks again by itself
+    assert sum(count for _, _, count in whole["matrix"]["rows"]) == whole_number
     post.append(MESSAGES, {**lines[-1], "id": "late"})
     assert views.timeline(looking, Survey(), {"hours": "72"})["total"] == whole_number + 1
 

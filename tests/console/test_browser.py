@@ -51,7 +51,7 @@ class Day:
             "/dead": "its recipient died",
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",
-            "/timeline": "Senders and recipients",
+            "/timeline": "Who writes to whom",
             "/?open=" + self.dead: "Send it again",
         }
 

@@ -285,9 +285,12 @@ def _slept(seconds: float) -> bool:
 
 
 def test_hours_are_whole() -> None:
-    """The pictures' bars begin at the hour."""
-    from agent_mailbox.console.charts import hours_chart
+    """The pictures' bars begin at the hour; a label stands where a day or a quarter of one begins, and within."""
+    from agent_mailbox.console.charts import LABEL, hours_chart
 
     chart = hours_chart({}, 100 * HOUR + 7, 124 * HOUR + 7)
     assert len(chart["labels"]) > 1
-    assert all(label["text"].endswith(chart["labels"][0]["text"][-2:]) for label in chart["labels"])
+    assert all(re.fullmatch(r"\w{3} \d+|\d\d:00", label["text"]) for label in chart["labels"])
+    assert all(label["x"] <= chart["width"] - LABEL for label in chart["labels"])
+    week = hours_chart({}, 100 * HOUR + 7, 268 * HOUR + 7)
+    assert len({label["text"] for label in week["labels"]}) == len(week["labels"]) >= 6

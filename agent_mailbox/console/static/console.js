@@ -3,7 +3,7 @@
 // The modules, each of which imports only those above it: dom, notices, sound, undo, requests, drafts, refresh, list, seen,
 // stream, panel, forms, keys, completion.
 import "./completion.js";
-import { $, $$ } from "./dom.js";
+import { $ } from "./dom.js";
 import { restore } from "./drafts.js";
 import "./forms.js";
 import "./keys.js";
@@ -34,7 +34,6 @@ tick();
 setInterval(tick, 1000);
 watch();
 listen();
-if (window.innerWidth <= 720) $$("#rail details").forEach((d) => { d.open = false; });
 const opened = new URLSearchParams(location.search).get("open");
 if (opened) document.getElementById(`m-${opened}`)?.scrollIntoView({ block: "center" });
 else if ($("#news")) $("#news").scrollIntoView({ block: "center" });

@@ -1,4 +1,5 @@
 // Forms that are sent without leaving the page.
+import { $$ } from "./dom.js";
 import { forget } from "./drafts.js";
 import { say, unsay } from "./notices.js";
 import { open } from "./panel.js";
@@ -26,6 +27,11 @@ document.addEventListener("submit", (event) => {
     delete form.dataset.sending;
     say("news", "Undone: nothing was decided.");
   });
+});
+
+document.addEventListener("change", ({ target }) => {
+  if (!target.dataset.all) return;
+  $$(`input[form="${CSS.escape(target.dataset.all)}"]`).forEach((box) => { box.checked = target.checked; });
 });
 
 const told = (form, fields) => {

@@ -26,7 +26,7 @@ const patch = (old, fresh) => {
       $("h2", before).replaceWith($("h2", node));
       return before;
     }
-    return before.matches(".card, .step") && busy(before) ? before : node;
+    return before.matches(".card, .step, .holds") && busy(before) ? before : node;
   });
   const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
   const kept = new Set(next);
@@ -98,6 +98,8 @@ const refresh = async () => {
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
       const before = $$(".card", old).map((card) => card.id);
       patch(old, fresh);
+      old.dataset.again = fresh.dataset.again ?? "";
+      again();
       const now = $$(".card", old).map((card) => card.id);
       const more = now.filter((id) => !before.includes(id)).length;
       if (before.some((id, at) => now[at] !== id)) noteMove();
@@ -113,5 +115,10 @@ const refresh = async () => {
 };
 document.addEventListener(EXPIRED, () => stale("main"));
 // What changes without mail says after how many seconds it is to be looked at again.
-const again = Number($("[data-again]")?.dataset.again);
-if (again) setInterval(() => { if (!document.hidden) stale("main"); }, again * 1000);
+let next = 0;
+const again = () => {
+  const seconds = Number($("[data-again]")?.dataset.again);
+  clearTimeout(next);
+  if (seconds) next = setTimeout(() => (document.hidden ? again() : stale("main")), seconds * 1000);
+};
+again();

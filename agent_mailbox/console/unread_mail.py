@@ -1,0 +1,86 @@
+"""The pages of mail that nobody read: what still waits for a reader, and what is dead.
+
+Belongs here: their content, a part at a time. ``survey`` counted it, and both pages say how long ago.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import claims
+from ..core.dead_letters import RECIPIENT_DEAD
+from ..core.records import Record
+from . import cards, presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..core.records import Message
+    from .desk import Looking
+    from .survey import Survey
+
+    Params = Mapping[str, str]
+
+PAGE = 50
+"""Messages of a page: as many as one form sends again."""
+
+
+class Part(Record):
+    """A part of a long list, newest first: how many there are, which come first and last, the next part's address."""
+
+    shown: tuple[Any, ...]
+    count: int
+    first: int
+    older: str
+
+
+def pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Return everyone's open requests, and a page of the mail without a reader, newest first."""
+    roster, clock = now.roster, now.mailbox.now()
+    part = _part("/pending", survey.unread or (), params)
+    parents = said(now, part.shown)
+    return {
+        "title": "Pending",
+        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
+        "uncounted": survey.unread is None,
+        "letters": [presenters.row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
+        "shown": part,
+        "taken": _taken(survey, clock),
+    }
+
+
+def dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Return a page of the dead letters, newest first."""
+    clock, reasons = now.mailbox.now(), {RECIPIENT_DEAD: "its recipient died"}
+    part = _part("/dead", survey.dead or (), params)
+    parents = said(now, [m for m, _ in part.shown])
+    return {
+        "title": "Dead letters",
+        "letters": [
+            (presenters.row(m, claims.Reads(), now.roster, now=clock, said=parents), reasons.get(why, why))
+            for m, why in part.shown
+        ],
+        "shown": part,
+        "wants_dead": survey.dead is None,
+        "taken": _taken(survey, clock),
+    }
+
+
+def _part(path: str, everything: Sequence[Any], params: Params) -> Part:
+    skip = params.get("skip", "")
+    first = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 9 else 0
+    end = max(len(everything) - first, 0)
+    begin = max(end - PAGE, 0)
+    older = presenters.link(path, skip=len(everything) - begin) if begin else ""
+    return Part(tuple(everything[begin:end][::-1]), len(everything), first, older)
+
+
+def said(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
+    """Return the parents of messages in a few words, by id."""
+    parents, _ = now.library.known(m.thread for m in messages if m.thread)
+    return {m.id: presenters.said(m, now.roster) for m in parents}
+
+
+def _taken(survey: Survey, clock: int) -> dict[str, str]:
+    """Return when the figures were counted."""
+    return {"iso": presenters.iso(survey.taken), "ago": presenters.ago(survey.taken, clock)}

@@ -1,0 +1,96 @@
+"""Mail that nobody read, a part at a time; dead letters sent again, several at once; figures of all agents."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+from agent_mailbox.console import survey, unread_mail
+from agent_mailbox.mailbox.facade import Mailbox
+from tests.console.conftest import Running, Window
+from tests.helpers import MESSAGES, until
+
+if TYPE_CHECKING:
+    import pytest
+    from playwright.sync_api import Browser
+
+
+def dead_letter(running: Running, to: str, body: str) -> str:
+    """Mail that expired long ago."""
+    message_id = str(uuid.uuid4())
+    line = {"id": message_id, "sender": "ada", "recipient": to, "content": body, "ttl_hours": 1}
+    running.post.append(MESSAGES, {**line, "timestamp": "2026-03-16T10:00:00Z"})
+    return message_id
+
+
+def sent_again(running: Running) -> list[tuple[str, str]]:
+    """To whom the person sent what again."""
+    mine = [m for m in running.post.objects(MESSAGES) if m["sender"] == "user"]
+    return [(str(m["recipient"]), m["content"].rpartition("> ")[2]) for m in mine]
+
+
+def test_the_chosen_dead_letters_go_to_whoever_has_the_place_now(running: Running, browser: Browser) -> None:
+    """A dead agent's to its role, the others where they went; in one press, each once; what is not chosen stays."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    post.register("gone", "--name", "Gone", "--role", "tester", "--tags", "project:x")
+    letters = [dead_letter(running, to, f"letter {n}") for n, to in enumerate(("gone", "project:x", "ada"))]
+    post.ok("roster", "retire", "gone")
+    page = Window(browser, running).go("/dead")
+    until(lambda: bool(page.reload()) and page.locator(".message").count() == 3)
+    assert re.search(r"letter 2.*letter 1.*letter 0", page.inner_text("main"), re.DOTALL)  # the newest is the first
+    for message_id in letters[:2]:
+        page.locator(f"#m-{message_id} .pick input").check()
+    page.get_by_label("Your note above each").fill("still of use?")
+    page.get_by_role("button", name="Send the chosen again").click()
+    page.get_by_text("2 sent again.").wait_for()
+    assert sent_again(running) == [("project:x", "letter 1"), ("role:tester", "letter 0")]
+    assert all("still of use?" in m["content"] for m in post.objects(MESSAGES) if m["sender"] == "user")
+
+
+def test_a_form_that_is_sent_twice_sends_each_letter_once(running: Running) -> None:
+    """What cannot be sent is told, and hinders none; nothing chosen is refused."""
+    running.post.register("ada", "--name", "Ada")
+    letter, form = dead_letter(running, "ada", "letter"), str(uuid.uuid4())
+    for _ in range(2):
+        fields = {f"chosen:{letter}": "1", f"chosen:{uuid.uuid4()}": "1", "message_id": form}
+        told = running.does("/resend-chosen", **fields)
+        assert told["kind"] == "done"
+        assert re.fullmatch(r"1 sent again\. \w+ was not sent: .*", told["said"]), told
+    assert sent_again(running) == [("ada", "letter")]
+    assert running.does("/resend-chosen")["status"] == 400
+
+
+def test_a_long_list_is_shown_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each letter on one page, the newest first; a page beyond the last is empty."""
+    monkeypatch.setattr(unread_mail, "PAGE", 2)
+    shown, skip = [], ""
+    while skip is not None:
+        part = unread_mail._part("/dead", range(5), {"skip": skip})
+        shown.append(part.shown)
+        skip = part.older.partition("skip=")[2] or None
+    assert shown == [(4, 3), (2, 1), (0,)]
+    for odd in ("9", "-1", "x", "9" * 40):
+        assert unread_mail._part("/dead", range(5), {"skip": odd}).shown in ((), (4, 3))
+
+
+def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as each agent's own look gives, which a large log still has."""
+    post = running.post
+    for name in ("ada", "bo"):
+        post.register(name, "--role", "tester")
+    for to in ("ada", "role:tester", "all"):
+        post.send("user", to, "x", "--ack")
+    post.check("ada")
+    quick = survey.take(Mailbox(str(post.box)))
+    monkeypatch.setattr(survey, "LARGE", -1)
+    each = survey.take(Mailbox(str(post.box)))
+    figures = [
+        {who: (line.unread, [m.id for m in line.owed]) for who, line in one.lines.items()} for one in (quick, each)
+    ]
+    assert figures[0] == figures[1]
+    assert {figures[0][name][0] for name in ("ada", "bo")} == {0, 1}
+    monkeypatch.setattr(survey, "LARGE", 1 << 30)
+    monkeypatch.setattr(Mailbox, "peek", lambda *_: 1 / 0)
+    survey.take(Mailbox(str(post.box)))
