@@ -63,12 +63,13 @@ def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
     asking = mailbox.logs.asking(mailbox.config.ttls) if state is None else state
     lines = {}
     for agent in roster.agents.values():
-        unread, owed = 0, ()
+        unread = 0
+        owes: tuple[Message, ...] = ()
         if agent.state != DEAD:
             me = agent.session_id  # one look at the logs for all, or one for each where that would load every message
             unread = len(mailbox.peek(me) if state is None else inbox.unread(me, state, now))
-            owed = tuple(obligations.obligations(me, asking))
-        lines[agent.session_id] = Line(agent, last_seen(agent, seen), unread, owed)
+            owes = tuple(obligations.obligations(me, asking))
+        lines[agent.session_id] = Line(agent, last_seen(agent, seen), unread, owes)
     dead: list[tuple[Message, str]] | None = None
     pending: tuple[Message, ...] | None = None
     if state is not None:
