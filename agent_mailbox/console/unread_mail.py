@@ -25,7 +25,7 @@ PAGE = 50
 """Messages of a page: as many as one form sends again."""
 
 
-class Part(Record):
+class ListPart(Record):
     """A part of a long list, newest first: how many there are, which come first and last, the next part's address."""
 
     shown: tuple[Any, ...]
@@ -66,13 +66,13 @@ def dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def _part(path: str, everything: Sequence[Any], params: Params) -> Part:
+def _part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
     skip = params.get("skip", "")
     first = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 9 else 0
     end = max(len(everything) - first, 0)
     begin = max(end - PAGE, 0)
     older = presenters.link(path, skip=len(everything) - begin) if begin else ""
-    return Part(tuple(everything[begin:end][::-1]), len(everything), first, older)
+    return ListPart(tuple(everything[begin:end][::-1]), len(everything), first, older)
 
 
 def said(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
